@@ -1,0 +1,54 @@
+# Everything runs inside .venv, which each target makes for itself when it is missing or out of date.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint bench reproduce docs clean
+
+help:
+	@echo "make demo       cluster bundled data with links and write build/demo/"
+	@echo "make test       lint, type-check, doctests and the whole test suite"
+	@echo "make lint       ruff and mypy only"
+	@echo "make bench      speed against what a user would pick instead (SECTION=graph for one section)"
+	@echo "make reproduce  the papers' experiments"
+	@echo "make docs       the HTML documentation in docs/_build/html"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade "pip>=25.1"
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install --editable ".[plot]" --group dev
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) install --group docs
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.dev
+	$(PIP) install --group bench
+	@touch $@
+
+demo: $(VENV)/.dev
+	$(RUN) examples/demo.py
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+test: lint
+	$(RUN) -m pytest -n 2 --dist loadfile
+
+bench: $(VENV)/.bench
+	$(RUN) -m benchmarks $(SECTION)
+
+reproduce: $(VENV)/.dev
+	$(RUN) -m linkwise.experiments
+
+docs: $(VENV)/.docs
+	$(RUN) -m sphinx -W --keep-going -b html docs docs/_build/html
+
+clean:
+	rm -rf $(VENV) build docs/_build docs/generated

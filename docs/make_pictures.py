@@ -1,0 +1,110 @@
+"""Draw the pictures of the documentation: ``python docs/make_pictures.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from sklearn.mixture import GaussianMixture
+
+from linkwise import Constraints
+from linkwise.datasets import make_four_blobs
+
+STATIC = Path(__file__).parent / "_static"
+
+# After Okabe and Ito, of different lightness and with different markers, so that grey print works too.
+BLUE, ORANGE, RED = "#0072B2", "#E69F00", "#B03A00"
+CLUSTER_STYLES = [("o", BLUE), ("^", ORANGE)]
+
+
+def tall_blobs() -> tuple[np.ndarray, np.ndarray]:
+    """Four blobs whose classes are the columns, stretched so that a mixture of two prefers the rows."""
+    X, y = make_four_blobs(28, sd=0.5, spacing=2.3, random_state=7)
+    return X * [1.0, 1.25], y
+
+
+def draw_points(ax: Axes, X: np.ndarray, labels: np.ndarray | None) -> None:
+    if labels is None:
+        ax.scatter(*X.T, s=24, color="0.65", linewidths=0, zorder=2)
+        return
+    for label, (marker, colour) in enumerate(CLUSTER_STYLES):
+        ax.scatter(
+            *X[labels == label].T,
+            s=24,
+            marker=marker,
+            color=colour,
+            edgecolors="white",
+            linewidths=0.4,
+            zorder=2,
+        )
+
+
+def draw_links(ax: Axes, X: np.ndarray, links: Constraints, labels: np.ndarray | None) -> None:
+    """Must-links solid, cannot-links dashed; with labels, broken ones in front in red."""
+    broken = np.zeros(links.n_pairs, dtype=bool) if labels is None else links.violations(labels)
+    for (i, j), weight, is_broken in zip(links.pairs, links.weights, broken, strict=True):
+        kept_colour = "black" if labels is None else "0.6"
+        ax.plot(
+            *X[[i, j]].T,
+            linestyle="-" if weight > 0 else (0, (4, 2)),
+            color=RED if is_broken else kept_colour,
+            linewidth=2.6 if is_broken else 1.2,
+            zorder=4 if is_broken else 3,
+        )
+    if labels is None:
+        ax.scatter(*X[np.unique(links.pairs)].T, s=26, color="black", linewidths=0, zorder=5)
+
+
+def picture_of_links() -> Figure:
+    """What links are, at a glance: the data, a mixture that ignores the links, the classes they speak of."""
+    X, y = tall_blobs()
+    links = Constraints.sample(y, 14, random_state=32)
+    ignoring = GaussianMixture(2, n_init=10, random_state=0).fit_predict(X)
+    n_broken = int(links.violations(ignoring).sum())
+
+    figure = Figure(figsize=(10, 4.0), layout="constrained")
+    panels = [
+        (None, f"what you know: {links.n_pairs} links"),
+        (ignoring, f"a mixture that ignores them breaks {n_broken}"),
+        (y, "the classes the links speak of"),
+    ]
+    for ax, (labels, title) in zip(figure.subplots(1, 3, sharex=True, sharey=True), panels, strict=True):
+        draw_points(ax, X, labels)
+        draw_links(ax, X, links, labels)
+        ax.set_title(title, fontsize=12)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.set_aspect("equal")
+        ax.spines[:].set_color("0.8")
+    figure.legend(
+        handles=[
+            Line2D([], [], color="black", linewidth=1.3, label="must-link: these two belong together"),
+            Line2D(
+                [],
+                [],
+                color="black",
+                linewidth=1.3,
+                linestyle=(0, (4, 2)),
+                label="cannot-link: these two do not",
+            ),
+            Line2D([], [], color=RED, linewidth=2.6, label="broken"),
+        ],
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=11,
+    )
+    return figure
+
+
+def main() -> None:
+    path = STATIC / "links.png"
+    picture_of_links().savefig(path, dpi=110)
+    print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Functions on arrays that make the pairs of the builders of ``Constraints``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "copy_links",
+    "draw_pairs",
+    "grid_links",
+    "label_links",
+    "sequence_links",
+    "star_links",
+    "teacher_pairs",
+]
+
+Pairs = NDArray[np.int64]
+
+# Offsets to half of the neighbours of a cell; the other half are theirs to it.
+_OFFSETS: dict[tuple[int, int], list[tuple[int, ...]]] = {
+    (2, 4): [(0, 1), (1, 0)],
+    (2, 8): [(0, 1), (1, 0), (1, 1), (1, -1)],
+    (3, 6): [(0, 0, 1), (0, 1, 0), (1, 0, 0)],
+}
+
+
+def label_links(codes: NDArray[np.int64], n_classes: int) -> tuple[Pairs, Pairs]:
+    """Chain the members of each class; link the first members of every two classes apart."""
+    order = np.argsort(codes, kind="stable")
+    order = order[codes[order] >= 0]
+    same = codes[order[1:]] == codes[order[:-1]]
+    must = np.column_stack([order[:-1][same], order[1:][same]])
+    starts = np.searchsorted(codes[order], np.arange(n_classes))
+    a, b = np.triu_indices(n_classes, k=1)
+    return must, np.column_stack([order[starts[a]], order[starts[b]]])
+
+
+def draw_pairs(rows: NDArray[np.int64], n_pairs: int, overlap: bool, rng: np.random.Generator) -> Pairs:
+    """``n_pairs`` random pairs of these rows: disjoint, or distinct and uniform over all pairs."""
+    n_rows = len(rows)
+    available = n_rows * (n_rows - 1) // 2 if overlap else n_rows // 2
+    if n_pairs < 0 or n_pairs > available:
+        fix = "draw fewer" if overlap else "draw fewer, or pass overlap=True"
+        raise ValueError(
+            f"n_pairs is {n_pairs}, but {n_rows} labelled samples make only {available} "
+            f"{'distinct' if overlap else 'disjoint'} pairs; {fix}"
+        )
+    if not overlap:
+        return rows[rng.permutation(n_rows)[: 2 * n_pairs].reshape(n_pairs, 2)]
+    return rows[_pair_of_rank(rng.choice(available, size=n_pairs, replace=False))]
+
+
+def _pair_of_rank(rank: NDArray[np.int64]) -> Pairs:
+    """The pair (i, j), i < j, at this place of (0,1), (0,2), (1,2), (0,3), ...: rank = j (j - 1) / 2 + i."""
+    j = ((1.0 + np.sqrt(1.0 + 8.0 * rank)) / 2.0).astype(np.int64)
+    # The square root is off by one for ranks beyond 2**52.
+    j -= j * (j - 1) // 2 > rank
+    j += j * (j + 1) // 2 <= rank
+    return np.column_stack([rank - j * (j - 1) // 2, j])
+
+
+def teacher_pairs(
+    rows: NDArray[np.int64], n_teachers: int, subset_size: int, rng: np.random.Generator
+) -> Pairs:
+    """All pairs within ``n_teachers`` random subsets."""
+    if n_teachers < 0:
+        raise ValueError(f"n_teachers must be at least 0, got {n_teachers}")
+    if not 0 <= subset_size <= len(rows):
+        raise ValueError(
+            f"subset_size is {subset_size}, but there are {len(rows)} labelled samples; choose 0..{len(rows)}"
+        )
+    a, b = np.triu_indices(subset_size, k=1)
+    subsets = [rng.choice(rows, size=subset_size, replace=False) for _ in range(n_teachers)]
+    pairs = [np.column_stack([subset[a], subset[b]]) for subset in subsets]
+    return np.concatenate([np.empty((0, 2), dtype=np.int64), *pairs])
+
+
+def star_links(codes: NDArray[np.int64], n_groups: int, per_point: int, rng: np.random.Generator) -> Pairs:
+    """For every two groups: each point of the smaller with its own ``per_point`` points of the larger."""
+    stars = [np.empty((0, 2), dtype=np.int64)]
+    members = [np.flatnonzero(codes == group) for group in range(n_groups)]
+    for a in range(n_groups):
+        for b in range(a + 1, n_groups):
+            centres, leaves = members[a], members[b]
+            if len(centres) > len(leaves):
+                centres, leaves = leaves, centres
+            chosen = rng.permutation(leaves)[: per_point * len(centres)]
+            stars.append(np.column_stack([np.repeat(centres, per_point)[: len(chosen)], chosen]))
+    return np.concatenate(stars)
+
+
+def grid_links(shape: tuple[int, ...], connectivity: int | None, mask: ArrayLike | None) -> tuple[Pairs, int]:
+    """Neighbouring cells of a grid, numbered in C order over the cells kept by the mask."""
+    if len(shape) not in (2, 3) or min(shape) < 1:
+        raise ValueError(f"shape must be (height, width) or (depth, height, width), got {shape}")
+    connectivity = connectivity or {2: 4, 3: 6}[len(shape)]
+    if (len(shape), connectivity) not in _OFFSETS:
+        raise ValueError(
+            f"connectivity {connectivity} is not defined in {len(shape)} dimensions; "
+            "use 4 or 8 in two dimensions, 6 in three"
+        )
+    keep = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
+    if keep.shape != shape or keep.dtype != bool:
+        raise ValueError(f"mask must be boolean of shape {shape}, got {keep.dtype} of shape {keep.shape}")
+    number = np.where(keep, np.cumsum(keep).reshape(shape) - 1, -1)
+    found = []
+    for offset in _OFFSETS[len(shape), connectivity]:
+        here = number[
+            tuple(slice(max(-step, 0), side - max(step, 0)) for step, side in zip(offset, shape, strict=True))
+        ]
+        there = number[
+            tuple(slice(max(step, 0), side - max(-step, 0)) for step, side in zip(offset, shape, strict=True))
+        ]
+        both = (here >= 0) & (there >= 0)
+        found.append(np.column_stack([here[both], there[both]]))
+    return np.concatenate(found), int(keep.sum())
+
+
+def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
+    """Each sample with the next, except across a break."""
+    starts = np.asarray(list(breaks))
+    if starts.size and (starts.dtype.kind not in "iu" or starts.min() < 0 or starts.max() > n_samples):
+        raise ValueError(f"breaks must be row numbers in 0..{n_samples}, got {starts.tolist()}")
+    later = np.setdiff1d(np.arange(1, n_samples), starts)
+    return np.column_stack([later - 1, later])
+
+
+def copy_links(
+    pairs: Pairs, weights: NDArray[np.float64], rows: NDArray[np.int64], copies: NDArray[np.int64]
+) -> tuple[Pairs, NDArray[np.float64]]:
+    """Links among rows that may repeat: every copy of i with every copy of j.
+
+    Parameters
+    ----------
+    pairs : (m, 2), weights : (m,)
+    rows : (r,)
+        Row chosen for each new sample.
+    copies : (n,)
+        How often each row occurs in ``rows``.
+
+    Returns
+    -------
+    pairs, weights
+        In the numbering of ``rows``.
+    """
+    place = np.argsort(rows, kind="stable")
+    start = np.cumsum(copies) - copies
+    n_first, n_second = copies[pairs[:, 0]], copies[pairs[:, 1]]
+    repeated = np.repeat(np.arange(len(pairs)), n_first * n_second)
+    # Within the block of link (i, j) the counter runs over copies of i times copies of j.
+    ends = np.cumsum(n_first * n_second)
+    counter = np.arange(len(repeated)) - (ends - n_first * n_second)[repeated]
+    copy_of_first, copy_of_second = np.divmod(counter, n_second[repeated])
+    first = place[start[pairs[repeated, 0]] + copy_of_first]
+    second = place[start[pairs[repeated, 1]] + copy_of_second]
+    return np.column_stack([first, second]), weights[repeated]

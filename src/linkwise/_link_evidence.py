@@ -1,0 +1,86 @@
+"""From weights and certainties of listed pairs to one signed weight per unordered pair."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.graph import check_feasibility, path_witness, unique_pairs
+
+__all__ = ["canonical", "link_strength"]
+
+
+def link_strength(
+    n_must: int, n_cannot: int, weight: float | ArrayLike | None, certainty: float | ArrayLike | None
+) -> NDArray[np.float64]:
+    """abs(W) of each pair, must-links first."""
+    n_pairs = n_must + n_cannot
+    if weight is not None and certainty is not None:
+        raise ValueError(
+            "give weight or certainty, not both: certainty g means weight 0.5 * log(g / (1 - g))"
+        )
+    if weight is None and certainty is None:
+        return np.full(n_pairs, np.inf)
+    name, given = ("weight", weight) if certainty is None else ("certainty", certainty)
+    values = np.asarray(given, dtype=np.float64)
+    if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_pairs,)):
+        raise ValueError(
+            f"{name} has shape {values.shape}; give one value, or one per pair "
+            f"({n_must} must-links first, then {n_cannot} cannot-links)"
+        )
+    values = np.broadcast_to(values, n_pairs)
+    if name == "weight":
+        _refuse_value(
+            ~(values >= 0),
+            values,
+            name,
+            n_must,
+            "must be >= 0, or inf for a hard link; "
+            "the list it is in, must_link or cannot_link, gives the sign",
+        )
+        return np.array(values)
+    _refuse_value(
+        ~((values >= 0.5) & (values <= 1.0)),
+        values,
+        name,
+        n_must,
+        "must lie in [0.5, 1]; below 0.5, move the pair to the other list and use 1 - certainty",
+    )
+    with np.errstate(divide="ignore"):
+        return np.asarray(0.5 * (np.log(values) - np.log1p(-values)))
+
+
+def _refuse_value(
+    bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, n_must: int, reason: str
+) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        kind, place = ("must_link", row) if row < n_must else ("cannot_link", row - n_must)
+        raise ValueError(f"{name} of {kind} pair {place} is {values[row]}: it {reason}")
+
+
+def canonical(
+    n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Sorted unique pairs with evidence added; raises on hard contradictions."""
+    pairs, row_of = unique_pairs(n_samples, pairs)
+    if len(pairs) == len(weights):
+        total = np.empty(len(pairs))
+        total[row_of] = weights
+    else:
+        # Summed apart, so that the order in which evidence arrives cannot matter and inf - inf shows.
+        attract = np.bincount(row_of, np.maximum(weights, 0.0), len(pairs))
+        repel = np.bincount(row_of, np.maximum(-weights, 0.0), len(pairs))
+        clash = np.flatnonzero(np.isinf(attract) & np.isinf(repel))
+        if clash.size:
+            i, j = pairs[clash[0]].tolist()
+            raise InfeasibleConstraints(path_witness(n_samples, pairs[clash[:1]], i, j))
+        total = np.subtract(attract, repel, dtype=np.float64)
+    kept = total != 0
+    if not kept.all():
+        pairs, total = np.ascontiguousarray(pairs[kept]), total[kept]
+    found = check_feasibility(n_samples, pairs, total)
+    if found.witness is not None:
+        raise InfeasibleConstraints(found.witness)
+    return pairs, total

@@ -1,0 +1,100 @@
+"""Checks shared by the public classes; every message names the row, the value and the fix."""
+
+from __future__ import annotations
+
+import numbers
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linkwise._label_coding import as_vector, encode, unlabelled
+
+if TYPE_CHECKING:
+    from linkwise.constraints import Constraints
+
+__all__ = ["as_generator", "check_constraints", "check_pairs", "label_codes"]
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """A ``Generator`` from None, an int, a ``RandomState`` or a ``Generator`` (returned as it is)."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
+    if random_state is not None and not isinstance(random_state, numbers.Integral | np.random.Generator):
+        raise ValueError(
+            f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
+        )
+    return np.random.default_rng(random_state)
+
+
+def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64]:
+    """Pairs as (m, 2) int64, each with two different points in range.
+
+    Raises
+    ------
+    ValueError
+        Naming the first bad row, its value and the fix.
+    """
+    table = np.asarray(pairs)
+    if table.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"{name} must have two columns, got shape {table.shape}; pass [(i, j), ...]")
+    if table.dtype == bool or not np.issubdtype(table.dtype, np.number):
+        raise ValueError(f"{name} must hold row numbers, got {table.dtype}; pass pairs of integers")
+    with np.errstate(invalid="ignore"):
+        rows = table.astype(np.int64)
+    _refuse((rows != table).any(axis=1), table, name, "row numbers must be whole numbers; correct it")
+    _refuse(
+        ((rows < 0) | (rows >= n_samples)).any(axis=1),
+        table,
+        name,
+        f"points are numbered 0..{n_samples - 1}; correct it or raise n_samples",
+    )
+    _refuse(rows[:, 0] == rows[:, 1], table, name, "a point cannot be linked to itself; remove it")
+    return rows
+
+
+def check_constraints(constraints: Any, n_samples: int | None) -> Constraints | None:
+    """Constraints of an estimator: None, or links about exactly these rows.
+
+    Raw pairs are refused, because scikit-learn would subset them by position under cross-validation.
+    """
+    from linkwise.constraints import Constraints
+
+    if constraints is None:
+        return None
+    if not isinstance(constraints, Constraints):
+        raise TypeError(
+            f"constraints must be a linkwise.Constraints, got {type(constraints).__name__}; build one with "
+            "Constraints(len(X), must_link=[(i, j), ...], cannot_link=[(i, j), ...])"
+        )
+    if n_samples is not None and len(constraints) != n_samples:
+        raise ValueError(
+            f"constraints are about {len(constraints)} samples, but X has {n_samples} rows; "
+            "for a subset of the rows pass constraints[rows]"
+        )
+    return constraints
+
+
+def _refuse(bad: NDArray[np.bool_], table: NDArray[Any], name: str, reason: str) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        i, j = table[row].tolist()
+        raise ValueError(f"{name} pair {row} is ({i}, {j}): {reason}")
+
+
+def label_codes(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Class number of each row, -1 where unknown, and the sorted classes.
+
+    Unknown is ``-1``, NaN, ``None`` or a missing value of pandas.
+    """
+    if len(np.asarray(y)) == 0:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    values = as_vector(y, "y")
+    known = ~unlabelled(values)
+    codes = np.full(len(values), -1, dtype=np.int64)
+    if not known.any():
+        return codes, values[known]
+    classes, codes[known] = encode(values[known], "y")
+    return codes, classes

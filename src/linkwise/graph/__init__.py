@@ -1,0 +1,40 @@
+"""Graph algorithms behind the links: groups, contraction, colouring, feasibility, elimination orders."""
+
+from linkwise.graph.bipartite import two_colouring
+from linkwise.graph.cliques import find_clique
+from linkwise.graph.colourability import KColouring, k_colouring
+from linkwise.graph.colouring import core_numbers, degeneracy, dsatur_colouring, greedy_colouring
+from linkwise.graph.contraction import Contraction, chunklet_labels, contract
+from linkwise.graph.csr import Adjacency, adjacency, breadth_first_order
+from linkwise.graph.disjoint_set import group_labels
+from linkwise.graph.elimination import EliminationOrder, min_fill_order
+from linkwise.graph.feasibility import Feasibility, check_feasibility, must_link_path
+from linkwise.graph.pairs import unique_pairs
+from linkwise.graph.subgraph import induced_subgraph
+from linkwise.graph.witness import path_witness
+
+__all__ = [
+    "Adjacency",
+    "Contraction",
+    "EliminationOrder",
+    "Feasibility",
+    "KColouring",
+    "adjacency",
+    "breadth_first_order",
+    "check_feasibility",
+    "chunklet_labels",
+    "contract",
+    "core_numbers",
+    "degeneracy",
+    "dsatur_colouring",
+    "find_clique",
+    "greedy_colouring",
+    "group_labels",
+    "induced_subgraph",
+    "k_colouring",
+    "min_fill_order",
+    "must_link_path",
+    "path_witness",
+    "two_colouring",
+    "unique_pairs",
+]

@@ -1,0 +1,85 @@
+"""Look for a colouring by simulated annealing: what exact search cannot reach on large dense graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._numba import kernel
+from linkwise._random import counter_uniform
+from linkwise.graph.csr import Adjacency
+
+__all__ = ["anneal_colouring"]
+
+#: Inverse temperatures of the first and the last sweep, in units of one edge with equal ends.
+_WARM, _COLD = 0.2, 8.0
+
+
+@kernel
+def _anneal(
+    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], n_colours: int, n_sweeps: int
+) -> tuple[NDArray[np.int64], int]:
+    """Metropolis sweeps from random colours while the temperature falls; colours and clashing edges."""
+    n_nodes = indptr.size - 1
+    seed = np.uint64(0)
+    colours = np.empty(n_nodes, dtype=np.int64)
+    for node in range(n_nodes):
+        colours[node] = int(n_colours * counter_uniform(seed, 0, node))
+    shown = np.zeros((n_nodes, n_colours), dtype=np.int32)
+    clashes = 0
+    for node in range(n_nodes):
+        for slot in range(indptr[node], indptr[node + 1]):
+            shown[node, colours[neighbours[slot]]] += 1
+        clashes += shown[node, colours[node]]
+    clashes //= 2
+    for sweep in range(n_sweeps):
+        beta = _WARM + (_COLD - _WARM) * sweep / n_sweeps
+        for node in range(n_nodes):
+            # One draw: its whole part proposes another colour, the rest decides on it.
+            draw = (n_colours - 1) * counter_uniform(seed, sweep + 1, node)
+            old = colours[node]
+            new = int(draw)
+            draw -= new
+            new += new >= old
+            change = shown[node, new] - shown[node, old]
+            if change > 0 and draw >= np.exp(-beta * change):
+                continue
+            clashes += change
+            colours[node] = new
+            for slot in range(indptr[node], indptr[node + 1]):
+                shown[neighbours[slot], old] -= 1
+                shown[neighbours[slot], new] += 1
+        if clashes == 0:
+            break
+    return colours, clashes
+
+
+def anneal_colouring(graph: Adjacency, n_colours: int, *, n_moves: int) -> NDArray[np.int64] | None:
+    """A proper colouring found by simulated annealing of the antiferromagnetic Potts model, or None.
+
+    Parameters
+    ----------
+    graph : Adjacency
+        Without loops or parallel edges.
+    n_colours : int
+        At least 2.
+    n_moves : int
+        Number of changes to propose in all.
+
+    Returns
+    -------
+    (n,) int64 or None
+        The same for the same arguments. None proves nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.graph import adjacency
+    >>> from linkwise.graph.annealing import anneal_colouring
+    >>> colours = anneal_colouring(adjacency(3, np.array([[0, 1], [1, 2]])), 2, n_moves=300)
+    >>> bool(colours[0] == colours[2] != colours[1])
+    True
+    """
+    n_nodes = graph.indptr.size - 1
+    colours, clashes = _anneal(graph.indptr, graph.neighbours, n_colours, n_moves // max(n_nodes, 1))
+    return colours if clashes == 0 else None

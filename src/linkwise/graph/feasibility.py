@@ -1,0 +1,128 @@
+"""Can the hard links be satisfied with K clusters?  A labelling, or a proof in the user's own links."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.exceptions import InfeasibleConstraints, Witness
+from linkwise.graph.bipartite import two_colouring
+from linkwise.graph.colourability import k_colouring
+from linkwise.graph.contraction import chunklet_labels
+from linkwise.graph.csr import adjacency
+from linkwise.graph.pairs import unique_pairs
+from linkwise.graph.witness import (
+    clique_witness,
+    must_link_path,
+    ring_witness,
+    single_cluster_witness,
+    subgraph_witness,
+)
+
+__all__ = ["Feasibility", "check_feasibility", "must_link_path"]
+
+
+class Feasibility(NamedTuple):
+    """Answer to the question of feasibility.
+
+    Attributes
+    ----------
+    status : {"feasible", "infeasible", "unknown"}
+    witness : Witness or None
+        The links that contradict each other, if infeasible.
+    labels : (n,) int64 or None
+        A labelling 0..K-1 that satisfies every hard link, if feasible and K was given.
+    """
+
+    status: Literal["feasible", "infeasible", "unknown"]
+    witness: Witness | None
+    labels: NDArray[np.int64] | None
+
+
+def check_feasibility(
+    n_nodes: int,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    n_clusters: int | None = None,
+    *,
+    node_budget: int = 200_000,
+) -> Feasibility:
+    """Decide whether some labelling satisfies all hard links; soft links are ignored.
+
+    Hard must-links are contracted; what is left is K-colouring of the graph of hard cannot-links. One
+    and two clusters, and graphs whose K-core is empty, take linear time; beyond, the question is
+    NP-hard and an exact search runs under a budget. The answer is never wrong, but may be "unknown".
+
+    Parameters
+    ----------
+    n_nodes : int
+    pairs : (m, 2) int64
+        One row per unordered pair, i < j.
+    weights : (m,) float64
+        ``+inf`` hard must-link, ``-inf`` hard cannot-link, finite: soft.
+    n_clusters : int, optional
+        Number of labels; without it any number is allowed.
+    node_budget : int
+        Search nodes after which the answer is "unknown".
+
+    Returns
+    -------
+    Feasibility
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.graph import check_feasibility
+    >>> ring = np.array([[0, 1], [0, 2], [1, 2]])
+    >>> check_feasibility(4, ring, np.full(3, -np.inf), n_clusters=3).labels
+    array([1, 0, 2, 0])
+    >>> found = check_feasibility(4, ring, np.full(3, -np.inf), n_clusters=2)
+    >>> found.status, found.witness.kind, found.witness.points
+    ('infeasible', 'odd_ring', (0, 1, 2))
+    """
+    if n_clusters is not None and n_clusters < 1:
+        raise ValueError(f"n_clusters must be at least 1, got {n_clusters}")
+    try:
+        groups, n_groups = chunklet_labels(n_nodes, pairs, weights)
+    except InfeasibleConstraints as contradiction:
+        return Feasibility("infeasible", contradiction.witness, None)
+    if n_clusters is None:
+        return Feasibility("feasible", None, None)
+    must_link, cannot_link = pairs[weights == np.inf], pairs[weights == -np.inf]
+    if n_clusters == 1:
+        if len(cannot_link):
+            first, second = cannot_link[0].tolist()
+            return Feasibility("infeasible", single_cluster_witness((first, second)), None)
+        return Feasibility("feasible", None, np.zeros(n_nodes, dtype=np.int64))
+
+    edges, edge_of = unique_pairs(n_groups, groups[cannot_link])
+    graph = adjacency(n_groups, edges)
+    if n_clusters == 2:
+        colours, ring, ring_edges = two_colouring(graph)
+        if ring.size:
+            links = cannot_link[_first_link(edge_of, len(edges))[ring_edges]]
+            backwards = groups[links[:, 0]] != ring
+            links[backwards] = links[backwards, ::-1]
+            return Feasibility("infeasible", ring_witness(n_nodes, must_link, links), None)
+        return Feasibility("feasible", None, colours[groups])
+
+    found = k_colouring(graph, n_clusters, node_budget=node_budget)
+    if found.status == "feasible":
+        return Feasibility("feasible", None, found.colours[groups])
+    if found.status == "unknown":
+        return Feasibility("unknown", None, None)
+    links = cannot_link[_first_link(edge_of, len(edges))[found.proof]]
+    n_involved = np.unique(edges[found.proof]).size
+    is_clique = len(found.proof) == n_involved * (n_involved - 1) // 2
+    prove = clique_witness if is_clique else subgraph_witness
+    return Feasibility("infeasible", prove(must_link, groups, links, n_clusters), None)
+
+
+def _first_link(edge_of: NDArray[np.int64], n_edges: int) -> NDArray[np.int64]:
+    """For every edge between chunklets, the first of the caller's cannot-links that became part of it."""
+    first = np.empty(n_edges, dtype=np.int64)
+    # Of repeated places the last assignment stays, so the first link has to come last.
+    first[edge_of[::-1]] = np.arange(edge_of.size)[::-1]
+    return first
