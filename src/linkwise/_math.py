@@ -30,18 +30,6 @@ _EXPONENT_MASK = -(1 << 52)  # sign and exponent bits of a float64
 #: ``exp_nonpositive`` returns 0 below this, where exp(x) would leave the normal numbers.
 EXP_CUTOFF = -708.0
 
-_ZERO_32, _HALF_32, _ONE_32 = np.float32(0.0), np.float32(0.5), np.float32(1.0)
-_LOG2_E_32 = np.float32(_LOG2_E)
-_LOG2_HIGH_32 = np.float32(0.693359375)
-_LOG2_LOW_32 = np.float32(math.log(2.0) - 0.693359375)
-_ROUNDER_32 = np.float32(1.5 * 2.0**23)
-_ROUNDER_BITS_32 = np.int32(_ROUNDER_32.view(np.int32))
-_BIAS_32, _MANTISSA_32 = np.int32(127), np.int32(23)
-_C3_32, _C4_32, _C5_32, _C6_32, _C7_32 = (np.float32(1.0 / math.factorial(n)) for n in range(3, 8))
-
-#: The same for ``exp_nonpositive_float32``.
-EXP_CUTOFF_32 = np.float32(-87.0)
-
 
 @intrinsic
 def _bits_of(typing_context: Any, value: Any) -> Any:
@@ -49,26 +37,6 @@ def _bits_of(typing_context: Any, value: Any) -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.bitcast(args[0], context.get_value_type(types.int64))
-
-    return signature, codegen
-
-
-@intrinsic
-def _bits_of_32(typing_context: Any, value: Any) -> Any:
-    signature = types.int32(types.float32)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.int32))
-
-    return signature, codegen
-
-
-@intrinsic
-def _float_of_32(typing_context: Any, value: Any) -> Any:
-    signature = types.float32(types.int32)
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], context.get_value_type(types.float32))
 
     return signature, codegen
 
@@ -110,42 +78,6 @@ def exp_nonpositive(x: float) -> float:
     p = p * r + 1.0
     power = _float_of((_bits_of(shifted) - _ROUNDER_BITS + 1023) << 52)
     return p * power if x > EXP_CUTOFF else 0.0
-
-
-@inline_kernel
-def exp_nonpositive_float32(x: np.float32) -> np.float32:
-    """exp(x) for float32 x <= 0, in float32 throughout; exactly 0 below ``EXP_CUTOFF_32``. NaN gives 0.
-
-    As ``exp_nonpositive`` with the Taylor polynomial of degree 7: r**8 / 8! < 6e-9, a tenth of an ulp.
-    """
-    clipped = max(x, EXP_CUTOFF_32)
-    shifted = clipped * _LOG2_E_32 + _ROUNDER_32
-    k = shifted - _ROUNDER_32
-    r = (clipped - k * _LOG2_HIGH_32) - k * _LOG2_LOW_32
-    p = _C7_32
-    p = p * r + _C6_32
-    p = p * r + _C5_32
-    p = p * r + _C4_32
-    p = p * r + _C3_32
-    p = p * r + _HALF_32
-    p = p * r + _ONE_32
-    p = p * r + _ONE_32
-    # int32 throughout: numba widens int32 sums to int64, which would halve the SIMD width.
-    exponent = np.int32(np.int32(_bits_of_32(shifted) - _ROUNDER_BITS_32) + _BIAS_32)
-    power = _float_of_32(np.int32(exponent << _MANTISSA_32))
-    return p * power if x > EXP_CUTOFF_32 else _ZERO_32
-
-
-def exp_nonpositive_by_type(x: Any) -> Any:
-    """``exp_nonpositive`` or ``exp_nonpositive_float32``, by the type of x. For generic kernels."""
-    return exp_nonpositive_float32(x) if isinstance(x, np.float32) else exp_nonpositive(x)
-
-
-@extending.overload(exp_nonpositive_by_type, inline="always", strict=False)
-def _exp_nonpositive_by_type(x: Any) -> Any:
-    if x == types.float32:
-        return lambda x: exp_nonpositive_float32(x)
-    return lambda x: exp_nonpositive(x)
 
 
 @inline_kernel

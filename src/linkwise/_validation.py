@@ -18,13 +18,13 @@ __all__ = ["as_generator", "check_constraints", "check_pairs", "label_codes"]
 
 def as_generator(random_state: Any) -> np.random.Generator:
     """A ``Generator`` from None, an int, a ``RandomState`` or a ``Generator`` (returned as it is)."""
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return np.random.default_rng(random_state)
+    if isinstance(random_state, numbers.Integral):
+        return np.random.default_rng(int(random_state))
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint64))
-    if random_state is not None and not isinstance(random_state, numbers.Integral | np.random.Generator):
-        raise ValueError(
-            f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}"
-        )
-    return np.random.default_rng(random_state)
+    raise ValueError(f"random_state must be None, an int, a RandomState or a Generator, got {random_state!r}")
 
 
 def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64]:
@@ -44,7 +44,12 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
         raise ValueError(f"{name} must hold row numbers, got {table.dtype}; pass pairs of integers")
     with np.errstate(invalid="ignore"):
         rows = table.astype(np.int64)
-    _refuse((rows != table).any(axis=1), table, name, "row numbers must be whole numbers; correct it")
+    _refuse(
+        np.asarray(np.not_equal(rows, table)).any(axis=1),
+        table,
+        name,
+        "row numbers must be whole numbers; correct it",
+    )
     _refuse(
         ((rows < 0) | (rows >= n_samples)).any(axis=1),
         table,

@@ -168,13 +168,13 @@ def treewidth(n_nodes: int, pairs) -> int:
     return best[frozenset(range(n_nodes))]
 
 
-def eliminate(n_nodes: int, pairs, order) -> list[tuple[list[int], tuple[int, int], tuple[int, int]]]:
-    """For each node of the order: its neighbours then, its (fill, degree), and the least of all."""
+def eliminate(n_nodes: int, pairs, order) -> list[tuple[list[int], tuple[int, ...], tuple[int, ...]]]:
+    """For each node of the order: its neighbours then, its (fill, degree, index), and the least of all."""
     near = dict(enumerate(neighbour_sets(n_nodes, pairs)))
 
-    def cost(node: int) -> tuple[int, int]:
+    def cost(node: int) -> tuple[int, int, int]:
         missing = sum(b not in near[a] for a, b in combinations(sorted(near[node]), 2))
-        return missing, len(near[node])
+        return missing, len(near[node]), node
 
     steps = []
     for node in order:

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.graph.oracle import can_be_coloured, cycle, random_pairs
 
 from linkwise.graph import adjacency, two_colouring
+from tests.graph.oracle import can_be_coloured, cycle, random_pairs
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -4,9 +4,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from tests.graph.oracle import as_pairs, complete, largest_clique, neighbour_sets, random_pairs
 
 from linkwise.graph import adjacency, find_clique
+from tests.graph.oracle import as_pairs, complete, largest_clique, neighbour_sets, random_pairs
 
 
 def is_clique(n, pairs, nodes) -> bool:

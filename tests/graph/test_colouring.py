@@ -2,13 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.graph.oracle import (
-    complete,
-    cycle,
-    neighbour_sets,
-    random_pairs,
-    random_sparse_pairs,
-)
 
 from linkwise.graph import (
     adjacency,
@@ -18,6 +11,13 @@ from linkwise.graph import (
     greedy_colouring,
 )
 from linkwise.graph.colouring import first_fit
+from tests.graph.oracle import (
+    complete,
+    cycle,
+    neighbour_sets,
+    random_pairs,
+    random_sparse_pairs,
+)
 
 CASES = [(seed, n, density) for seed, n in enumerate([1, 2, 5, 9, 14, 20] * 6) for density in (0.1, 0.3, 0.7)]
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.graph.oracle import components, distance, random_links
 
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import contract
 from linkwise.graph.contraction import DROPPED_EDGE, INSIDE_GROUP
+from tests.graph.oracle import components, distance, random_links
 
 
 def naive_contract(n, pairs, weights):

@@ -4,9 +4,9 @@ from collections import deque
 
 import numpy as np
 import pytest
-from tests.graph.oracle import components, neighbour_sets, random_pairs
 
 from linkwise.graph import adjacency, breadth_first_order, induced_subgraph
+from tests.graph.oracle import components, neighbour_sets, random_pairs
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.graph.oracle import components
 
 from linkwise.graph import group_labels
+from tests.graph.oracle import components
 
 
 @given(

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+from linkwise.graph import check_feasibility
 from tests.graph.oracle import (
     complete,
     components,
@@ -14,8 +16,6 @@ from tests.graph.oracle import (
     random_links,
     satisfies,
 )
-
-from linkwise.graph import check_feasibility
 
 
 def hard(pairs, weights):

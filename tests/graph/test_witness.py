@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.graph.oracle import complete, cycle, distance, mycielski, random_pairs
 
 from linkwise.graph import check_feasibility, must_link_path
+from tests.graph.oracle import complete, cycle, distance, mycielski, random_pairs
 
 
 def witness_of(n, n_clusters, must=(), cannot=()):
@@ -114,6 +114,15 @@ def test_clique():
         "0-7-9, 2, 3 and 4 are pairwise linked apart (points joined by - must be together): "
         "they need 4 clusters but n_clusters=3; use n_clusters >= 4 or remove one of these links"
     )
+
+
+def test_the_first_of_parallel_links_is_told():
+    must = [(0, 1), (2, 3)]
+    for n_clusters in (2, 3):
+        cannot = [(0, 2), (1, 2), (1, 3), (0, 4), (2, 4), (0, 5), (2, 5), (4, 5)]
+        witness = witness_of(6, n_clusters, must=must, cannot=cannot)
+        assert not {(1, 2), (1, 3)} & set(witness.cannot_link)
+        assert witness.must_link == ()
 
 
 def test_many_names_are_shortened():

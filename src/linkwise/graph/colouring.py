@@ -104,10 +104,8 @@ def _smallest_last(
         node = order[rank]
         core = max(core, degree[node])
         cores[node] = core
-        # The smallest degree left can fall by one at most, so only this and the next lower bucket
-        # have to start after the node removed.
+        # Lower buckets are empty, and where they start does not matter until a node of theirs is removed.
         bucket_start[degree[node]] = rank + 1
-        bucket_start[max(degree[node] - 1, 0)] = rank + 1
         for slot in range(indptr[node], indptr[node + 1]):
             other = neighbours[slot]
             if place[other] > rank:

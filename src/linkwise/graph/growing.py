@@ -12,7 +12,7 @@ __all__ = ["with_room"]
 
 @kernel
 def with_room(array: NDArray[np.int64], filled: int, needed: int) -> NDArray[np.int64]:
-    """The array itself if it has ``needed`` places, else its first ``filled`` values in one twice that long."""
+    """The array if it has ``needed`` places, else its first ``filled`` values in one twice as long."""
     if needed <= array.size:
         return array
     larger = np.empty(2 * needed, dtype=np.int64)

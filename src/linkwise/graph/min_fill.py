@@ -238,10 +238,11 @@ def eliminate_by_fill(
                 if _contains(pool, starts[a], lengths[a], b):
                     continue
                 missing -= 1
+                # An eliminated node cannot be common: it would have joined a and b.
                 common = 0
                 for slot in range(starts[a], starts[a] + lengths[a]):
                     other = pool[slot]
-                    if not gone[other] and _contains(pool, starts[b], lengths[b], other):
+                    if _contains(pool, starts[b], lengths[b], other):
                         common += 1
                         fill[other] -= 1
                         if not is_changed[other]:

@@ -1,0 +1,81 @@
+"""Run a function over fixed pieces of work on a thread pool.
+
+The pieces never depend on the number of threads, and results come back in the order of the pieces, so
+sums over them are the same numbers for any number of threads. Kernels release the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+__all__ = ["ThreadMap", "chunk_bounds", "thread_map"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+#: ``mapper(function, items)``: the list of ``function(item)`` in the order of the items.
+ThreadMap = Callable[[Callable[[Item], Result], Iterable[Item]], list[Result]]
+
+
+def chunk_bounds(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+    """Cut ``range(start, stop)`` into pieces of at most ``size``.
+
+    Parameters
+    ----------
+    start, stop, size : int
+
+    Returns
+    -------
+    list of (int, int)
+        First and last-plus-one of each piece, in order.
+
+    Examples
+    --------
+    >>> from linkwise._threads import chunk_bounds
+    >>> chunk_bounds(2, 9, 3)
+    [(2, 5), (5, 8), (8, 9)]
+    """
+    return [(first, min(first + size, stop)) for first in range(start, stop, size)]
+
+
+@contextmanager
+def thread_map(n_threads: int) -> Iterator[ThreadMap]:
+    """A ``map`` that runs on ``n_threads`` threads and keeps the order; one thread means no pool at all.
+
+    Parameters
+    ----------
+    n_threads : int
+        At least 1.
+
+    Yields
+    ------
+    callable
+        ``mapper(function, items) -> list``.
+
+    Examples
+    --------
+    >>> from linkwise._threads import thread_map
+    >>> with thread_map(2) as mapper:
+    ...     mapper(abs, [-3, -1, -2])
+    [3, 1, 2]
+    """
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+    if n_threads == 1:
+        yield _map_here
+        return
+    with ThreadPoolExecutor(max_workers=n_threads) as pool:
+
+        def map_there(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+            work = list(items)
+            # Handing a single piece to the pool would only cost the hand-over.
+            return _map_here(function, work) if len(work) == 1 else list(pool.map(function, work))
+
+        yield map_there
+
+
+def _map_here(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    return [function(item) for item in items]

@@ -1,0 +1,280 @@
+"""marginals() and best_labels(): the public face of every engine."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+
+from linkwise._validation import as_generator
+from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
+from linkwise.inference.field import PottsField
+from linkwise.inference.reduce import (
+    DROPPED,
+    Reduction,
+    find_contradiction,
+    induced,
+    raise_infeasible,
+    reduce_field,
+)
+from linkwise.inference.registry import (
+    EngineLabels,
+    EngineMarginals,
+    find_labels_engine,
+    find_marginals_engine,
+)
+from linkwise.inference.results import BestLabels, Marginals
+
+__all__ = ["best_labels", "marginals"]
+
+
+def marginals(
+    field: PottsField,
+    method: str | Callable[..., EngineMarginals] = "auto",
+    random_state: Any = None,
+    *,
+    initial: ArrayLike | None = None,
+    n_threads: int = 1,
+    **options: Any,
+) -> Marginals:
+    """Marginal probabilities, pair agreements and log partition function of a field.
+
+    Parameters
+    ----------
+    field : PottsField
+    method : {"auto", "exact", "tree", "mean_field", "gibbs", "belief_propagation"} or engine
+        ``auto`` is exact wherever that is cheap and says where it was not. ``exact`` raises instead of
+        running for ever. A function with the signature of :mod:`linkwise.inference.registry` works too.
+    random_state : int, RandomState, Generator or None
+        Only engines with random starts or samples use it.
+    initial : (n, K) array_like, optional
+        Probabilities to start an iterative engine from.
+    n_threads : int, default=1
+        Threads of engines that sweep in parallel; results do not depend on it.
+    **options
+        Options of the engine, e.g. ``max_iter`` or ``tol``.
+
+    Returns
+    -------
+    Marginals
+
+    Raises
+    ------
+    InfeasibleConstraints
+        If no labelling satisfies the hard links; with a witness.
+    InferenceBudgetExceeded
+        If ``method="exact"`` would need larger tables than allowed.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField, marginals
+    >>> field = PottsField([[1.0, 0.0], [0.0, 0.0]], pairs=[(0, 1)], coupling=[2.0])
+    >>> result = marginals(field)
+    >>> result.prob.round(3)
+    array([[0.731, 0.269],
+           [0.676, 0.324]])
+    >>> result.exact, result.agreement.round(3)
+    (True, array([0.881]))
+    """
+    name, engine = find_marginals_engine(method)
+    reduction = reduce_field(field, keep_zero_in_component=True)
+    problem = reduction.problem
+    degree = np.diff(problem.graph.indptr)
+    linked, free = np.flatnonzero(degree > 0), np.flatnonzero(degree == 0)
+
+    prob = np.empty_like(problem.unary)
+    normaliser = logsumexp(problem.unary[free], axis=1, keepdims=True)
+    prob[free] = np.exp(problem.unary[free] - normaliser)
+    log_partition = reduction.constant + float(normaliser.sum())
+    agreement = np.empty(len(problem.pairs))
+    answer = EngineMarginals(prob[linked], 0.0, agreement, exact=True)
+    if linked.size:
+        part, _ = induced(problem, linked)
+        start = None if initial is None else _start_table(initial, field, reduction)[linked]
+        answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
+        if answer.log_partition == -np.inf:
+            _refuse(field, proven=answer.exact)
+        prob[linked] = answer.prob
+        agreement = answer.agreement
+        log_partition += answer.log_partition
+
+    parts = _count_points(reduction, linked, free, name, answer.details)
+    return Marginals(
+        prob=prob[reduction.groups],
+        log_partition=log_partition,
+        agreement=_agreement_of_pairs(field, reduction, prob, agreement),
+        exact=answer.exact,
+        converged=answer.converged,
+        n_iter=answer.n_iter,
+        method=_method_name(name, parts),
+        log_partition_kind=answer.log_partition_kind,
+        parts=parts,
+        details={key: value for key, value in answer.details.items() if key != "parts"},
+    )
+
+
+def best_labels(
+    field: PottsField,
+    method: str | Callable[..., EngineLabels] = "auto",
+    random_state: Any = None,
+    *,
+    initial: ArrayLike | None = None,
+    n_threads: int = 1,
+    **options: Any,
+) -> BestLabels:
+    """A labelling of highest score, or of high score where the highest is out of reach.
+
+    Parameters
+    ----------
+    field : PottsField
+    method : {"auto", "exact", "icm", "belief_propagation", "lp", "forest_descent"} or engine
+        ``auto`` is exact on trees and narrow components and approximate on the rest. ``exact`` also
+        tries minimum cuts and integer programming, with a time limit.
+    random_state : int, RandomState, Generator or None
+    initial : (n,) array_like of int, optional
+        Labels to start from; the result never scores less.
+    n_threads : int, default=1
+    **options
+        Options of the engine.
+
+    Returns
+    -------
+    BestLabels
+
+    Raises
+    ------
+    InfeasibleConstraints
+        If no labelling satisfies the hard links; with a witness.
+
+    Warns
+    -----
+    FeasibilityWarning
+        If an approximate engine found no labelling that satisfies all hard links.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField, best_labels
+    >>> field = PottsField([[1.0, 0.0], [0.5, 0.0]], pairs=[(0, 1)], coupling=[float("-inf")])
+    >>> best = best_labels(field)
+    >>> best.labels, best.score, best.optimal
+    (array([0, 1]), 1.0, True)
+    """
+    name, engine = find_labels_engine(method)
+    reduction = reduce_field(field, keep_zero_in_component=False)
+    problem = reduction.problem
+    degree = np.diff(problem.graph.indptr)
+    linked, free = np.flatnonzero(degree > 0), np.flatnonzero(degree == 0)
+
+    labels = problem.unary.argmax(axis=1)
+    bound: float | None = reduction.constant + float(problem.unary[free].max(axis=1, initial=-np.inf).sum())
+    answer = EngineLabels(labels[linked], 0.0, optimal=True)
+    if linked.size:
+        part, _ = induced(problem, linked)
+        start = None if initial is None else _start_labels(initial, field, reduction)[linked]
+        answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
+        labels[linked] = answer.labels
+    expanded = labels[reduction.groups]
+    score = field.score(expanded)
+    if score == -np.inf:
+        _refuse(field, proven=answer.optimal)
+    if answer.optimal:
+        bound = score
+    elif answer.upper_bound is None:
+        bound = None
+    else:
+        assert bound is not None
+        bound += answer.upper_bound
+
+    parts = _count_points(reduction, linked, free, name, answer.details)
+    return BestLabels(
+        labels=expanded,
+        score=score,
+        upper_bound=bound,
+        optimal=answer.optimal,
+        converged=answer.converged and score > -np.inf,
+        n_iter=answer.n_iter,
+        method=_method_name(name, parts),
+        parts=parts,
+        details={key: value for key, value in answer.details.items() if key != "parts"},
+    )
+
+
+def _refuse(field: PottsField, *, proven: bool) -> None:
+    """Raise if no labelling exists; warn if an approximate engine merely found none."""
+    if proven:
+        raise_infeasible(field)
+    witness = find_contradiction(field)
+    if witness is not None:
+        raise InfeasibleConstraints(witness)
+    warnings.warn(
+        "no labelling that satisfies all hard links was found, though none of the links was proven "
+        "contradictory; try method='exact', or soften some links",
+        FeasibilityWarning,
+        stacklevel=3,
+    )
+
+
+def _start_table(initial: ArrayLike, field: PottsField, reduction: Reduction) -> NDArray[np.float64]:
+    """Starting probabilities of the groups: those of their first points."""
+    table = np.asarray(initial, dtype=np.float64)
+    if table.shape != field.unary.shape:
+        raise ValueError(f"initial has shape {table.shape}, but the field needs {field.unary.shape}")
+    if not (np.isfinite(table).all() and (table >= 0).all()):
+        raise ValueError("initial must hold probabilities: finite and >= 0")
+    return table[_first_members(reduction)]
+
+
+def _start_labels(initial: ArrayLike, field: PottsField, reduction: Reduction) -> NDArray[np.int64]:
+    """Starting labels of the groups: those of their first points."""
+    labels = np.asarray(initial)
+    if labels.shape != (field.n_points,) or labels.dtype.kind not in "iu":
+        raise ValueError(f"initial must hold one whole number per point, shape ({field.n_points},)")
+    if labels.min() < 0 or labels.max() >= field.n_labels:
+        raise ValueError(f"initial must lie in 0..{field.n_labels - 1}")
+    return labels.astype(np.int64)[_first_members(reduction)]
+
+
+def _first_members(reduction: Reduction) -> NDArray[np.int64]:
+    """First point of each group."""
+    return np.unique(reduction.groups, return_index=True)[1]
+
+
+def _agreement_of_pairs(
+    field: PottsField, reduction: Reduction, prob: NDArray[np.float64], agreement: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """P(z_i == z_j) of the user's pairs from that of the reduced ones; 1 inside a group."""
+    result = np.ones(len(field.pairs))
+    between = reduction.edge_of >= 0
+    result[between] = agreement[reduction.edge_of[between]]
+    dropped = reduction.edge_of == DROPPED
+    ends = reduction.groups[field.pairs[dropped]]
+    # A dropped link joins two components, which are independent.
+    result[dropped] = np.einsum("ek,ek->e", prob[ends[:, 0]], prob[ends[:, 1]])
+    return result
+
+
+def _count_points(
+    reduction: Reduction,
+    linked: NDArray[np.int64],
+    free: NDArray[np.int64],
+    name: str,
+    details: Mapping[str, Any],
+) -> dict[str, int]:
+    """Points of the field each engine answered for; ``independent`` are those without links."""
+    size = np.bincount(reduction.groups, minlength=len(reduction.problem.unary))
+    nodes = {"independent": free}
+    for engine, members in details.get("parts", {name: np.arange(len(linked))}).items():
+        nodes[engine] = linked[members]
+    return {engine: int(size[members].sum()) for engine, members in nodes.items() if members.size}
+
+
+def _method_name(name: str, parts: Mapping[str, int]) -> str:
+    """The engine asked for, or for ``auto`` those it used."""
+    if name != "auto":
+        return name
+    used = [engine for engine in parts if engine != "independent"]
+    return "+".join(used or ["independent"])

@@ -1,0 +1,148 @@
+"""The Potts field: labels scored by points and by links."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["PottsField"]
+
+
+class PottsField:
+    """n points, K labels, a score per point and label, and links that judge *equal labels*.
+
+    ::
+
+        score(z) = sum_i unary[i, z_i] - sum_{links, c > 0} c [z_i != z_j] - sum_{links, c < 0} |c| [z_i == z_j]
+
+    A coupling of ``+inf`` is a hard must-link, ``-inf`` a hard cannot-link. The distribution of the
+    field is p(z) proportional to exp(score(z)).
+
+    Parameters
+    ----------
+    unary : (n, K) array_like
+        Score of each point under each label, e.g. log pi_k + log N(x_i; k). ``-inf`` forbids a label.
+    pairs : (m, 2) array_like of int
+        Links, in any order and orientation. Links on the same two points add up.
+    coupling : (m,) or (m, K) array_like
+        With one value per link, its cost when violated, signed as above. With one value per link and
+        label, the cost depends on the labels (clusters with metrics of their own, Bilenko & Basu 2004):
+        a must-link between different labels a, b costs (c_a + c_b) / 2, a cannot-link on two points of
+        label a costs abs(c_a). A row with ``+inf`` must be ``+inf`` throughout.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> field = PottsField([[0.0, 1.0], [2.0, 0.0]], pairs=[(0, 1)], coupling=[0.5])
+    >>> field.score([1, 0])
+    2.5
+    """
+
+    def __init__(self, unary: ArrayLike, pairs: ArrayLike, coupling: ArrayLike) -> None:
+        self.unary = _checked_unary(unary)
+        self.pairs = _checked_pairs(pairs, len(self.unary))
+        self.coupling = _checked_coupling(coupling, len(self.pairs), self.n_labels)
+
+    @property
+    def n_points(self) -> int:
+        """Number of points, n."""
+        return self.unary.shape[0]
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, K."""
+        return self.unary.shape[1]
+
+    def score(self, labels: ArrayLike) -> float:
+        """Score of one labelling, ``-inf`` if it breaks a hard link.
+
+        Parameters
+        ----------
+        labels : (n,) array_like of int
+
+        Returns
+        -------
+        float
+        """
+        z = np.asarray(labels, dtype=np.int64)
+        if z.shape != (self.n_points,):
+            raise ValueError(f"labels has shape {z.shape}, but the field has {self.n_points} points")
+        if z.size and (z.min() < 0 or z.max() >= self.n_labels):
+            raise ValueError(f"labels must lie in 0..{self.n_labels - 1}")
+        first, second = z[self.pairs[:, 0]], z[self.pairs[:, 1]]
+        equal = first == second
+        if self.coupling.ndim == 1:
+            violated = np.where(self.coupling > 0, ~equal, equal)
+            cost = np.abs(self.coupling[violated]).sum()
+        else:
+            rows = np.arange(len(self.pairs))
+            at_first, at_second = self.coupling[rows, first], self.coupling[rows, second]
+            apart = 0.5 * (np.maximum(at_first, 0) + np.maximum(at_second, 0))
+            cost = apart[~equal].sum() - np.minimum(at_first, 0)[equal].sum()
+        return float(self.unary[np.arange(self.n_points), z].sum() - cost)
+
+    def __repr__(self) -> str:
+        hard = int(np.isinf(self.coupling).reshape(len(self.pairs), -1).all(axis=1).sum())
+        return f"PottsField({self.n_points} points, {self.n_labels} labels, {len(self.pairs)} links ({hard} hard))"
+
+
+def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
+    table = np.ascontiguousarray(unary, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(
+            f"unary must have shape (n_points, n_labels) with at least one label, got {table.shape}"
+        )
+    bad = np.isnan(table) | (table == np.inf)
+    if bad.any():
+        row, label = np.argwhere(bad)[0]
+        raise ValueError(
+            f"unary[{row}, {label}] is {table[row, label]}: scores must be finite, or -inf to forbid a label"
+        )
+    empty = np.flatnonzero(np.all(table == -np.inf, axis=1))
+    if empty.size:
+        raise ValueError(
+            f"row {empty[0]} of unary is -inf throughout: a point needs at least one allowed label"
+        )
+    return table
+
+
+def _checked_pairs(pairs: ArrayLike, n_points: int) -> NDArray[np.int64]:
+    table = np.asarray(pairs)
+    if table.size == 0:
+        return np.empty((0, 2), dtype=np.int64)
+    if table.ndim != 2 or table.shape[1] != 2 or not np.issubdtype(table.dtype, np.integer):
+        raise ValueError(f"pairs must be integers of shape (m, 2), got {table.dtype} of shape {table.shape}")
+    table = np.ascontiguousarray(table, dtype=np.int64)
+    outside = np.flatnonzero(((table < 0) | (table >= n_points)).any(axis=1))
+    if outside.size:
+        row = outside[0]
+        i, j = table[row].tolist()
+        raise ValueError(f"pair {row} is ({i}, {j}): points are numbered 0..{n_points - 1}")
+    loops = np.flatnonzero(table[:, 0] == table[:, 1])
+    if loops.size:
+        point = int(table[loops[0], 0])
+        raise ValueError(
+            f"pair {loops[0]} is ({point}, {point}): a point cannot be linked to itself; remove it"
+        )
+    return table
+
+
+def _checked_coupling(coupling: ArrayLike, n_pairs: int, n_labels: int) -> NDArray[np.float64]:
+    table = np.ascontiguousarray(coupling, dtype=np.float64)
+    if table.size == 0 and n_pairs == 0:
+        return np.empty(0)
+    if table.shape not in {(n_pairs,), (n_pairs, n_labels)}:
+        raise ValueError(
+            f"coupling must have shape ({n_pairs},) or ({n_pairs}, {n_labels}) to match pairs and labels, "
+            f"got {table.shape}"
+        )
+    rows = table.reshape(n_pairs, -1)
+    missing = np.flatnonzero(np.isnan(rows).any(axis=1))
+    if missing.size:
+        raise ValueError(f"coupling of pair {missing[0]} is NaN: remove the pair, or give it a number")
+    partly = np.flatnonzero((rows == np.inf).any(axis=1) & ~(rows == np.inf).all(axis=1))
+    if partly.size:
+        raise ValueError(
+            f"coupling of pair {partly[0]} is +inf for some labels only: a hard must-link is +inf for every label"
+        )
+    return table

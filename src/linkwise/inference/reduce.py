@@ -1,0 +1,220 @@
+"""Preprocessing shared by all engines: from the user's field to the smallest equivalent problem.
+
+Hard must-links are contracted, links on the same two groups added, a hard cannot-link absorbs soft
+links beside it, and couplings of zero dropped. What the reduction takes out of the score is kept in
+``constant``, so scores and partition functions stay those of the user's field.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.exceptions import InfeasibleConstraints, Witness
+from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
+from linkwise.inference.field import PottsField
+
+__all__ = ["Problem", "Reduction", "find_contradiction", "induced", "raise_infeasible", "reduce_field"]
+
+INSIDE = -1
+DROPPED = -2
+
+
+class Problem(NamedTuple):
+    """What an engine sees: groups of points, at most one link between two groups, no ``+inf``.
+
+    Attributes
+    ----------
+    unary : (n, K) float64, C-contiguous
+        Finite, or ``-inf`` for a forbidden label (never a whole row).
+    pairs : (m, 2) int64
+        i < j, rows sorted, unique.
+    coupling : (m,) or (m, K) float64
+        See :mod:`linkwise.inference.potentials`; ``-inf`` is a hard cannot-link.
+    graph : Adjacency
+        Compressed rows of ``pairs``.
+    """
+
+    unary: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    coupling: NDArray[np.float64]
+    graph: Adjacency
+
+
+class Reduction(NamedTuple):
+    """A problem and the way back to the field it came from.
+
+    Attributes
+    ----------
+    problem : Problem
+    groups : (n,) int64
+        Row of ``problem.unary`` that answers for each point of the field.
+    edge_of : (m,) int64
+        Row of ``problem.pairs`` for each pair of the field; ``INSIDE`` when both ends are one group,
+        ``DROPPED`` when the coupling was zero and nothing else joins the two ends.
+    constant : float
+        score of the field = constant + score of the problem.
+    """
+
+    problem: Problem
+    groups: NDArray[np.int64]
+    edge_of: NDArray[np.int64]
+    constant: float
+
+
+def reduce_field(field: PottsField, *, keep_zero_in_component: bool) -> Reduction:
+    """Contract, merge and clean a field.
+
+    Parameters
+    ----------
+    field : PottsField
+    keep_zero_in_component : bool
+        Keep links of coupling zero whose ends are joined by other links: they do not change the
+        distribution, but their agreement cannot be had without them. Labels do not need them.
+
+    Returns
+    -------
+    Reduction
+
+    Raises
+    ------
+    InfeasibleConstraints
+        If a hard cannot-link lies inside a chunklet, or a chunklet has no label its points all allow.
+    """
+    hard = field.coupling if field.coupling.ndim == 1 else field.coupling[:, 0]
+    groups, n_groups = group_labels(field.n_points, field.pairs[hard == np.inf])
+    unary = _add_rows(field.unary, groups, n_groups)
+    ends = groups[field.pairs]
+    inside = ends[:, 0] == ends[:, 1]
+    _refuse_contradictions(field, unary, inside)
+
+    if field.coupling.ndim == 1:
+        merge = _merge_costs
+    else:
+        merge = _merge_rewards
+    pairs, row_of = unique_pairs(n_groups, ends[~inside])
+    coupling, constant = merge(field.coupling, inside, ends, row_of, len(pairs), unary)
+
+    keep = (coupling != 0) if coupling.ndim == 1 else (coupling != 0).any(axis=1)
+    if keep_zero_in_component and not keep.all():
+        components, _ = group_labels(n_groups, pairs[keep])
+        keep |= components[pairs[:, 0]] == components[pairs[:, 1]]
+    new_row = np.where(keep, np.cumsum(keep) - 1, DROPPED)
+    edge_of = np.full(len(field.pairs), INSIDE)
+    edge_of[~inside] = new_row[row_of]
+    pairs = pairs[keep]
+    problem = Problem(unary, pairs, np.ascontiguousarray(coupling[keep]), adjacency(n_groups, pairs))
+    return Reduction(problem, groups, edge_of, constant)
+
+
+def induced(problem: Problem, nodes: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
+    """The problem restricted to some nodes and the links among them.
+
+    Parameters
+    ----------
+    problem : Problem
+    nodes : (s,) int64
+        Ascending, without repetition.
+
+    Returns
+    -------
+    Problem
+        Node r of it is ``nodes[r]``.
+    rows : (t,) int64
+        Row of ``problem.pairs`` each of its pairs came from.
+    """
+    if len(nodes) == len(problem.unary):
+        return problem, np.arange(len(problem.pairs))
+    place = np.full(len(problem.unary), -1)
+    place[nodes] = np.arange(len(nodes))
+    ends = place[problem.pairs]
+    rows = np.flatnonzero((ends >= 0).all(axis=1))
+    pairs = np.ascontiguousarray(ends[rows])
+    return Problem(problem.unary[nodes], pairs, problem.coupling[rows], adjacency(len(nodes), pairs)), rows
+
+
+def _add_rows(table: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+    """Sum of the rows of each group; a copy when nothing is contracted."""
+    if n_groups == len(table):
+        return table.copy()
+    sums = np.zeros((n_groups, table.shape[1]))
+    np.add.at(sums, groups, table)
+    return sums
+
+
+def _refuse_contradictions(field: PottsField, unary: NDArray[np.float64], inside: NDArray[np.bool_]) -> None:
+    forbidden = field.coupling == -np.inf
+    if forbidden.ndim == 2:
+        forbidden = forbidden.all(axis=1)
+    if (inside & forbidden).any() or (unary == -np.inf).all(axis=1).any():
+        raise_infeasible(field)
+
+
+def find_contradiction(field: PottsField) -> Witness | None:
+    """Hard links that no labelling with K labels satisfies, if the search finds any."""
+    hard = field.coupling if field.coupling.ndim == 1 else field.coupling.max(axis=1)
+    rows = np.isinf(hard)
+    pairs, row_of = unique_pairs(field.n_points, field.pairs[rows])
+    sign = hard[rows]
+    clash = np.intersect1d(row_of[sign > 0], row_of[sign < 0])
+    if clash.size:
+        i, j = pairs[clash[0]].tolist()
+        return path_witness(field.n_points, pairs[clash[:1]], i, j)
+    weights = np.empty(len(pairs))
+    weights[row_of] = sign
+    return check_feasibility(field.n_points, pairs, weights, field.n_labels).witness
+
+
+def raise_infeasible(field: PottsField) -> NoReturn:
+    """Raise with a witness, when the field is known to allow no labelling."""
+    witness = find_contradiction(field)
+    if witness is None:
+        hard = np.isinf(field.coupling).reshape(len(field.pairs), -1).all(axis=1)
+        positive = field.coupling.reshape(len(field.pairs), -1).max(axis=1) > 0
+        witness = Witness(
+            "subgraph",
+            tuple((min(pair), max(pair)) for pair in field.pairs[hard & positive].tolist()),
+            tuple((min(pair), max(pair)) for pair in field.pairs[hard & ~positive].tolist()),
+            field.n_labels,
+            "the hard links and the labels forbidden by -inf scores leave no labelling; "
+            "allow more labels or soften a link",
+            tuple(np.unique(field.pairs[hard]).tolist()),
+        )
+    raise InfeasibleConstraints(witness)
+
+
+def _merge_costs(
+    coupling: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    ends: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    n_merged: int,
+    unary: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], float]:
+    """Parallel links add; where they oppose each other, the smaller cost is paid in any case."""
+    within, between = coupling[inside], coupling[~inside]
+    attract = np.bincount(row_of, np.maximum(between, 0.0), n_merged)
+    repel = np.bincount(row_of, np.maximum(-between, 0.0), n_merged)
+    constant = np.minimum(within, 0.0).sum() - np.minimum(attract, repel).sum()
+    return np.subtract(attract, repel, dtype=np.float64), float(constant)
+
+
+def _merge_rewards(
+    coupling: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    ends: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    n_merged: int,
+    unary: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], float]:
+    """Costs per label become rewards for agreeing: -(P_a + P_b)/2 [a != b] = -P_a/2 - P_b/2 + P_a [a == b]."""
+    soft = coupling < np.inf
+    half = np.where(soft, np.maximum(coupling, 0.0), 0.0) / 2
+    np.subtract.at(unary, ends[:, 0], half)
+    np.subtract.at(unary, ends[:, 1], half)
+    np.add.at(unary, ends[inside, 0], np.where(soft, coupling, 0.0)[inside])
+    rewards = np.zeros((n_merged, coupling.shape[1]))
+    np.add.at(rewards, row_of, coupling[~inside])
+    return rewards, 0.0

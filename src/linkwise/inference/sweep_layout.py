@@ -1,0 +1,154 @@
+"""A problem renumbered for coloured sweeps.
+
+Nodes of one colour have no links among them, so they can be updated side by side and the sweep is still
+one update after another. The nodes are renumbered colour by colour: a class is then a range of places, a
+sweep in the order of places is a coloured sweep, and a neighbour is up to date exactly if it comes before.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._numba import kernel
+from linkwise._threads import chunk_bounds
+from linkwise.graph import greedy_colouring
+from linkwise.inference.reduce import Problem
+
+__all__ = ["BLOCK", "SweepLayout", "sweep_layout"]
+
+#: Nodes a kernel may work on side by side, as SIMD lanes; 16 measured best of 16..64 at K = 10 and 34.
+BLOCK = 16
+#: Blocks handed to a thread at a time: a millisecond or so of work at K = 10.
+_CHUNK = 512
+#: A graph is scattered if the neighbours of consecutive places mostly lie further apart than this.
+_NEAR = 64
+
+
+class SweepLayout(NamedTuple):
+    """Graph and links by place; the arrays of an engine are in this order, too.
+
+    Attributes
+    ----------
+    order : (n,) int64
+        The node at each place, sorted by colour, then by index.
+    blocks : (b + 1,) int64
+        First places of blocks of at most ``BLOCK`` nodes of one colour.
+    steps : list of list of (int, int)
+        Ranges of blocks. Those of one step are independent of each other, steps follow each other, and
+        one range runs its blocks in order. Fixed by the graph alone.
+    indptr : (n + 1,) int64
+        The half-edges of place p are ``indptr[p]:indptr[p + 1]``, neighbours at later places first.
+    split : (n,) int64
+        First half-edge of each place to an earlier neighbour.
+    neighbours : (2 m,) int64
+        Place of the other end.
+    edges : (2 m,) int64
+        Row of ``pairs`` of the half-edge.
+    coupling : (2 m,) or (m, K) float64
+        By half-edge, or the problem's own table, to be read by ``edges``.
+    scattered : bool
+        Neighbours lie all over memory, so sweeps should ask for them ahead of time.
+    """
+
+    order: NDArray[np.int64]
+    blocks: NDArray[np.int64]
+    steps: list[list[tuple[int, int]]]
+    indptr: NDArray[np.int64]
+    split: NDArray[np.int64]
+    neighbours: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    coupling: NDArray[np.float64]
+    scattered: bool
+
+
+def sweep_layout(problem: Problem) -> SweepLayout:
+    """Colour the graph and renumber the problem by colour.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    SweepLayout
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.reduce import reduce_field
+    >>> from linkwise.inference.sweep_layout import sweep_layout
+    >>> path = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2)], [1.0, 2.0])
+    >>> layout = sweep_layout(reduce_field(path, keep_zero_in_component=True).problem)
+    >>> layout.order, layout.neighbours, layout.coupling
+    (array([1, 0, 2]), array([1, 2, 0, 0]), array([1., 2., 1., 2.]))
+    """
+    colours = greedy_colouring(problem.graph)
+    order = np.argsort(colours, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    indptr, split, neighbours, edges = _renumber(*problem.graph, order, place)
+    coupling = problem.coupling[edges] if problem.coupling.ndim == 1 else problem.coupling
+    blocks, steps = _plan(np.bincount(colours))
+    first_neighbours = neighbours[indptr[:-1][np.diff(indptr) > 0]]
+    scattered = (
+        bool(np.mean(np.abs(np.diff(first_neighbours)) > _NEAR) > 0.5) if len(first_neighbours) > 1 else False
+    )
+    return SweepLayout(order, blocks, steps, indptr, split, neighbours, edges, coupling, scattered)
+
+
+@kernel
+def _renumber(
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    order: NDArray[np.int64],
+    place: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Compressed rows by place, in each row the later neighbours before the earlier ones."""
+    n_nodes = order.shape[0]
+    new_indptr = np.empty(n_nodes + 1, dtype=np.int64)
+    split = np.empty(n_nodes, dtype=np.int64)
+    new_neighbours = np.empty_like(neighbours)
+    new_edges = np.empty_like(edges)
+    new_indptr[0] = 0
+    for here in range(n_nodes):
+        node = order[here]
+        front = new_indptr[here]
+        back = front + indptr[node + 1] - indptr[node]
+        new_indptr[here + 1] = back
+        for slot in range(indptr[node], indptr[node + 1]):
+            other = place[neighbours[slot]]
+            if other > here:
+                target = front
+                front += 1
+            else:
+                back -= 1
+                target = back
+            new_neighbours[target] = other
+            new_edges[target] = edges[slot]
+        split[here] = front
+    return new_indptr, split, new_neighbours, new_edges
+
+
+def _plan(class_sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[list[tuple[int, int]]]]:
+    """Blocks within the classes; a large class becomes a step of many ranges, a run of small ones a range."""
+    starts = [np.empty(0, dtype=np.int64)]
+    steps: list[list[tuple[int, int]]] = []
+    n_blocks = 0
+    first_place = 0
+    open_range = 0
+    for size in class_sizes.tolist():
+        starts.append(np.arange(first_place, first_place + size, BLOCK))
+        first_place += size
+        first_block, n_blocks = n_blocks, n_blocks + len(starts[-1])
+        if n_blocks - first_block > _CHUNK:
+            if open_range < first_block:
+                steps.append([(open_range, first_block)])
+            steps.append(chunk_bounds(first_block, n_blocks, _CHUNK))
+            open_range = n_blocks
+    if open_range < n_blocks:
+        steps.append([(open_range, n_blocks)])
+    return np.append(np.concatenate(starts), first_place), steps

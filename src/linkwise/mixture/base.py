@@ -1,0 +1,500 @@
+"""What the link mixtures share: checks, starts, fitting, and prediction by the fitted mixture."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linkwise._validation import check_constraints
+from linkwise.constraints import Constraints
+from linkwise.graph import group_labels
+from linkwise.inference import PottsField, best_labels
+from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
+from linkwise.mixture.initialisation import INIT_METHODS, start_labels
+from linkwise.mixture.link_steps import MIXING_METHODS, LinkedStep, new_parameters
+from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows
+from linkwise.mixture.parameters import (
+    COVARIANCE_TYPES,
+    Gaussians,
+    n_free_parameters,
+    precision_factors_of_precisions,
+)
+from linkwise.mixture.passes import Posterior, log_density_pass, posterior_pass, statistics_pass
+from linkwise.mixture.points import Points, points_of
+from linkwise.mixture.workers import Workers
+
+__all__ = ["LinkMixture"]
+
+_ROWS_AT_ONCE = 8192
+
+
+class LinkMixture(DensityMixin, BaseEstimator):
+    """A Gaussian mixture fitted by EM to data whose rows may carry links.
+
+    Subclasses supply the constructor and say how links enter: ``_linked_rows``, ``_mixing_method``.
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
+
+    # Supplied by subclasses
+
+    def _linked_rows(self, constraints: Constraints) -> LinkedRows:
+        raise NotImplementedError
+
+    def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
+        return None
+
+    # Fitting
+
+    def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : ignored
+        constraints : Constraints, optional
+            Links between the rows of X.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_predict(X, constraints=constraints)
+        return self
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Fit the mixture and return the labels of the training rows, which use the links.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : ignored
+        constraints : Constraints, optional
+
+        Returns
+        -------
+        (n_samples,) int64
+            ``labels_``. Without constraints the same as ``predict(X)``.
+        """
+        data: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        self._check_parameters(data)
+        constraints = check_constraints(constraints, len(data))
+        if constraints is not None:
+            constraints.check(self.n_components)
+            if constraints.n_pairs == 0:
+                constraints = None
+        random_state = check_random_state(self.random_state)
+        points = points_of(data)
+        linked = None if constraints is None else self._linked_rows(constraints)
+        sources = None if linked is None else self._noise_sources(linked)
+        coupling = np.empty(0) if linked is None else linked.coupling
+        seed = int(random_state.randint(2**31))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        starts = self._starts(data, points, constraints, coupling, random_state)
+        # Threads go to the restarts if there are several, otherwise to the blocks of rows.
+        with Workers(n_jobs if len(starts) == 1 else 1) as workers:
+
+            def make_step() -> LinkedStep:
+                return LinkedStep(
+                    points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
+                    sources, seed, workers,
+                )  # fmt: skip
+
+            def run(start: MixtureParameters) -> EMRun:
+                return run_em(make_step(), start, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+
+            best = best_run(
+                run, starts, tol=self.tol, max_iter=self.max_iter,
+                n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
+            )  # fmt: skip
+            self._store(best)
+            final = make_step()
+            posterior = None if linked is None else final.e_step(best.parameters)
+            return self._store_training_rows(points, constraints, linked, posterior, workers)
+
+    def _check_parameters(self, X: NDArray[np.floating]) -> None:
+        for name, least in (("n_components", 1), ("max_iter", 1), ("n_init", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        for name in ("tol", "reg_covar"):
+            value = getattr(self, name)
+            if not isinstance(value, numbers.Real) or not float(value) >= 0.0:
+                raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+        for name, allowed in (
+            ("covariance_type", COVARIANCE_TYPES),
+            ("mixing", MIXING_METHODS),
+            ("init_params", INIT_METHODS),
+            ("decode", ("marginal", "map")),
+        ):
+            value = getattr(self, name)
+            if value not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        if len(X) < self._n_gaussians:
+            raise ValueError(
+                f"{self._n_gaussians} components cannot be fitted to n_samples={len(X)}; "
+                "use at most as many components as rows"
+            )
+
+    @property
+    def _n_gaussians(self) -> int:
+        return int(self.n_components)
+
+    @property
+    def _cluster_of(self) -> NDArray[np.int64]:
+        """Cluster of each Gaussian."""
+        return np.repeat(np.arange(self.n_components), self._n_gaussians // self.n_components)
+
+    def _starts(
+        self,
+        X: NDArray[np.floating],
+        points: Points,
+        constraints: Constraints | None,
+        coupling: NDArray[np.float64],
+        random_state: np.random.RandomState,
+    ) -> list[MixtureParameters]:
+        """Parameters that EM starts from, one per restart."""
+        if self.warm_start and hasattr(self, "means_") and self.means_.shape[1] == X.shape[1]:
+            gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+            return [MixtureParameters(np.log(self.weights_), gaussians, self.covariances_, coupling)]
+        given = (self.weights_init, self.means_init, self.precisions_init)
+        complete = all(part is not None for part in given)
+        return [
+            self._given_start(
+                None if complete else self._data_start(X, points, constraints, coupling, random_state),
+                points.n_features,
+                coupling,
+            )
+            for _ in range(1 if complete else self.n_init)
+        ]
+
+    def _data_start(
+        self,
+        X: NDArray[np.floating],
+        points: Points,
+        constraints: Constraints | None,
+        coupling: NDArray[np.float64],
+        random_state: np.random.RandomState,
+    ) -> MixtureParameters:
+        """Parameters from a first hard assignment of the rows."""
+        n_gaussians = self._n_gaussians
+        labels = start_labels(X, n_gaussians, self.init_params, constraints, random_state)
+        about = np.tile(points.offset, (n_gaussians, 1))
+        statistics = None
+        for start in range(0, len(X), _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(X)))
+            one_hot = (labels[rows, np.newaxis] == np.arange(n_gaussians)).astype(np.float64)
+            part = statistics_pass(points, about, one_hot, self.covariance_type, rows=rows)
+            statistics = part if statistics is None else statistics + part
+        assert statistics is not None
+        counts = statistics.counts + 10 * np.finfo(np.float64).eps
+        log_weights = np.log(counts / counts.sum())
+        return new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+
+    def _given_start(
+        self, start: MixtureParameters | None, n_features: int, coupling: NDArray[np.float64]
+    ) -> MixtureParameters:
+        """Replace parts of a start by what the user gave."""
+        n_gaussians = self._n_gaussians
+        log_weights = None if start is None else start.log_weights
+        means = None if start is None else start.gaussians.means
+        factors = None if start is None else start.gaussians.factors
+        if self.weights_init is not None:
+            weights = _checked(self.weights_init, (n_gaussians,), "weights_init")
+            if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
+                raise ValueError(f"weights_init must be >= 0 and sum to 1, its sum is {weights.sum():.6g}")
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(weights)
+        elif self.mixing == "fixed":
+            log_weights = np.full(n_gaussians, -np.log(n_gaussians))
+        if self.means_init is not None:
+            means = _checked(self.means_init, (n_gaussians, n_features), "means_init")
+        if self.precisions_init is not None:
+            shape = {
+                "full": (n_gaussians, n_features, n_features),
+                "tied": (n_features, n_features),
+                "diag": (n_gaussians, n_features),
+                "spherical": (n_gaussians,),
+            }[self.covariance_type]
+            precisions = _checked(self.precisions_init, shape, "precisions_init")
+            factors = precision_factors_of_precisions(precisions, self.covariance_type)
+        assert log_weights is not None
+        assert means is not None
+        assert factors is not None
+        gaussians = Gaussians(means, factors, self.covariance_type)
+        return MixtureParameters(log_weights, gaussians, _covariances(gaussians), coupling)
+
+    # Results of fitting
+
+    def _store(self, run: EMRun) -> None:
+        parameters = run.parameters
+        self.weights_ = np.exp(parameters.log_weights)
+        self.means_, self.precisions_cholesky_, _ = parameters.gaussians
+        self.covariances_ = parameters.covariances
+        self.lower_bounds_ = run.lower_bounds
+        self.lower_bound_ = run.lower_bounds[-1]
+        self.n_iter_ = len(run.lower_bounds)
+        self.converged_ = run.converged
+        self.n_decreases_ = run.n_decreases
+
+    def _store_training_rows(
+        self,
+        points: Points,
+        constraints: Constraints | None,
+        linked: LinkedRows | None,
+        posterior: LinkedPosterior | None,
+        workers: Workers,
+    ) -> NDArray[np.int64]:
+        """Labels and responsibilities of the training rows; forget those of an earlier fit."""
+        for name in ("responsibilities_", "violation_probability_", "inference_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if linked is None or posterior is None or constraints is None:
+            self.labels_ = self._labels_of(self._posterior(points, labels=True, workers=workers))
+            return self.labels_
+        found = posterior.marginals
+        if not found.converged:
+            warnings.warn(
+                f"the last E-step did not converge ({found.method}, {found.n_iter} iterations); "
+                "its responsibilities are rough. Try another inference, or fewer or weaker links.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.inference_ = {
+            "method": found.method,
+            "exact": found.exact,
+            "converged": found.converged,
+            "parts": dict(found.parts),
+        }
+        free = self._posterior(points, probabilities=True, workers=workers)
+        assert free.probabilities is not None
+        self.responsibilities_ = self._sum_clusters(free.probabilities.astype(np.float64, copy=False))
+        self.responsibilities_[linked.rows] = found.prob
+        self.violation_probability_ = np.where(linked.coupling > 0, 1.0 - found.agreement, found.agreement)
+        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
+        self.labels_[linked.rows] = self._decode(points, linked, found.prob)
+        return self.labels_
+
+    def _decode(self, points: Points, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Labels of the linked rows: most probable one by one, or all together.
+
+        The most probable labels one by one may break a hard cannot-link; then the most probable joint
+        labelling is used, so that hard links hold whatever ``decode`` says.
+        """
+        labels = prob.argmax(axis=1).astype(np.int64)
+        first, second = labels[linked.pairs[:, 0]], labels[linked.pairs[:, 1]]
+        broken = np.isinf(linked.coupling) & ((first == second) != (linked.coupling > 0))
+        if self.decode == "marginal" and not broken.any():
+            return labels
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        joint = log_density_pass(points, gaussians, rows=linked.rows)
+        joint += linked.share[:, np.newaxis] * np.log(self.weights_)
+        per_cluster = logsumexp(joint.reshape(len(joint), self.n_components, -1), axis=2)
+        field = PottsField(per_cluster, linked.pairs, linked.coupling)
+        together = best_labels(field, random_state=0).labels
+        if self.decode == "map":
+            return together
+        # Only the components of links with a broken hard link are decoded together.
+        component, n_components = group_labels(len(labels), linked.pairs)
+        affected = np.zeros(n_components, dtype=bool)
+        affected[component[linked.pairs[broken, 0]]] = True
+        return np.where(affected[component], together, labels)
+
+    # Prediction by the fitted mixture alone
+
+    def _posterior(self, points: Points, **wanted: Any) -> Posterior:
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.weights_)
+        several = self._n_gaussians > self.n_components
+        if several and wanted.get("labels"):
+            wanted = {**wanted, "labels": False, "probabilities": True}
+        return posterior_pass(points, gaussians, log_weights, **wanted)
+
+    def _labels_of(self, posterior: Posterior) -> NDArray[np.int64]:
+        if posterior.labels is not None:
+            return posterior.labels
+        assert posterior.probabilities is not None
+        return self._sum_clusters(posterior.probabilities).argmax(axis=1).astype(np.int64)
+
+    def _sum_clusters(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Probabilities of clusters from those of their Gaussians."""
+        if probabilities.shape[1] == self.n_components:
+            return probabilities
+        return probabilities.reshape(len(probabilities), self.n_components, -1).sum(axis=2)
+
+    def _points(self, X: ArrayLike) -> Points:
+        check_is_fitted(self)
+        return points_of(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Most probable cluster of each row, by the fitted mixture alone.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n,) int64
+        """
+        return self._labels_of(self._posterior(self._points(X), labels=True))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Probability of each cluster for each row, by the fitted mixture alone.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n, n_components) float
+        """
+        posterior = self._posterior(self._points(X), probabilities=True)
+        assert posterior.probabilities is not None
+        return self._sum_clusters(posterior.probabilities)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log-likelihood of each row under the fitted mixture.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n,) float64
+        """
+        posterior = self._posterior(self._points(X), log_likelihood=True)
+        assert posterior.log_likelihood is not None
+        return posterior.log_likelihood
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        constraints: Constraints | None = None,
+    ) -> float:
+        """Mean log-likelihood of the rows under the fitted mixture.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+        y : ignored
+        sample_weight : (n,) array_like, optional
+            Weights of the mean.
+        constraints : Constraints, optional
+            Accepted so that cross-validation may pass it on; new rows are scored without links.
+
+        Returns
+        -------
+        float
+        """
+        check_constraints(constraints, None)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(self.score_samples(X), weights=weights))
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw new rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : (n_samples, n_features)
+        y : (n_samples,)
+            Cluster of each row; rows come sorted by component.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        rng = check_random_state(self.random_state)
+        counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        component = np.repeat(np.arange(len(counts)), counts)
+        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        roots = np.linalg.cholesky(_full_covariances(gaussians, self.covariances_))
+        rows = self.means_[component] + np.einsum("nij,nj->ni", roots[component], noise)
+        return rows, self._cluster_of[component]
+
+    def aic(self, X: ArrayLike) -> float:
+        """Akaike's criterion of the fitted mixture on these rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        float
+        """
+        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
+
+    def bic(self, X: ArrayLike) -> float:
+        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        float
+        """
+        log_likelihood = self.score_samples(X)
+        return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
+
+    def _n_parameters(self) -> int:
+        return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
+
+
+def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite values")
+    return array
+
+
+def _covariances(gaussians: Gaussians) -> NDArray[np.float64]:
+    """Covariances from precision factors, in the shape of the covariance type."""
+    _, factors, covariance_type = gaussians
+    if covariance_type in ("diag", "spherical"):
+        return 1.0 / factors**2
+    inverse = np.linalg.inv(factors)
+    return np.swapaxes(inverse, -1, -2) @ inverse
+
+
+def _full_covariances(gaussians: Gaussians, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(K, D, D) covariances whatever their type."""
+    n_components, n_features = gaussians.means.shape
+    if gaussians.covariance_type == "full":
+        return covariances
+    if gaussians.covariance_type == "tied":
+        return np.broadcast_to(covariances, (n_components, n_features, n_features))
+    diagonal = covariances if covariances.ndim == 2 else covariances[:, np.newaxis]
+    return np.asarray(diagonal[:, :, np.newaxis] * np.eye(n_features))

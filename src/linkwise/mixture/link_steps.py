@@ -1,0 +1,187 @@
+"""One EM step of a Gaussian mixture whose rows may carry links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.mixture.em import MixtureParameters
+from linkwise.mixture.label_prior import LabelPrior
+from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, linked_posterior
+from linkwise.mixture.mixing import Prior, grid_mixing, log_omega_disjoint, newton_mixing
+from linkwise.mixture.parameters import Gaussians, precision_factors
+from linkwise.mixture.passes import em_pass, log_density_pass, statistics_pass
+from linkwise.mixture.points import Points
+from linkwise.mixture.statistics import Statistics, m_step
+from linkwise.mixture.workers import Workers
+
+__all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
+
+MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
+
+#: A flip rate is kept inside [this, 1/2 - this]: at 0 links would turn hard, at 1/2 they say nothing.
+_NOISE_MARGIN = 1e-6
+
+
+class LinkedStep:
+    """The EM step: free rows in one fused pass, linked rows through inference.
+
+    Parameters
+    ----------
+    points : Points
+    linked : LinkedRows or None
+    covariance_type : str
+    reg_covar : float
+    inference : str or engine
+    mixing : {"exact", "disjoint", "grid", "ignore", "fixed"}
+    noise_sources : (m,) int or None
+        Source of each link whose flip rate is learned, -1 for links left as they are; None learns nothing.
+    random_state : int
+        Seed of the engines; the same in every step, so that EM sees one deterministic objective.
+    workers : Workers
+
+    Attributes
+    ----------
+    posterior : LinkedPosterior or None
+        Of the last step.
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        linked: LinkedRows | None,
+        covariance_type: str,
+        reg_covar: float,
+        inference: str | Callable[..., Any],
+        mixing: str,
+        noise_sources: NDArray[np.int64] | None,
+        random_state: int,
+        workers: Workers,
+    ) -> None:
+        self.points = points
+        self.linked = linked
+        self.covariance_type = covariance_type
+        self.reg_covar = reg_covar
+        self.inference = inference
+        self.mixing = mixing
+        self.noise_sources = noise_sources
+        self.random_state = random_state
+        self.workers = workers
+        self.posterior: LinkedPosterior | None = None
+        self._prior: Prior = _no_prior
+        if linked is not None and mixing == "disjoint":
+            self._prior = partial(log_omega_disjoint, linked)
+        elif linked is not None and mixing != "ignore":
+            self._prior = LabelPrior(linked, inference, random_state)
+
+    def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
+        """New parameters, and the penalised log-likelihood per sample at the old ones."""
+        excluded = None if self.linked is None else self.linked.rows
+        statistics = em_pass(
+            self.points, parameters.gaussians, parameters.log_weights, excluded=excluded, workers=self.workers
+        )
+        objective = statistics.log_likelihood
+        log_weights, coupling = parameters.log_weights, parameters.coupling
+        if self.linked is None:
+            if self.mixing != "fixed":
+                log_weights = _log_shares(statistics.counts)
+        else:
+            free_counts = statistics.counts
+            posterior = self.e_step(parameters)
+            statistics += self._linked_statistics(parameters, posterior)
+            log_weights, penalty = self._mixing_step(free_counts, posterior, log_weights)
+            objective += posterior.marginals.log_partition - penalty
+            if self.noise_sources is not None:
+                # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
+                objective -= float(np.logaddexp(0.0, -np.abs(coupling)).sum())
+                coupling = _learned_coupling(coupling, self.noise_sources, posterior.marginals.agreement)
+        new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+        return new, objective / self.points.n_samples
+
+    def e_step(self, parameters: MixtureParameters) -> LinkedPosterior:
+        """Constrained posterior of the linked rows, started from that of the last step."""
+        assert self.linked is not None
+        log_density = log_density_pass(
+            self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
+        )
+        self.posterior = linked_posterior(
+            self.linked._replace(coupling=parameters.coupling),
+            log_density,
+            parameters.log_weights,
+            self.inference,
+            self.random_state,
+            None if self.posterior is None else self.posterior.marginals.prob,
+        )
+        return self.posterior
+
+    def _linked_statistics(self, parameters: MixtureParameters, posterior: LinkedPosterior) -> Statistics:
+        assert self.linked is not None
+        return statistics_pass(
+            self.points,
+            parameters.gaussians.means,
+            posterior.responsibilities,
+            self.covariance_type,
+            rows=self.linked.rows,
+            workers=self.workers,
+        )
+
+    def _mixing_step(
+        self,
+        free_counts: NDArray[np.float64],
+        posterior: LinkedPosterior,
+        log_weights: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], float]:
+        """New log weights, and log Omega at the old ones (0 when links count as observations)."""
+        assert self.linked is not None
+        counts = free_counts + self.linked.share @ posterior.responsibilities
+        if self.mixing == "ignore" or self.noise_sources is not None:
+            return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
+
+        penalty = self._prior(log_weights)[0]
+        if self.mixing == "fixed":
+            return log_weights, penalty
+        if self.mixing == "grid":
+            return grid_mixing(counts, self._prior).log_weights, penalty
+        return newton_mixing(counts, float(free_counts.sum()), log_weights, self._prior).log_weights, penalty
+
+
+def _no_prior(log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Without links Omega is 1."""
+    return 0.0, np.zeros_like(log_weights)
+
+
+def new_parameters(
+    statistics: Statistics,
+    covariance_type: str,
+    reg_covar: float,
+    log_weights: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+) -> MixtureParameters:
+    """M-step of means and covariances from the statistics, with weights and couplings already found."""
+    means, covariances = m_step(statistics, covariance_type, reg_covar)
+    factors = precision_factors(covariances, covariance_type)
+    return MixtureParameters(log_weights, Gaussians(means, factors, covariance_type), covariances, coupling)
+
+
+def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log(n_k / N), as scikit-learn rounds it: 10 eps keep an empty component off log 0."""
+    padded = counts + 10.0 * np.finfo(np.float64).eps
+    return np.asarray(np.log(padded / padded.sum()))
+
+
+def _learned_coupling(
+    coupling: NDArray[np.float64], sources: NDArray[np.int64], agreement: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Couplings from the flip rate of each source: the mean probability that its links are violated."""
+    violated = np.where(coupling > 0, 1.0 - agreement, agreement)
+    learned = coupling.copy()
+    for source in range(sources.max() + 1):
+        members = sources == source
+        if members.any():
+            rate = np.clip(violated[members].mean(), _NOISE_MARGIN, 0.5 - _NOISE_MARGIN)
+            learned[members] = np.sign(coupling[members]) * np.log((1.0 - rate) / rate)
+    return learned

@@ -1,0 +1,133 @@
+"""The rows that carry links and their constrained posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from linkwise.constraints import Constraints
+from linkwise.inference import Marginals, PottsField, marginals
+
+__all__ = ["LinkedPosterior", "LinkedRows", "linked_posterior", "select_linked_rows", "sum_components"]
+
+
+class LinkedRows(NamedTuple):
+    """Links among the rows that have any.
+
+    Attributes
+    ----------
+    rows : (n,) int64
+        Rows of the data, ascending.
+    pairs : (m, 2) int64
+        Links in the numbering of ``rows``.
+    coupling : (m,)
+        2 W: what a violated link costs (the prior runs over ordered pairs, so each counts twice).
+    share : (n,)
+        Power of pi that a row brings along: 1 when points are sampled independently (assumption 2 of
+        Shental et al. 2003), 1 / (size of its chunklet) when chunklets are (assumption 1), so that a
+        chunklet brings pi once.
+    cluster_of : (K,) int64
+        Cluster of each component; links act on clusters.
+    """
+
+    rows: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    coupling: NDArray[np.float64]
+    share: NDArray[np.float64]
+    cluster_of: NDArray[np.int64]
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of labels the links see."""
+        return int(self.cluster_of.max()) + 1
+
+
+class LinkedPosterior(NamedTuple):
+    """Constrained posterior of the linked rows.
+
+    Attributes
+    ----------
+    responsibilities : (n, K)
+        P(component k | X, links).
+    marginals : Marginals
+        The answer of inference, over clusters.
+    """
+
+    responsibilities: NDArray[np.float64]
+    marginals: Marginals
+
+
+def select_linked_rows(
+    constraints: Constraints, cluster_of: NDArray[np.int64], *, chunklets_once: bool = False
+) -> LinkedRows:
+    """Take the links out of the constraints.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    cluster_of : (K,) int64
+    chunklets_once : bool
+        Assumption 1 of Shental et al.: a chunklet is drawn as a whole and brings pi once.
+
+    Returns
+    -------
+    LinkedRows
+    """
+    rows, ends = np.unique(constraints.pairs, return_inverse=True)
+    pairs = ends.reshape(-1, 2).astype(np.int64)
+    share = np.ones(len(rows))
+    if chunklets_once:
+        chunklets = constraints.chunklets()
+        share = 1.0 / np.bincount(chunklets)[chunklets[rows]]
+    return LinkedRows(rows, pairs, 2.0 * constraints.weights, share, cluster_of)
+
+
+def linked_posterior(
+    linked: LinkedRows,
+    log_density: NDArray[np.float64],
+    log_weights: NDArray[np.float64],
+    method: str | Callable[..., Any],
+    random_state: Any,
+    initial: NDArray[np.float64] | None,
+) -> LinkedPosterior:
+    """E-step of the linked rows: P(z_i = k | X, links) and log sum_Z P(X, Z) g(Z).
+
+    With several components per cluster, clusters are inferred with the score log sum_{k in c} pi_k N(x; k),
+    and a component given its cluster has its ordinary posterior.
+
+    Parameters
+    ----------
+    linked : LinkedRows
+    log_density : (n, K)
+        log N(x_i; k).
+    log_weights : (K,)
+    method : str or engine
+    random_state : int, Generator or None
+    initial : (n, n_clusters) or None
+        Marginals of the previous step.
+
+    Returns
+    -------
+    LinkedPosterior
+    """
+    joint = log_density + linked.share[:, np.newaxis] * log_weights
+    scores = sum_components(joint, linked.cluster_of)
+    found = marginals(
+        PottsField(scores, linked.pairs, linked.coupling), method, random_state, initial=initial
+    )
+    if scores.shape == joint.shape:
+        return LinkedPosterior(found.prob, found)
+    within = np.exp(joint - scores[:, linked.cluster_of])
+    return LinkedPosterior(found.prob[:, linked.cluster_of] * within, found)
+
+
+def sum_components(log_values: NDArray[np.float64], cluster_of: NDArray[np.int64]) -> NDArray[np.float64]:
+    """log-sum-exp over the components of each cluster; components of a cluster stand side by side."""
+    n_clusters = int(cluster_of.max()) + 1
+    if n_clusters == len(cluster_of):
+        return log_values
+    return np.asarray(logsumexp(log_values.reshape(len(log_values), n_clusters, -1), axis=2))

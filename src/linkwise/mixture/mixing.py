@@ -1,0 +1,198 @@
+"""M-step of the mixing weights pi, the only one that links make difficult.
+
+The part of the expected penalised log-likelihood that depends on eta = log pi,
+
+    f(eta) = sum_k n_k eta_k - N_free log sum_k exp(eta_k) - log Omega(eta),
+
+is the log-likelihood of an exponential family with the counts n_k(Z) as statistics: concave, with gradient
+"posterior counts minus prior counts". The maximum matches the two.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from linkwise.mixture.linked_rows import LinkedRows
+
+__all__ = ["GRID_LARGEST", "MixingStep", "Prior", "grid_mixing", "log_omega_disjoint", "newton_mixing"]
+
+#: pi is kept above this; below it a component is empty and log pi would run away (the maximum is at
+#: infinity).
+SMALLEST_WEIGHT = 1e-8
+#: The grid of Lu & Leen has C(99, K - 1) nodes: 156,849 for four components, 3.8 million for five.
+GRID_LARGEST = 4
+_MAX_NEWTON_STEPS = 50
+_MAX_HALVINGS = 30
+
+#: log Omega and expected prior counts at log pi.
+Prior = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+
+
+class MixingStep(NamedTuple):
+    """New weights, whether the moments were matched, and the inference passes it took."""
+
+    log_weights: NDArray[np.float64]
+    converged: bool
+    n_passes: int
+
+
+def newton_mixing(
+    counts: NDArray[np.float64],
+    n_free: float,
+    log_weights: NDArray[np.float64],
+    prior: Prior,
+    *,
+    tol: float = 1e-10,
+) -> MixingStep:
+    """Weights whose expected prior counts equal the posterior counts, by damped quasi-Newton steps.
+
+    The Hessian starts as that of independent rows, -N (diag(pi) - pi pi'), and is corrected by BFGS updates,
+    so that each step costs one inference pass. Every step is halved until f rises: even unconverged,
+    the result never lowers the likelihood.
+
+    Parameters
+    ----------
+    counts : (K,)
+        Posterior counts n_k of all rows.
+    n_free : float
+        Number of rows without links; they add -n_free log sum_k exp(eta_k).
+    log_weights : (K,)
+        Weights to start from, normalised.
+    prior : callable
+        ``log_weights -> (log Omega, expected counts)`` of the linked rows.
+    tol : float
+        Largest difference of counts, relative to their sum, that ends the search.
+
+    Returns
+    -------
+    MixingStep
+    """
+    total = counts.sum()
+    target = counts / total
+
+    def evaluate(eta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        log_omega, linked_counts = prior(eta)
+        value = counts @ eta - n_free * logsumexp(eta) - log_omega
+        return value / total, target - (n_free * np.exp(eta - logsumexp(eta)) + linked_counts) / total
+
+    eta = _clipped(log_weights)
+    value, gradient = evaluate(eta)
+    n_passes = 1
+    curvature_inverse = _independent_inverse(np.exp(eta))
+    for _ in range(_MAX_NEWTON_STEPS):
+        if np.abs(gradient).max() <= tol:
+            return MixingStep(eta, True, n_passes)
+        direction = curvature_inverse @ gradient
+        step = 1.0
+        for _ in range(_MAX_HALVINGS):
+            candidate = _clipped(eta + step * direction)
+            new_value, new_gradient = evaluate(candidate)
+            n_passes += 1
+            if new_value >= value - 1e-15 * abs(value) and np.isfinite(new_value):
+                break
+            step /= 2
+        else:
+            return MixingStep(eta, False, n_passes)
+        curvature_inverse = _bfgs(curvature_inverse, candidate - eta, gradient - new_gradient)
+        stalled = np.abs(candidate - eta).max() <= 1e-14
+        eta, value, gradient = candidate, new_value, new_gradient
+        if stalled:
+            # Pressed against the smallest weight, or unidentified (f constant): nothing left to gain.
+            return MixingStep(eta, True, n_passes)
+    return MixingStep(eta, False, n_passes)
+
+
+def _clipped(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normalised log weights, none below log SMALLEST_WEIGHT."""
+    eta = np.maximum(eta - logsumexp(eta), np.log(SMALLEST_WEIGHT))
+    return eta - logsumexp(eta)
+
+
+def _independent_inverse(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pseudo-inverse of diag(pi) - pi pi' on directions that sum to zero."""
+    centring = np.eye(len(weights)) - 1.0 / len(weights)
+    return centring @ np.diag(1.0 / weights) @ centring
+
+
+def _bfgs(
+    inverse: NDArray[np.float64], change: NDArray[np.float64], gradient_drop: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """BFGS update of an inverse Hessian of -f; skipped when the curvature seen is not positive."""
+    change = change - change.mean()
+    product = change @ gradient_drop
+    if product <= 1e-12 * np.linalg.norm(change) * np.linalg.norm(gradient_drop) or product == 0.0:
+        return inverse
+    shrink = np.eye(len(change)) - np.outer(change, gradient_drop) / product
+    return shrink @ inverse @ shrink.T + np.outer(change, change) / product
+
+
+def log_omega_disjoint(
+    linked: LinkedRows, log_weights: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Log Omega and prior counts as if no two links shared a point (Shental et al. 2003, Eq. 12).
+
+    With s = sum_k pi_k^2, a must-link contributes s + e^{-2w}(1 - s) and a cannot-link (1 - s) + e^{-2w} s
+    (Lu & Leen 2007, section 3.1, with the exponents of links and do-not-links the right way round, erratum
+    E1). Exact when the links are disjoint; not Besag's pseudo-likelihood, although the paper calls it so.
+
+    Parameters
+    ----------
+    linked : LinkedRows
+    log_weights : (K,)
+
+    Returns
+    -------
+    log_omega : float
+    counts : (K,)
+        Gradient of log_omega in log pi.
+    """
+    weights = np.exp(log_weights - logsumexp(log_weights))
+    in_cluster = np.bincount(linked.cluster_of, weights)
+    s = float(in_cluster @ in_cluster)
+    break_factor = np.exp(-np.abs(linked.coupling))
+    must = linked.coupling > 0
+    together, apart = np.where(must, 1.0, break_factor), np.where(must, break_factor, 1.0)
+    omega = together * s + apart * (1.0 - s)
+    # Both ends of a link: P(z = k) = pi_k (together * pi_c(k) + apart (1 - pi_c(k))) / omega.
+    agreeing, differing = float((together / omega).sum()), float((apart / omega).sum())
+    of_component = in_cluster[linked.cluster_of]
+    in_links = 2.0 * weights * (agreeing * of_component + differing * (1.0 - of_component))
+    # Each row is a free draw of pi except for what its links tell: subtract the free draws of the ends.
+    n_rows = float(linked.share.sum())
+    counts = n_rows * weights + in_links - 2.0 * len(must) * weights
+    log_omega = float(np.log(omega).sum()) + n_rows * float(logsumexp(log_weights))
+    return log_omega, counts
+
+
+def grid_mixing(counts: NDArray[np.float64], prior: Prior, *, step: float = 0.01) -> MixingStep:
+    """Best weights on the grid of Lu & Leen (2007, Eq. 2.14): all multiples of ``step`` that sum to one.
+
+    Weights of zero are left out: 0 log 0 and Omega = 0 would give NaN.
+
+    Parameters
+    ----------
+    counts : (K,)
+    prior : callable
+    step : float
+
+    Returns
+    -------
+    MixingStep
+    """
+    n_steps = round(1.0 / step)
+    best: NDArray[np.float64] | None = None
+    best_value, n_passes = -np.inf, 0
+    for cuts in itertools.combinations(range(1, n_steps), len(counts) - 1):
+        eta = np.log(np.diff([0, *cuts, n_steps]) / n_steps)
+        value = float(counts @ eta) - prior(eta)[0]
+        n_passes += 1
+        if value > best_value:
+            best, best_value = eta, value
+    assert best is not None
+    return MixingStep(best, True, n_passes)

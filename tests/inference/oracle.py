@@ -1,0 +1,116 @@
+"""Exhaustive enumeration of a Potts field: slow, obvious, and the truth for every engine."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from linkwise.inference import PottsField
+from linkwise.inference.reduce import Problem
+
+
+def scores(field):
+    """All labellings (K**n, n) and their scores, straight from the definition of the score."""
+    labellings = np.array(list(itertools.product(range(field.n_labels), repeat=field.n_points)))
+    total = np.zeros(len(labellings))
+    for i in range(field.n_points):
+        total += field.unary[i, labellings[:, i]]
+    for (i, j), c in zip(field.pairs, field.coupling, strict=True):
+        a, b = labellings[:, i], labellings[:, j]
+        c = np.broadcast_to(c, field.n_labels)
+        for row in range(len(labellings)):
+            first, second = c[a[row]], c[b[row]]
+            if a[row] != b[row]:
+                total[row] -= 0.5 * (max(first, 0.0) + max(second, 0.0))
+            else:
+                total[row] -= max(-first, 0.0)
+    return labellings, total
+
+
+def enumerate_field(field):
+    """(prob, log_partition, agreement, best score, best labelling); log_partition -inf if infeasible."""
+    labellings, total = scores(field)
+    best = int(np.argmax(total))
+    if total[best] == -np.inf:
+        return None, -np.inf, None, -np.inf, None
+    weight = np.exp(total - total[best])
+    log_partition = float(total[best] + np.log(weight.sum()))
+    weight /= weight.sum()
+    prob = np.array(
+        [[weight[labellings[:, i] == k].sum() for k in range(field.n_labels)] for i in range(field.n_points)]
+    )
+    agreement = np.array([weight[labellings[:, i] == labellings[:, j]].sum() for i, j in field.pairs])
+    return prob, log_partition, agreement, float(total[best]), labellings[best]
+
+
+def enumerate_problem(problem: Problem):
+    """The same for a reduced problem, whose links read differently (see potentials.py)."""
+    if problem.coupling.ndim == 1:
+        return enumerate_field(PottsField(problem.unary, problem.pairs, problem.coupling))
+    n, n_labels = problem.unary.shape
+    labellings = np.array(list(itertools.product(range(n_labels), repeat=n)))
+    total = np.array(
+        [
+            sum(problem.unary[i, z[i]] for i in range(n))
+            + sum(problem.coupling[e, z[i]] for e, (i, j) in enumerate(problem.pairs) if z[i] == z[j])
+            for z in labellings
+        ]
+    )
+    best = int(np.argmax(total))
+    if total[best] == -np.inf:
+        return None, -np.inf, None, -np.inf, None
+    weight = np.exp(total - total[best])
+    log_partition = float(total[best] + np.log(weight.sum()))
+    weight /= weight.sum()
+    prob = np.array([[weight[labellings[:, i] == k].sum() for k in range(n_labels)] for i in range(n)])
+    agreement = np.array([weight[labellings[:, i] == labellings[:, j]].sum() for i, j in problem.pairs])
+    return prob, log_partition, agreement, float(total[best]), labellings[best]
+
+
+GRAPHS = ("empty", "tree", "cycle", "clique", "sparse", "dense", "two_parts")
+
+
+def random_pairs(rng, n, shape):
+    """Distinct pairs i < j of a random graph of this shape."""
+    everything = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    order = rng.permutation(n)
+    if shape == "tree":
+        chosen = {tuple(sorted((int(order[i]), int(order[rng.integers(i)])))) for i in range(1, n)}
+    elif shape == "cycle":
+        chosen = (
+            {tuple(sorted((int(order[i]), int(order[(i + 1) % n])))) for i in range(n)} if n > 2 else set()
+        )
+    elif shape == "clique":
+        chosen = set(everything)
+    elif shape == "two_parts":
+        chosen = {p for p in everything if (p[0] < n // 2) == (p[1] < n // 2) and rng.random() < 0.7}
+    else:
+        share = {"empty": 0.0, "sparse": 0.3, "dense": 0.7}[shape]
+        chosen = {p for p in everything if rng.random() < share}
+    return np.array(sorted(chosen), dtype=np.int64).reshape(-1, 2)
+
+
+def random_field(
+    rng, *, n=None, n_labels=None, shape=None, hard=0.2, must_hard=True, per_label=False, scale=2.0
+):
+    """A random field: signs mixed, a share ``hard`` of the links infinite."""
+    n = int(rng.integers(1, 8)) if n is None else n
+    n_labels = int(rng.integers(1, 5)) if n_labels is None else n_labels
+    while n_labels**n > 5000:
+        n -= 1
+    shape = str(rng.choice(GRAPHS)) if shape is None else shape
+    pairs = random_pairs(rng, n, shape)
+    unary = rng.normal(scale=scale, size=(n, n_labels))
+    m = len(pairs)
+    sign = rng.choice([-1.0, 1.0], size=m)
+    infinite = rng.random(m) < hard
+    if not must_hard:
+        infinite &= sign < 0
+    if per_label:
+        coupling = sign[:, None] * rng.exponential(scale, size=(m, n_labels))
+        coupling[infinite] = sign[infinite, None] * np.inf
+    else:
+        coupling = sign * rng.exponential(scale, size=m)
+        coupling[infinite] = sign[infinite] * np.inf
+    return PottsField(unary, pairs, coupling)
