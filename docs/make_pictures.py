@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.mixture import GaussianMixture
 
-from linkwise import Constraints
+from linkwise import PPC, Constraints
 from linkwise.datasets import make_four_blobs
 from linkwise.experiments.engines import STRENGTHS, engine_accuracy
 
@@ -60,17 +60,18 @@ def draw_links(ax: Axes, X: np.ndarray, links: Constraints, labels: np.ndarray |
 
 
 def picture_of_links() -> Figure:
-    """What links are, at a glance: the data, a mixture that ignores the links, the classes they speak of."""
+    """What links do, at a glance: the data, a mixture that ignores the links, and one that listens."""
     X, y = tall_blobs()
-    links = Constraints.sample(y, 14, random_state=32)
+    links = Constraints.sample(y, 24, random_state=32)
     ignoring = GaussianMixture(2, n_init=10, random_state=0).fit_predict(X)
-    n_broken = int(links.violations(ignoring).sum())
+    listening = PPC(2, n_init=10, random_state=0).fit_predict(X, constraints=links)
+    broken = [int(links.violations(labels).sum()) for labels in (ignoring, listening)]
 
     figure = Figure(figsize=(10, 4.0), layout="constrained")
     panels = [
         (None, f"what you know: {links.n_pairs} links"),
-        (ignoring, f"a mixture that ignores them breaks {n_broken}"),
-        (y, "the classes the links speak of"),
+        (ignoring, f"a mixture that ignores them breaks {broken[0]}"),
+        (listening, f"one that listens (PPC) breaks {broken[1]}"),
     ]
     for ax, (labels, title) in zip(figure.subplots(1, 3, sharex=True, sharey=True), panels, strict=True):
         draw_points(ax, X, labels)

@@ -49,7 +49,7 @@ def test_table_is_in_the_report_and_on_the_terminal(demo, run):
     page = (output / "report.html").read_text(encoding="utf-8")
     rows = [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", page)]
     names = [row[0] for row in rows if row]
-    assert names == ["KMeans", "GaussianMixture", "the true species"]
+    assert names == ["KMeans", "GaussianMixture", "PPC with the links", "the true species"]
     for row in filter(None, rows):
         assert re.search(r"\s+".join(map(re.escape, row)), printed)
     truth = rows[-1]
@@ -69,7 +69,7 @@ def test_numbers_of_the_table(demo):
             for (i, j), weight in zip(links.pairs, links.weights, strict=True)
         )
         assert row.links_kept == f"{kept} of {demo.N_LINKS}"
-    assert all(0.8 < row.accuracy < 1 for row in rows[:2])
+    assert all(0.8 < row.accuracy < 1 for row in rows[:3])
 
 
 def test_refusals_name_the_points(demo, run):

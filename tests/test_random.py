@@ -66,7 +66,9 @@ def test_serial_independence(along, lag):
     assert abs(z) < 4.5
 
 
-@pytest.mark.parametrize(("other_stream", "other_counter"), [(1, 0), (0, 1), (1, 1), (-1, 1), (1000, 0), (0, 1000)])
+@pytest.mark.parametrize(
+    ("other_stream", "other_counter"), [(1, 0), (0, 1), (1, 1), (-1, 1), (1000, 0), (0, 1000)]
+)
 def test_neighbouring_streams_and_counters_are_independent(other_stream, other_counter):
     streams, counters = np.arange(2000, 2000 + N), 5000 + np.arange(N) % 7
     first = numbers(4, streams, counters)

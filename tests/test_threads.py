@@ -7,7 +7,9 @@ import pytest
 from linkwise._threads import chunk_bounds, thread_map
 
 
-@pytest.mark.parametrize(("start", "stop", "size"), [(0, 10, 3), (5, 5, 4), (2, 3, 100), (0, 12, 4), (7, 20, 1)])
+@pytest.mark.parametrize(
+    ("start", "stop", "size"), [(0, 10, 3), (5, 5, 4), (2, 3, 100), (0, 12, 4), (7, 20, 1)]
+)
 def test_chunks_cover_the_range_once_and_in_order(start, stop, size):
     chunks = chunk_bounds(start, stop, size)
     assert [i for first, last in chunks for i in range(first, last)] == list(range(start, stop))

@@ -45,7 +45,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
     with np.errstate(invalid="ignore"):
         rows = table.astype(np.int64)
     _refuse(
-        np.asarray(np.not_equal(rows, table)).any(axis=1),
+        np.any(rows != table, axis=1),
         table,
         name,
         "row numbers must be whole numbers; correct it",
@@ -82,7 +82,7 @@ def check_constraints(constraints: Any, n_samples: int | None) -> Constraints | 
     return constraints
 
 
-def _refuse(bad: NDArray[np.bool_], table: NDArray[Any], name: str, reason: str) -> None:
+def _refuse(bad: Any, table: NDArray[Any], name: str, reason: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         i, j = table[row].tolist()

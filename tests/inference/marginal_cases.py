@@ -17,7 +17,7 @@ def make_problem(unary, pairs, coupling):
 
 
 def random_problem(seed, *, forbidden=0.0, partly_hard=0.0, **options):
-    """A reduced random field, some labels forbidden, some links (with (m, K) couplings) hard for one label only."""
+    """A reduced random field; shares of labels forbidden and of links hard for one label only."""
     rng = np.random.default_rng(seed)
     while True:
         options["per_label"] = options.get("per_label", bool(rng.random() < 0.4)) or partly_hard > 0.0
@@ -26,7 +26,7 @@ def random_problem(seed, *, forbidden=0.0, partly_hard=0.0, **options):
         except InfeasibleConstraints:
             continue
         break
-    n, n_labels = problem.unary.shape
+    n_labels = problem.unary.shape[1]
     for row in problem.unary:
         banned = rng.random(n_labels) < forbidden
         banned[rng.integers(n_labels)] = False
@@ -38,9 +38,9 @@ def random_problem(seed, *, forbidden=0.0, partly_hard=0.0, **options):
 
 
 def brute_force(problem):
-    """(prob, log_partition, agreement, labellings, their probabilities) over all labellings, K**n rows at once.
+    """(prob, log_partition, agreement, labellings, their probabilities), K**n labellings at once.
 
-    ``prob`` is None if nothing is allowed. The same numbers as oracle.enumerate_problem, in a tenth of the time.
+    ``prob`` is None if nothing is allowed. As oracle.enumerate_problem, in a tenth of the time.
     """
     n, n_labels = problem.unary.shape
     labellings = np.indices((n_labels,) * n).reshape(n, -1).T
@@ -104,4 +104,6 @@ def grid_problem(side, n_labels, coupling, seed, *, shuffled=False):
     if shuffled:
         pairs = np.sort(rng.permutation(side * side)[pairs], axis=1)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
-    return make_problem(rng.normal(size=(side * side, n_labels)), pairs, rng.choice(coupling, size=len(pairs)))
+    return make_problem(
+        rng.normal(size=(side * side, n_labels)), pairs, rng.choice(coupling, size=len(pairs))
+    )

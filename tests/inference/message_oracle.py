@@ -1,4 +1,4 @@
-"""Belief propagation with full K x K tables, one message at a time: slow, obvious, and shared by the message tests."""
+"""Belief propagation with full K x K tables, one message at a time: slow, obvious, for the message tests."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def messages_by_name(problem, graph, table):
     for place, node in enumerate(graph.order):
         for slot in range(graph.indptr[place], graph.indptr[place + 1]):
             source = int(graph.order[graph.target[slot]])
-            named[source, int(node)] = rows[slot] - rows[slot].max()
+            highest = rows[slot].max()
+            named[source, int(node)] = rows[slot] - (highest if highest > -np.inf else 0.0)
     return named
 
 
@@ -95,7 +96,7 @@ def pair_belief(problem, messages, edge):
 
 
 def bethe_free_energy(problem, nodes, pairs):
-    """-log Z by Bethe from beliefs: average energy minus the entropies of links, nodes counted 1 - degree times."""
+    """-log Z of Bethe from beliefs: average energy minus entropies, nodes counted 1 - degree times."""
 
     def entropy(p):
         return -np.sum(p[p > 0] * np.log(p[p > 0]))

@@ -75,6 +75,15 @@ def forest(chains, sweep, labels):
     )
 
 
+def p_value(counts, weight):
+    """Chi-square test of counts of labellings, the rare ones taken together."""
+    expected = weight * counts.sum()
+    common = expected >= 5.0
+    expected = np.append(expected[common], expected[~common].sum())
+    observed = np.append(counts[common], counts[~common].sum())
+    return stats.chisquare(observed[expected > 0.0], expected[expected > 0.0]).pvalue
+
+
 MOVES = {"plain": plain, "exchange": exchange, "forest": forest}
 
 
@@ -83,7 +92,7 @@ def test_conditionals_are_ratios_of_joint_probabilities():
     n_nodes = 0
     for seed in range(150):
         problem = random_problem(seed, hard=0.2, must_hard=False, forbidden=0.1)
-        _, _, _, labellings, weight = brute_force(problem)
+        weight = brute_force(problem)[4]
         if weight is None:
             continue
         n_labels = problem.unary.shape[1]
@@ -121,7 +130,10 @@ def move_problems():
     complete = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     yield "attracting ring", make_problem(rng.normal(size=(4, 3)), ring, [2.0, 0.5, 1.0, 3.0])
     yield "repelling ring", make_problem(rng.normal(size=(4, 3)), ring, [-2.0, -0.5, -1.0, -3.0])
-    yield "frustrated clique", make_problem(rng.normal(size=(4, 2)), complete, [1.0, -2.0, 1.5, -0.7, 2.0, -1.0])
+    yield (
+        "frustrated clique",
+        make_problem(rng.normal(size=(4, 2)), complete, [1.0, -2.0, 1.5, -0.7, 2.0, -1.0]),
+    )
     yield "hard ring", make_problem(rng.normal(size=(4, 3)), ring, [HARD] * 4)
     yield "hard and soft", make_problem(rng.normal(size=(4, 3)), complete, [HARD, 1.0, HARD, -1.0, 2.0, 0.0])
     yield "path", make_problem(rng.normal(size=(4, 4)), [(0, 1), (1, 2), (2, 3)], [1.5, HARD, -1.0])
@@ -140,7 +152,7 @@ PROBLEMS = dict(move_problems())
 @pytest.mark.parametrize("move", MOVES)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_move_keeps_the_distribution(name, move):
-    """States drawn exactly, moved once: their distribution must be the same (chi-square over all labellings)."""
+    """States drawn exactly and moved once have the same distribution (chi-square over all labellings)."""
     problem = PROBLEMS[name]
     _, _, _, labellings, weight = brute_force(problem)
     chains = chains_of(problem, 5, everything_sticky=True)
@@ -156,11 +168,7 @@ def test_every_move_keeps_the_distribution(name, move):
     back = states[:, np.argsort(chains.layout.order)]
     counts = np.bincount(back @ (problem.unary.shape[1] ** np.arange(4)[::-1]), minlength=len(weight))
     assert counts[weight == 0.0].sum() == 0
-    common = weight * n_draws >= 5
-    expected = np.append(weight[common], weight[~common].sum()) * n_draws
-    observed = np.append(counts[common], counts[~common].sum())
-    keep = expected > 0.0
-    assert stats.chisquare(observed[keep], expected[keep]).pvalue > 1e-3
+    assert p_value(counts, weight) > 1e-3
     assert n_moved > 0.05 * n_draws
 
 
@@ -172,7 +180,11 @@ def test_block_moves_condition_on_the_nodes_left_out(move):
     chains = chains_of(problem, 5)
     sticky = np.zeros(4, dtype=bool)
     sticky[[0, 2]] = True
-    strong = np.array([[0, 2]]) if 2 in chains.layout.neighbours[: chains.layout.indptr[1]] else np.empty((0, 2), int)
+    strong = (
+        np.array([[0, 2]])
+        if 2 in chains.layout.neighbours[: chains.layout.indptr[1]]
+        else np.empty((0, 2), int)
+    )
     chains = chains._replace(sticky=sticky, sticky_nodes=np.array([0, 2]), strong_pairs=strong)
     rng = np.random.default_rng(8)
     n_draws = 6000
@@ -185,10 +197,7 @@ def test_block_moves_condition_on_the_nodes_left_out(move):
     back = states[:, np.argsort(chains.layout.order)]
     counts = np.bincount(back @ (3 ** np.arange(4)[::-1]), minlength=len(weight))
     assert counts[weight == 0.0].sum() == 0
-    common = weight * n_draws >= 5
-    expected = np.append(weight[common], weight[~common].sum()) * n_draws
-    observed = np.append(counts[common], counts[~common].sum())
-    assert stats.chisquare(observed, expected).pvalue > 1e-3
+    assert p_value(counts, weight) > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -204,7 +213,7 @@ def test_block_moves_condition_on_the_nodes_left_out(move):
 )
 def test_estimates_against_enumeration(options):
     """z-scores of all entries: none absurd, and their mean square near what honest errors give."""
-    worst, squares, agreement_errors = [], [], []
+    worst, squares, errors = [], [], []
     for seed in range(110):
         problem = random_problem(seed, **options)
         prob, _, agreement, _, _ = brute_force(problem)
@@ -219,32 +228,39 @@ def test_estimates_against_enumeration(options):
         assert answer.log_partition_kind == "unavailable"
         assert (answer.prob[problem.unary == -np.inf] == 0.0).all()
         np.testing.assert_allclose(answer.prob.sum(axis=1), 1.0, rtol=1e-12)
-        np.testing.assert_array_equal(answer.agreement[(problem.coupling.reshape(len(agreement), -1) == HARD).all(axis=1)], 0)
+        hard = (problem.coupling.reshape(len(agreement), -1) == HARD).all(axis=1)
+        np.testing.assert_array_equal(answer.agreement[hard], 0.0)
         if answer.details["may_be_reducible"]:
             continue
         z = (answer.prob - prob) / answer.details["standard_error"]
         worst.append(np.abs(z).max())
         squares.append((z**2).mean())
-        agreement_errors.append(np.abs(answer.agreement - agreement).max())
-    assert len(worst) > 50
-    assert max(worst) < 5.0
-    assert np.mean(squares) < 1.2
-    assert max(agreement_errors) < 0.12
-    assert np.mean(agreement_errors) < 0.02
+        errors.append(max(np.abs(answer.prob - prob).max(), np.abs(answer.agreement - agreement).max()))
+    assert len(worst) > 15
+    # A mode that 500 sweeps never met costs its weight: rare, and small.
+    assert np.mean(np.array(worst) > 4.0) <= 0.02
+    assert max(errors) < 0.1
+    assert np.mean(errors) < 0.025
+    # Below 1 by what the error allows for the unseen.
+    assert 0.2 < np.mean(squares) < 1.1
 
 
 def test_reported_errors_match_the_scatter_between_runs():
-    """Twenty runs of equal length on each problem: their standard deviation over the error they report."""
+    """Sixteen runs of equal length on each problem: their standard deviation over the error they report."""
     ratios = []
-    for seed in range(20):
+    for seed in range(14):
         problem = random_problem(seed, n=5, n_labels=3, shape="dense", hard=0.1, must_hard=False)
-        answers = [run(problem, 100 + repeat, tol=0.0, max_sweeps=276) for repeat in range(20)]
+        answers = [run(problem, 100 + repeat, tol=0.0, max_sweeps=160) for repeat in range(16)]
+        assert {answer.n_iter for answer in answers} == {160}
         scatter = np.std([answer.prob for answer in answers], axis=0, ddof=1)
         reported = np.mean([answer.details["standard_error"] for answer in answers], axis=0)
-        ratios.append(np.sqrt((scatter**2).mean() / (reported**2).mean()))
+        # Where next to nothing varies, the allowance for the unseen is all that is reported.
+        if reported.max() > 2.0 * reported.min():
+            ratios.append(np.sqrt((scatter**2).mean() / (reported**2).mean()))
+    assert len(ratios) >= 10
     assert 0.7 < np.median(ratios) < 1.2
-    assert min(ratios) > 0.4
-    assert max(ratios) < 1.6
+    assert min(ratios) > 0.5
+    assert max(ratios) < 1.7
 
 
 STICKY = [("w = 3", 6.0), ("w = 5", 10.0), ("w = 15", 30.0)]
@@ -272,24 +288,35 @@ def sticky_structures():
     triangle = [(0, 1), (0, 2), (1, 2)]
     clique = [(i, j) for i in range(5) for j in range(i + 1, 5)]
     path = [(i, i + 1) for i in range(6)]
-    yield "strong triangle", make_problem(rng.normal(size=(3, 2)), triangle, [8.0] * 3)
+    yield "strong triangle", make_problem(0.3 * rng.normal(size=(3, 2)), triangle, [8.0] * 3)
     yield "strong clique of three labels", make_problem(0.5 * rng.normal(size=(5, 3)), clique, [6.0] * 10)
     opposed = np.zeros((7, 2))
-    opposed[:, 0] = [4.0, 4.0, 4.0, 0.3, -4.0, -4.0, -4.0]
-    yield "chain against its points", make_problem(opposed, path, [7.0] * 6)
-    yield "hard ring of two labels", make_problem(rng.normal(size=(4, 2)), [(0, 1), (0, 3), (1, 2), (2, 3)], [HARD] * 4)
-    yield "hard path closed by a weak link", make_problem(rng.normal(size=(3, 2)), triangle, [HARD, 0.5, HARD])
+    opposed[:, 0] = [9.0, 9.0, -5.4, -5.4, -5.4, 9.0, 9.0]
+    yield "chain against its points", make_problem(opposed, path, [8.0] * 6)
+    yield (
+        "hard ring of two labels",
+        make_problem(rng.normal(size=(4, 2)), [(0, 1), (0, 3), (1, 2), (2, 3)], [HARD] * 4),
+    )
+    yield (
+        "hard path closed by a weak link",
+        make_problem(rng.normal(size=(3, 2)), triangle, [HARD, 0.5, HARD]),
+    )
     yield "hard star", make_problem(rng.normal(size=(6, 2)), [(0, i) for i in range(1, 6)], [HARD] * 5)
-    yield "hard ring of five, three labels", make_problem(
-        rng.normal(size=(5, 3)), [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)], [HARD] * 5
+    yield (
+        "hard ring of five, three labels",
+        make_problem(rng.normal(size=(5, 3)), [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)], [HARD] * 5),
     )
     two_triangles = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (3, 5), (4, 5)]
-    yield "strong triangles kept apart", make_problem(
-        rng.normal(size=(6, 2)), two_triangles, [7.0] * 3 + [HARD] + [7.0] * 3
+    yield (
+        "strong triangles kept apart",
+        make_problem(rng.normal(size=(6, 2)), two_triangles, [7.0] * 3 + [HARD] + [7.0] * 3),
     )
     rewards = np.array([[9.0, 6.0, 8.0]] * 3)
     yield "strong rewards by label", make_problem(rng.normal(size=(3, 3)) - 2 * rewards[0], triangle, rewards)
-    yield "opposing log-odds of 60 under a hard link", make_problem([[60.0, 0.0], [59.5, 0.0]], [(0, 1)], [HARD])
+    yield (
+        "opposing log-odds of 60 under a hard link",
+        make_problem([[60.0, 0.0], [59.5, 0.0]], [(0, 1)], [HARD]),
+    )
 
 
 STRUCTURES = dict(sticky_structures())
@@ -321,17 +348,22 @@ def test_without_block_moves_these_structures_do_stick():
 
 @pytest.mark.parametrize("drop", ["exchange", "forest"])
 def test_each_block_move_is_needed(monkeypatch, drop):
-    """Exchanging labels is what flips loops of strong links; forests are what moves a boundary along a chain."""
-    monkeypatch.setattr(module, {"exchange": "exchange_labels", "forest": "resample_forest"}[drop], lambda *_: None)
-    name = {"exchange": "strong triangle", "forest": "chain against its points"}[drop]
-    prob, _, _, _, _ = brute_force(STRUCTURES[name])
-    kept = {"exchange": "forest", "forest": "exchange"}[drop]
-    crippled = run(STRUCTURES[name], 4, tol=0.0, max_sweeps=532)
-    monkeypatch.undo()
-    whole = run(STRUCTURES[name], 4, tol=0.0, max_sweeps=532)
-    assert kept in MOVES
-    assert whole.details["effective_samples"] > 3 * crippled.details["effective_samples"]
-    np.testing.assert_allclose(whole.prob, prob, atol=0.05)
+    """Exchanging labels flips loops of strong links; forests turn over a piece of a chain."""
+    if drop == "exchange":
+        problem = make_problem([[0.2, 0.0]] * 3, [(0, 1), (0, 2), (1, 2)], [14.0] * 3)
+    else:
+        unary = np.zeros((7, 2))
+        unary[:, 0] = [15.0, 15.0, -9.4, -9.4, -9.4, 15.0, 15.0]
+        problem = make_problem(unary, [(i, i + 1) for i in range(6)], [14.0] * 6)
+    prob = brute_force(problem)[0]
+    # One chain: several would start in different modes and hide that none of them moves.
+    options = {"tol": 0.0, "max_sweeps": 1056, "n_chains": 1}
+    whole = [run(problem, seed, **options).prob for seed in range(4)]
+    kernel = {"exchange": "exchange_labels", "forest": "resample_forest"}[drop]
+    monkeypatch.setattr(module, kernel, lambda *_: None)
+    crippled = [run(problem, seed, **options).prob for seed in range(4)]
+    assert max(np.abs(estimate - prob).max() for estimate in whole) < 0.1
+    assert min(np.abs(estimate - prob).max() for estimate in crippled) > 0.3
 
 
 def test_chains_in_different_modes_are_noticed(monkeypatch):
@@ -351,7 +383,9 @@ def test_reducible_or_not():
         unary = np.zeros((n, n_labels))
         if "forbid" in changes:
             unary[changes["forbid"], 0] = HARD
-        return may_be_reducible(make_problem(unary, sorted(pairs), changes.get("coupling", [HARD] * len(pairs))))
+        return may_be_reducible(
+            make_problem(unary, sorted(pairs), changes.get("coupling", [HARD] * len(pairs)))
+        )
 
     prism = [(0, 1), (0, 2), (1, 2), (3, 4), (3, 5), (4, 5), (0, 3), (1, 4), (2, 5)]
     path = [(0, 1), (1, 2), (2, 3)]
@@ -366,20 +400,21 @@ def test_reducible_or_not():
 
 
 def test_the_prism_is_reducible_and_said_to_be():
-    """Three labels on the triangular prism: the classic pair of colourings no exchange of two labels connects."""
+    """Three labels on the triangular prism: exchanges do not connect all its colourings."""
     prism = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 4), (2, 5), (3, 4), (3, 5), (4, 5)]
     problem = make_problem(np.zeros((6, 3)), prism, [HARD] * 9)
     assert run(problem, max_sweeps=60).details["may_be_reducible"]
 
 
-@pytest.mark.parametrize("coupling", [[0.3, -0.3], [0.3, 4.0], [-np.inf, 0.5]], ids=["weak", "strong", "hard"])
+@pytest.mark.parametrize(
+    "coupling", [[0.3, -0.3], [0.3, 4.0], [-np.inf, 0.5]], ids=["weak", "strong", "hard"]
+)
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_same_numbers_for_any_number_of_threads(coupling, shuffled):
-    problem = grid_problem(140, 3, coupling, seed=2, shuffled=shuffled)
+def test_same_numbers_for_any_number_of_threads(monkeypatch, coupling, shuffled):
+    monkeypatch.setattr("linkwise.inference.sweep_layout._CHUNK", 8)
+    problem = grid_problem(50, 3, coupling, seed=2, shuffled=shuffled)
     assert max(len(step) for step in sweep_layout(problem).steps) > 1
-    answers = [
-        run(problem, 3, n_threads=n_threads, max_sweeps=12, burn_in=2, n_chains=2) for n_threads in (1, 2, 5)
-    ]
+    answers = [run(problem, 3, n_threads=n_threads, max_sweeps=40, n_chains=2) for n_threads in (1, 2, 5)]
     for answer in answers[1:]:
         np.testing.assert_array_equal(answer.prob, answers[0].prob)
         np.testing.assert_array_equal(answer.agreement, answers[0].agreement)
@@ -394,17 +429,20 @@ def test_chunks_do_not_matter_either(monkeypatch):
     np.testing.assert_array_equal(run(problem, 3, max_sweeps=40, n_threads=2).prob, whole.prob)
 
 
-def test_a_lattice_against_long_exact_transfer():
+def test_a_lattice_against_enumeration():
     """A 3 x 6 lattice is small enough to enumerate with two labels (2**18 labellings)."""
     index = np.arange(18).reshape(3, 6)
     pairs = np.concatenate(
-        [np.column_stack([index[:, :-1].ravel(), index[:, 1:].ravel()]), np.column_stack([index[:-1].ravel(), index[1:].ravel()])]
+        [
+            np.column_stack([index[:, :-1].ravel(), index[:, 1:].ravel()]),
+            np.column_stack([index[:-1].ravel(), index[1:].ravel()]),
+        ]
     )
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     rng = np.random.default_rng(0)
     problem = make_problem(rng.normal(size=(18, 2)), pairs, rng.choice([-0.8, 1.2], size=len(pairs)))
     prob, _, agreement, _, _ = brute_force(problem)
-    answer = run(problem, 0, tol=0.006, max_sweeps=6000)
+    answer = run(problem, 0, tol=0.01, max_sweeps=6000)
     assert answer.converged
     z = (answer.prob - prob)[:, 0] / answer.details["standard_error"][:, 0]
     assert np.abs(z).max() < 4.0
@@ -413,21 +451,21 @@ def test_a_lattice_against_long_exact_transfer():
 
 def test_averaging_conditionals_beats_averaging_labels():
     """Rao-Blackwell: the same chain, estimated from its labels, scatters more."""
-    problem = PROBLEMS["frustrated clique"]
+    problem = grid_problem(3, 2, [0.4, -0.4], seed=0)
     chains = chains_of(problem, 2)
     labels = chains.labels[0]
     conditional, counted = [], []
     for repeat in range(60):
         tally = Tally(chains.unary.shape, len(chains.layout.edges))
-        counts = np.zeros((4, 2))
+        counts = np.zeros((9, 2))
         for sweep in range(repeat * 50, repeat * 50 + 50):
             plain(chains, sweep, labels, tally)
-            counts[np.arange(4), labels] += 1
+            counts[np.arange(9), labels] += 1
         conditional.append(tally.batch / 50)
         counted.append(counts / 50)
     truth = brute_force(problem)[0][chains.layout.order]
-    np.testing.assert_allclose(np.mean(conditional, axis=0), truth, atol=0.04)
-    assert np.std(conditional, axis=0).mean() < 0.95 * np.std(counted, axis=0).mean()
+    np.testing.assert_allclose(np.mean(conditional, axis=0), truth, atol=0.01)
+    assert np.std(conditional, axis=0).mean() < 0.4 * np.std(counted, axis=0).mean()
 
 
 def test_starts_follow_the_given_table():
@@ -465,12 +503,12 @@ def test_limits_and_tolerance():
     for max_sweeps in (30, 100, 333):
         answer = run(problem, tol=0.0, max_sweeps=max_sweeps)
         assert not answer.converged
-        assert 0.9 * max_sweeps - N_BATCHES <= answer.n_iter <= max_sweeps
-    loose, tight = run(problem, tol=0.05), run(problem, tol=0.01)
+        assert max_sweeps - N_BATCHES < answer.n_iter <= max_sweeps
+    loose, tight = run(problem, tol=0.03), run(problem, tol=0.01)
     assert loose.converged
     assert tight.converged
     assert tight.n_iter > loose.n_iter
-    for answer, tol in ((loose, 0.05), (tight, 0.01)):
+    for answer, tol in ((loose, 0.03), (tight, 0.01)):
         assert answer.details["standard_error"].max() <= tol
         assert answer.details["effective_samples"] <= answer.details["n_samples"]
     np.testing.assert_array_equal(run(problem, 7, tol=0.05).prob, run(problem, 7, tol=0.05).prob)
@@ -509,12 +547,13 @@ def test_no_overflow_at_any_scale(scale):
             assert np.isfinite(answer.agreement).all()
 
 
-def test_tally_against_numpy():
+@pytest.mark.parametrize("offset", [0.0, 0.2])
+def test_tally_against_numpy(offset):
     """Batch means, chain means and squares of made-up samples, computed at once from all of them."""
     rng = np.random.default_rng(0)
     length, n_chains = 5, 3
     samples = rng.dirichlet(np.ones(3), size=(n_chains, N_BATCHES, length, 4))
-    samples += rng.normal(scale=0.05, size=(n_chains, 1, 1, 4, 3))
+    samples += rng.normal(scale=offset, size=(n_chains, 1, 1, 4, 3))
     tally = Tally((4, 3), 6)
     for chain in samples:
         for batch in chain:
@@ -531,11 +570,12 @@ def test_tally_against_numpy():
     variance = batch_means.reshape(-1, 4, 3).var(axis=0, ddof=1)
     between = batch_means.mean(axis=1).var(axis=0, ddof=1).sum() / (variance.sum() / N_BATCHES)
     assert estimate.between_chains == pytest.approx(between)
-    assert between > 1.0
+    assert (between > 3.5) == (offset > 0.0)
+    inflation = between if offset > 0.0 else 1.0
     spread = samples.reshape(-1, 4, 3).var(axis=0).sum()
-    effective = spread / (variance.sum() * between / (n_chains * N_BATCHES))
+    effective = min(spread / (variance.sum() * inflation / (n_chains * N_BATCHES)), estimate.n_samples)
     assert estimate.effective_samples == pytest.approx(effective)
-    expected = np.sqrt(variance * between / (n_chains * N_BATCHES) + effective**-2)
+    expected = np.sqrt(variance * inflation / (n_chains * N_BATCHES) + effective**-2)
     np.testing.assert_allclose(estimate.standard_error, expected)
     tally.clear()
     assert not any(table.any() for table in (tally.batch, tally.agreement, tally._total, tally._squares))

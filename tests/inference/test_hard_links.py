@@ -9,7 +9,6 @@ from linkwise.inference.scoring import problem_score
 from tests.inference.marginal_cases import brute_force, make_problem, random_problem
 
 
-
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])
 def test_status_and_labels_against_enumeration(forbidden):
     counts = {"feasible": 0, "infeasible": 0}

@@ -53,7 +53,7 @@ def _node_beliefs(
     prob: NDArray[np.float64],
     terms: NDArray[np.float64],
 ) -> None:
-    """Beliefs of all places; each incoming message is replaced by the cavity without it, shifted to maximum 0."""
+    """Beliefs of all places; a cavity, shifted to maximum 0, replaces the message it leaves out."""
     order, indptr = graph.order, graph.indptr
     before = np.empty(max(graph.max_degree, 1) * width)
     after = np.empty(width)

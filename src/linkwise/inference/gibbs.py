@@ -38,8 +38,8 @@ __all__ = ["gibbs"]
 #: Links of this strength hold their ends: a lone pair of coupling 3 needs 5 sweeps to forget itself, of
 #: coupling 6 a hundred.
 _STRONG = 3.0
-#: Sweeps per chain of the first round; every further round is twice as long.
-_FIRST_ROUND = 32
+#: Sweeps per chain of the first round; every further round is twice as long. Shorter ones miss modes.
+_FIRST_ROUND = 128
 
 
 class _Chains(NamedTuple):
@@ -64,7 +64,7 @@ def gibbs(
     n_threads: int = 1,
     tol: float = 0.01,
     max_sweeps: int = 2000,
-    burn_in: int = 20,
+    burn_in: int = 32,
     n_chains: int = 4,
 ) -> EngineMarginals:
     """Monte Carlo marginals with their standard error.
@@ -86,7 +86,7 @@ def gibbs(
     max_sweeps : int
         Sweeps of each chain at most.
     burn_in : int
-        Sweeps of each chain before the first round.
+        Sweeps of each chain before the first round, but no more than a quarter of ``max_sweeps``.
     n_chains : int
 
     Returns
@@ -119,11 +119,11 @@ def gibbs(
         return independent_answer(problem)._replace(log_partition=-math.inf)
     chains = _set_up(problem if status == "feasible" else soften(problem), starts, rng)
     tally = Tally(chains.unary.shape, len(chains.layout.edges))
-    done = burn_in
-    length = max(min(_FIRST_ROUND, max_sweeps - burn_in) // N_BATCHES, 1)
+    done = min(burn_in, max_sweeps // 4)
+    length = max(min(_FIRST_ROUND, max_sweeps - done) // N_BATCHES, 1)
     with thread_map(n_threads) as mapper:
         for chain in range(n_chains):
-            _run(chains, chain, range(burn_in), tally, False, mapper)
+            _run(chains, chain, range(done), tally, False, mapper)
         while True:
             tally.clear()
             for chain in range(n_chains):
@@ -206,12 +206,12 @@ def _influence(coupling: NDArray[np.float64], n_labels: int) -> NDArray[np.float
 
 
 def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool, mapper: ThreadMap) -> float:
-    """Sweeps of one chain, each after a block move if there are points that stick; the squares recorded."""
+    """Sweeps of one chain, each after block moves if there are points that stick; the squares recorded."""
     squares: list[float] = []
     layout, labels, seeds = chains.layout, chains.labels[chain], chains.seeds[chain]
     graph = layout.indptr, layout.neighbours, layout.edges
     for sweep in sweeps:
-        if chains.sticky_nodes.size and sweep % 2 == 0:
+        if chains.sticky_nodes.size:
             exchange_labels(
                 chains.sticky_nodes,
                 chains.sticky,
@@ -222,7 +222,8 @@ def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool,
                 sweep,
                 labels,
             )
-        elif chains.sticky_nodes.size:
+        # A forest costs several sweeps, so it is drawn every other time only.
+        if chains.sticky_nodes.size and sweep % 2:
             resample_forest(
                 chains.sticky_nodes,
                 chains.strong_pairs,

@@ -13,6 +13,9 @@ __all__ = ["N_BATCHES", "Estimate", "Tally"]
 
 #: Batches per chain. With 4 chains the error estimate of an entry is itself good to 13 %.
 N_BATCHES = 8
+#: Chains differ beyond doubt if their means scatter this much more than expected. Four chains that agree
+#: exceed it once in 30 times if all entries move together, hardly ever if there are many.
+_DIFFERENT = 3.5
 
 
 class Estimate(NamedTuple):
@@ -95,8 +98,8 @@ class Tally:
         """Means and standard errors over all chains and batches.
 
         The variance of the batch means over the number of batches is that of the overall mean, if batches
-        are independent. Where chains differ by more than that, all errors are scaled up to match. To this
-        comes 1 / N for the effective number of samples, N: what one more sample could change, for a part
+        are independent. If chains clearly differ by more than that, all errors are scaled up to match. To
+        this comes 1 / N for the effective number of samples, N: what one more sample could change, for a part
         of the distribution not met so far leaves no trace in the variance.
         """
         n_batches = self._n_chains * N_BATCHES
@@ -105,15 +108,16 @@ class Tally:
         variance = np.maximum(self._squares - n_batches * prob**2, 0.0) / (n_batches - 1)
         pooled = float(variance.sum())
         per_sweep = self._sweep_squares / self._n_samples - squared_mean
-        between = 1.0
+        between = inflation = 1.0
         effective = float(self._n_samples)
         # Differences of squares that are rounding only say that nothing varies.
         if min(pooled, per_sweep) > 1e-12 * squared_mean:
             if self._n_chains > 1:
                 observed = self._chain_squares - self._n_chains * squared_mean
                 between = observed / (self._n_chains - 1) / (pooled / N_BATCHES)
-            effective = min(effective, per_sweep / (pooled * max(between, 1.0) / n_batches))
-        standard_error = np.sqrt(variance * (max(between, 1.0) / n_batches) + effective**-2)
+                inflation = between if between > _DIFFERENT else 1.0
+            effective = min(effective, per_sweep / (pooled * inflation / n_batches))
+        standard_error = np.sqrt(variance * (inflation / n_batches) + effective**-2)
         return Estimate(
             prob, standard_error, self.agreement / self._n_samples, self._n_samples, effective, between
         )

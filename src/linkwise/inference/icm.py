@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from linkwise._numba import kernel
 from linkwise._prefetch import prefetch
 from linkwise._threads import chunk_bounds, thread_map
-from linkwise.graph import greedy_colouring
+from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.potentials import log_ratio
 from linkwise.inference.reduce import Problem
 from linkwise.inference.registry import EngineLabels, labels_engine
 from linkwise.inference.repair import lexicographic, recolour
-from linkwise.inference.scoring import n_broken, problem_score
+from linkwise.inference.rounding import best_per_component
+from linkwise.inference.scoring import n_broken
 
 __all__ = ["Descent", "descend", "feasible_start", "icm", "random_order"]
 
@@ -265,8 +266,8 @@ def icm(
     n_threads : int
         Used by coloured sweeps, whose result does not depend on it.
     n_restarts : int
-        Descents from the same start in other random orders; the best is kept. (On random links this beats
-        other starts drawn from the softmax of the unary scores, and far more so uniform labels.)
+        Descents from the same start in other random orders; every connected component keeps its best. (On
+        random links this beats starts drawn from the softmax of the unary scores, and by far uniform labels.)
     max_iter : int
         Sweeps per descent.
     order : {"random", "coloured"}
@@ -276,7 +277,7 @@ def icm(
     Returns
     -------
     EngineLabels
-        Without a bound. ``details["gains"]`` holds what each sweep added to the score.
+        Without a bound. ``details["gains"]`` holds what each sweep of the first descent added to the score.
     """
     start = problem.unary.argmax(axis=1) if initial is None else np.asarray(initial, dtype=np.int64)
     start = feasible_start(problem, start, rng)
@@ -285,5 +286,15 @@ def icm(
         descend(searched, start, rng, max_iter=max_iter, order=order, n_threads=n_threads)
         for _ in range(max(n_restarts, 1))
     ]
-    best = max(descents, key=lambda found: problem_score(searched, found.labels))
-    return EngineLabels(best.labels, None, False, best.converged, best.n_iter, {"gains": best.gains})
+    labels = descents[0].labels
+    if len(descents) > 1:
+        component, n_components = group_labels(len(labels), problem.pairs)
+        labels = best_per_component(searched, [found.labels for found in descents], component, n_components)
+    return EngineLabels(
+        labels,
+        upper_bound=None,
+        optimal=False,
+        converged=all(found.converged for found in descents),
+        n_iter=max(found.n_iter for found in descents),
+        details={"gains": descents[0].gains},
+    )

@@ -13,7 +13,7 @@ __all__ = ["OUTSIDE", "grow_forest", "root_chosen", "shuffled"]
 
 #: ``tree[node, 0]`` of a node that is not in the forest.
 OUTSIDE = -(1 << 62)
-# Nodes of a run of :func:`shuffled`: rows of scores fit into the second-level cache, forests are as good as any.
+# Nodes of a run: their rows of scores fit into the second-level cache, and forests get no worse.
 _RUN = 1024
 # How many nodes ahead the three prefetches run.
 _AHEAD_ROW, _AHEAD_LINKS, _AHEAD_ENDS = 16, 8, 4
@@ -23,7 +23,7 @@ _AHEAD_ROW, _AHEAD_LINKS, _AHEAD_ENDS = 16, 8, 4
 def _shuffle_runs(
     nodes: NDArray[np.int64], run: int, run_order: NDArray[np.int64], seed: np.uint64
 ) -> NDArray[np.int64]:
-    """The runs of ``run`` consecutive entries of ``nodes`` in the given order, each shuffled (Fisher & Yates)."""
+    """The runs of ``run`` consecutive entries of ``nodes`` in the given order, each shuffled."""
     order = np.empty_like(nodes)
     filled = 0
     for index in run_order:

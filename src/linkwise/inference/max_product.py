@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._lanes import padded
+from linkwise._lanes import WIDTH, load, padded, store
 from linkwise._numba import kernel
+from linkwise.graph import group_labels
 from linkwise.inference.belief_propagation import check_message_options, is_forest, message_layout
 from linkwise.inference.forest_descent import polish
 from linkwise.inference.log_messages import CONTRADICTION
@@ -15,14 +16,12 @@ from linkwise.inference.potentials import log_ratio
 from linkwise.inference.reduce import Problem
 from linkwise.inference.registry import EngineLabels, labels_engine
 from linkwise.inference.schedules import SETTLED, sweeps
-from linkwise.inference.scoring import problem_score
+from linkwise.inference.scoring import component_scores, problem_score
 
 __all__ = ["max_product"]
 
 # Noise that breaks ties, as a share of the typical score.
 _JITTER = 1e-6
-# Sweeps between two decodings; decoding costs about a third of a sweep.
-_DECODE_EVERY = 5
 # Sweeps without a better labelling after which the rest is left to the polish.
 _PATIENCE = 100
 
@@ -43,13 +42,13 @@ def _decode(
     """
     order, indptr, split, target, edges = graph.order, graph.indptr, graph.split, graph.target, graph.edges
     unary, coupling = tables.unary, tables.coupling
-    score = np.empty(n_labels)
+    score = np.empty(width)
     for place in range(order.shape[0]):
-        for k in range(n_labels):
-            score[k] = unary[place * width + k]
-        for slot in range(split[place], indptr[place + 1]):
-            for k in range(n_labels):
-                score[k] += messages[slot * width + k]
+        for k in range(0, width, WIDTH):
+            total = load(unary, place * width + k)
+            for slot in range(split[place], indptr[place + 1]):
+                total = total + load(messages, slot * width + k)
+            store(score, k, total)
         for slot in range(indptr[place], split[place]):
             label = labels[order[target[slot]]]
             score[label] += log_ratio(coupling, edges[slot], label)
@@ -74,10 +73,10 @@ def max_product(
 ) -> EngineLabels:
     """A labelling of high score by max-product belief propagation, forest descent as the polish.
 
-    Labels are decoded every few sweeps and the best ones kept, since messages that do not converge still
-    pass through good labellings. Seeded noise, a millionth of the typical score, breaks symmetries: on flat
-    fields all messages would stay flat. Links that contradict each other are found only where they leave some
-    node without a label.
+    Labels are decoded after every sweep and the best ones of each component kept: messages that do not
+    converge still pass through good labellings. Seeded noise, a millionth of the typical score, breaks
+    symmetries: on flat fields all messages would stay flat. Links that contradict each other are found only
+    where they leave some node without a label.
 
     Parameters
     ----------
@@ -123,8 +122,11 @@ def max_product(
         problem._replace(unary=problem.unary + jitter * rng.random((n_nodes, n_labels))), graph, MAXIMUM
     )
     messages = np.zeros(len(graph.edges) * padded(n_labels))
+    component, n_components = group_labels(n_nodes, problem.pairs)
+    labels = best = problem.unary.argmax(axis=1)
+    best_scores = np.full(n_components, -np.inf)
+    best_at = 0
     residuals: list[float] = []
-    best, best_score, best_at = problem.unary.argmax(axis=1), -np.inf, 0
     for change in sweeps(
         MAXIMUM, graph, class_ptr, tables, messages, n_labels,
         damping=0.0 if forest else damping, settled=SETTLED * scale, n_threads=n_threads,
@@ -133,14 +135,14 @@ def max_product(
             return EngineLabels(best, -np.inf, True, True, len(residuals), {"residuals": np.array(residuals)})
         residuals.append(change)
         n_iter = len(residuals)
-        done = change <= tol * scale or n_iter == max_iter or n_iter - best_at >= _PATIENCE
-        if done or n_iter % _DECODE_EVERY == 0:
-            labels = np.empty(n_nodes, dtype=np.int64)
-            _decode(graph, tables, messages, n_labels, padded(n_labels), labels)
-            score = problem_score(problem, labels)
-            if score > best_score or n_iter <= _DECODE_EVERY:
-                best, best_score, best_at = labels, score, n_iter
-        if done:
+        _decode(graph, tables, messages, n_labels, padded(n_labels), labels)
+        scores = component_scores(problem, labels, component, n_components)
+        better = (scores > best_scores) | (n_iter == 1)
+        if better.any():
+            best = np.where(better[component], labels, best)
+            best_scores = np.where(better, scores, best_scores)
+            best_at = n_iter
+        if change <= tol * scale or n_iter == max_iter or n_iter - best_at >= _PATIENCE:
             break
     converged = residuals[-1] <= tol * scale
     optimal = forest and converged

@@ -24,7 +24,6 @@ from scipy.special import logsumexp
 
 from linkwise._lanes import WIDTH, hint, lane_max, lane_sum, larger, load, padded, splat, store
 from linkwise._lanes_math import exp_lanes
-from linkwise._math import exp_nonpositive
 from linkwise._numba import kernel, reassociating_kernel
 from linkwise._random import counter_uniform
 from linkwise._threads import ThreadMap, thread_map
@@ -194,20 +193,24 @@ def _padded_rows(
     return result
 
 
-@kernel
+@reassociating_kernel
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows of exp(scores), normalised."""
+    """Rows of exp(scores), normalised; rows of whole lanes."""
+    n_rows, stride = scores.shape
     prob = np.empty_like(scores)
-    for row in range(scores.shape[0]):
-        top = -np.inf
-        for label in range(scores.shape[1]):
-            top = max(top, scores[row, label])
-        total = 0.0
-        for label in range(scores.shape[1]):
-            prob[row, label] = exp_nonpositive(scores[row, label] - top)
-            total += prob[row, label]
-        for label in range(scores.shape[1]):
-            prob[row, label] /= total
+    for start in range(0, n_rows * stride, stride):
+        highest = splat(-np.inf)
+        for position in range(start, start + stride, WIDTH):
+            highest = larger(load(scores, position), highest)
+        shift = splat(lane_max(highest))
+        weights = splat(0.0)
+        for position in range(start, start + stride, WIDTH):
+            weight = exp_lanes(load(scores, position) - shift)
+            weights = weights + weight
+            store(prob, position, weight)
+        scale = splat(1.0 / lane_sum(weights))
+        for position in range(start, start + stride, WIDTH):
+            store(prob, position, load(prob, position) * scale)
     return prob
 
 

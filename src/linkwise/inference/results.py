@@ -32,8 +32,9 @@ class Marginals:
         Sweeps of the approximate part; 0 if there was none.
     method : str
         The engines that were used, joined by ``+``.
-    log_partition_kind : {"exact", "lower_bound", "bethe", "unavailable"}
-        ``bethe`` is an approximation without a sign; ``unavailable`` comes with NaN.
+    log_partition_kind : {"exact", "lower_bound", "upper_bound", "bethe", "approximation", "unavailable"}
+        ``lower_bound`` comes from mean field, ``upper_bound`` from dropped penalties; ``bethe`` and
+        ``approximation`` may err to either side; ``unavailable`` comes with NaN.
     parts : mapping of str to int
         How many points each engine answered for.
     details : mapping

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +33,7 @@ from linkwise.mixture.parameters import (
 )
 from linkwise.mixture.passes import Posterior, log_density_pass, posterior_pass, statistics_pass
 from linkwise.mixture.points import Points, points_of
+from linkwise.mixture.statistics import Statistics
 from linkwise.mixture.workers import Workers
 
 __all__ = ["LinkMixture"]
@@ -179,11 +182,13 @@ class LinkMixture(DensityMixin, BaseEstimator):
         complete = all(part is not None for part in given)
         return [
             self._given_start(
-                None if complete else self._data_start(X, points, constraints, coupling, random_state),
+                None
+                if complete
+                else self._data_start(X, points, constraints, coupling, random_state, number),
                 points.n_features,
                 coupling,
             )
-            for _ in range(1 if complete else self.n_init)
+            for number in range(1 if complete else self.n_init)
         ]
 
     def _data_start(
@@ -193,21 +198,32 @@ class LinkMixture(DensityMixin, BaseEstimator):
         constraints: Constraints | None,
         coupling: NDArray[np.float64],
         random_state: np.random.RandomState,
+        number: int,
     ) -> MixtureParameters:
-        """Parameters from a first hard assignment of the rows."""
+        """Parameters from a first hard assignment of the rows; every second start leaves out k-means."""
         n_gaussians = self._n_gaussians
-        labels = start_labels(X, n_gaussians, self.init_params, constraints, random_state)
+        labels = start_labels(
+            X, n_gaussians, self.init_params, constraints, random_state, refine=number % 2 == 0
+        )
+        # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
         about = np.tile(points.offset, (n_gaussians, 1))
-        statistics = None
-        for start in range(0, len(X), _ROWS_AT_ONCE):
-            rows = np.arange(start, min(start + _ROWS_AT_ONCE, len(X)))
-            one_hot = (labels[rows, np.newaxis] == np.arange(n_gaussians)).astype(np.float64)
-            part = statistics_pass(points, about, one_hot, self.covariance_type, rows=rows)
-            statistics = part if statistics is None else statistics + part
-        assert statistics is not None
+        rough = self._assigned_statistics(points, labels, about)
+        about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
+        statistics = self._assigned_statistics(points, labels, about)
         counts = statistics.counts + 10 * np.finfo(np.float64).eps
         log_weights = np.log(counts / counts.sum())
         return new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+
+    def _assigned_statistics(
+        self, points: Points, labels: NDArray[np.int64], about: NDArray[np.float64]
+    ) -> Statistics:
+        """Statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
+        parts = []
+        for start in range(0, points.n_samples, _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, points.n_samples))
+            one_hot = (labels[rows, np.newaxis] == np.arange(len(about))).astype(np.float64)
+            parts.append(statistics_pass(points, about, one_hot, self.covariance_type, rows=rows))
+        return reduce(add, parts)
 
     def _given_start(
         self, start: MixtureParameters | None, n_features: int, coupling: NDArray[np.float64]

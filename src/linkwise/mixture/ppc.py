@@ -46,7 +46,8 @@ class PPC(LinkMixture):
     n_init : int, default=1
         Number of starts; the one with the highest penalised likelihood is kept.
     init_params : {"constraints", "kmeans", "random"}, default="constraints"
-        ``constraints`` starts k-means from the means of must-linked groups that lie far apart.
+        ``constraints`` starts from the means of must-linked groups that lie far apart, improved by k-means in
+        every first and left as they are in every second of the ``n_init`` starts.
     weights_init, means_init, precisions_init : array_like, optional
         Parts of the start, as in GaussianMixture.
     decode : {"marginal", "map"}, default="marginal"

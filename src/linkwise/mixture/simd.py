@@ -253,7 +253,7 @@ def total(typing_context: Any, lanes: Any) -> Any:
 
 
 class _Exp(NamedTuple):
-    """What ``exp_nonpositive`` needs to know of a type; ``log2_low`` has the digits that ``log2_high`` lacks."""
+    """What ``exp_nonpositive`` needs to know of a type; log 2 is in two parts, to keep all its digits."""
 
     cutoff: float
     log2_high: float
