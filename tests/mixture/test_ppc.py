@@ -170,7 +170,7 @@ class TestAgainstEnumeration:
         except InfeasibleConstraints:
             return
         model = fit_quietly(
-            PPC(k, reg_covar=0.0, tol=1e-16, max_iter=20_000, covariance_type="tied", random_state=0),
+            PPC(k, reg_covar=0.0, tol=1e-14, max_iter=4000, covariance_type="tied", random_state=0),
             X,
             links,
         )

@@ -1,4 +1,4 @@
-"""The engines ``auto``: exact wherever that is cheap, approximate on the rest, and frank about which was which."""
+"""The engines ``auto``: exact wherever that is cheap, approximate on the rest, and frank about it."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ def auto_best_labels(
 ) -> EngineLabels:
     """Trees, narrow components and cuttable ones exactly, the rest by damped max-product and forest descent.
 
-    Every wide component keeps the better of two labellings: the one of the approximate engine and, given a start,
-    the one that forest descent reaches from it.
+    Every wide component keeps the better of two labellings: the one of the approximate engine and, given a
+    start, the one that forest descent reaches from it.
 
     Parameters
     ----------

@@ -13,7 +13,8 @@ class PottsField:
 
     ::
 
-        score(z) = sum_i unary[i, z_i] - sum_{links, c > 0} c [z_i != z_j] - sum_{links, c < 0} |c| [z_i == z_j]
+        score(z) = sum_i unary[i, z_i] - sum_{links, c > 0}  c  [z_i != z_j]
+                                       - sum_{links, c < 0} |c| [z_i == z_j]
 
     A coupling of ``+inf`` is a hard must-link, ``-inf`` a hard cannot-link. The distribution of the
     field is p(z) proportional to exp(score(z)).
@@ -83,7 +84,8 @@ class PottsField:
 
     def __repr__(self) -> str:
         hard = int(np.isinf(self.coupling).reshape(len(self.pairs), -1).all(axis=1).sum())
-        return f"PottsField({self.n_points} points, {self.n_labels} labels, {len(self.pairs)} links ({hard} hard))"
+        links = f"{len(self.pairs)} links ({hard} hard)"
+        return f"PottsField({self.n_points} points, {self.n_labels} labels, {links})"
 
 
 def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
@@ -143,6 +145,7 @@ def _checked_coupling(coupling: ArrayLike, n_pairs: int, n_labels: int) -> NDArr
     partly = np.flatnonzero((rows == np.inf).any(axis=1) & ~(rows == np.inf).all(axis=1))
     if partly.size:
         raise ValueError(
-            f"coupling of pair {partly[0]} is +inf for some labels only: a hard must-link is +inf for every label"
+            f"coupling of pair {partly[0]} is +inf for some labels only: "
+            "a hard must-link is +inf for every label"
         )
     return table

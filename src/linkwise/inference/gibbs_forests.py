@@ -14,7 +14,7 @@ from linkwise._numba import kernel
 from linkwise._random import counter_uniform
 from linkwise.inference.gibbs_sweep import draw_label
 from linkwise.inference.induced_forest import OUTSIDE, grow_forest, root_chosen
-from linkwise.inference.tree import _send
+from linkwise.inference.tree import send_message
 
 __all__ = ["resample_forest"]
 
@@ -92,7 +92,7 @@ def resample_forest(
                     scores[place, labels[other]] += coupling[edges[slot], labels[other]]
     for place in range(size - 1, -1, -1):
         if parent[place] >= 0:
-            _send(scores[place], coupling, parent_edge[place], message)
+            send_message(scores[place], coupling, parent_edge[place], message)
             for label in range(n_labels):
                 scores[parent[place], label] += message[label]
     for place in range(size):

@@ -209,7 +209,7 @@ def _merge_rewards(
     n_merged: int,
     unary: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], float]:
-    """Costs per label become rewards for agreeing: -(P_a + P_b)/2 [a != b] = -P_a/2 - P_b/2 + P_a [a == b]."""
+    """Costs become rewards for agreeing: -(P_a + P_b)/2 [a != b] = -P_a/2 - P_b/2 + P_a [a == b]."""
     soft = coupling < np.inf
     half = np.where(soft, np.maximum(coupling, 0.0), 0.0) / 2
     np.subtract.at(unary, ends[:, 0], half)

@@ -49,7 +49,7 @@ def _log_add(x: float, y: float) -> float:
 
 
 @kernel
-def _send(
+def send_message(
     h: NDArray[np.float64], coupling: NDArray[np.float64], edge: int, message: NDArray[np.float64]
 ) -> float:
     """Shift h so that its maximum is 0, write its message over the edge, return the shift."""
@@ -118,7 +118,7 @@ def _collect(
     for place in range(h.shape[0] - 1, -1, -1):
         above = parent[place]
         if above >= 0:
-            shift[place] = _send(h[place], coupling, place, message[place])
+            shift[place] = send_message(h[place], coupling, place, message[place])
             for k in range(n_labels):
                 h[above, k] += message[place, k]
         else:
