@@ -22,7 +22,6 @@ from linkwise._numba import inline_kernel
 from linkwise._prefetch import prefetch
 
 __all__ = [
-    "AHEAD",
     "VECTOR",
     "WIDTH",
     "hint",
@@ -45,8 +44,6 @@ instruction: Callable[..., Any] = intrinsic
 
 #: Numbers in one value.
 WIDTH = 4
-#: How many messages before it is written a row should be asked for with ``hint``.
-AHEAD = 12
 
 #: The LLVM type of a value, for further intrinsics.
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)

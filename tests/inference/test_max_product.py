@@ -162,6 +162,18 @@ def test_symmetric_fields_are_decided():
     assert len(np.unique(answer.labels)) == 1
 
 
+def test_noise_helps_where_all_scores_are_equal():
+    # 3-colouring of random graphs: 10 broken links over these six with noise, 66 without.
+    n_broken = 0.0
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        ends = rng.integers(500, size=(1050, 2))
+        pairs = np.unique(np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1), axis=0)[:1000]
+        problem = Problem(np.zeros((500, 3)), pairs, -np.ones(len(pairs)), adjacency(500, pairs))
+        n_broken -= problem_score(problem, max_product(problem, rng).labels)
+    assert n_broken < 33
+
+
 def planted_problem(rng, n, m, n_labels, flipped):
     """Links that tell the truth but for a share ``flipped``."""
     truth = rng.integers(n_labels, size=n)

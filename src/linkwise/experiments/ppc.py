@@ -78,7 +78,7 @@ def iris_hard_links(
     return ["pairs", "ppc train", "ppc test", "gmm train", "gmm test"], rows
 
 
-def iris_noisy_links(n_draws: int = 20, n_init: int = 40, flips: tuple[float, ...] = (0.15, 0.3)) -> Table:
+def iris_noisy_links(n_draws: int = 20, n_init: int = 20, flips: tuple[float, ...] = (0.15, 0.3)) -> Table:
     """Accuracy on Iris with half of the points in pairs of which a share is wrong (experiment 2).
 
     Parameters

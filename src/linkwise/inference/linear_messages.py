@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._lanes import (
-    AHEAD,
     WIDTH,
     hint,
     lane_max,
@@ -31,7 +30,7 @@ from linkwise._lanes import (
     store,
 )
 from linkwise._numba import inline_kernel, kernel
-from linkwise.inference.message_graph import MessageGraph, PotentialTables
+from linkwise.inference.message_graph import AHEAD, MessageGraph, PotentialTables
 
 __all__ = ["OUT_OF_RANGE", "load_agree", "sweep_linear"]
 

@@ -5,9 +5,8 @@ With h the log cavity of the sender, a link sends
     m(b) = log( exp(log_agree_b + h(b)) + exp(log_differ) sum_{a != b} exp(h(a)) ) - max_a h(a).
 
 That is plain arithmetic with one vectorised exp and log per label. (Shifted by the largest entry and not by
-the sum, an entry such as -1e12 keeps its last digits.) Where a
-sum leaves the range of floats (hard links, opposing scores hundreds of nats apart), that one
-message is done term by term in logarithms instead.
+the sum, an entry such as -1e12 keeps its last digits.) Where a sum leaves the range of floats (hard links,
+opposing scores hundreds of nats apart), that one message is done term by term in logarithms instead.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._lanes import AHEAD, WIDTH, hint, lane_max, lane_sum, larger, load, select_below, splat, store
+from linkwise._lanes import WIDTH, hint, lane_max, lane_sum, larger, load, select_below, splat, store
 from linkwise._lanes_math import exp_lanes, log_lanes
 from linkwise._numba import inline_kernel, kernel
 from linkwise.inference.linear_messages import load_agree
-from linkwise.inference.message_graph import MessageGraph, PotentialTables
+from linkwise.inference.message_graph import AHEAD, MessageGraph, PotentialTables
 from linkwise.inference.potentials import log_agree, log_differ
 
 __all__ = ["CONTRADICTION", "log_message", "send_log", "sum_before", "sweep_log"]

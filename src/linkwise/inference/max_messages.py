@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._lanes import AHEAD, WIDTH, hint, lane_max, lane_sum, larger, load, select_below, splat, store
+from linkwise._lanes import WIDTH, hint, lane_max, lane_sum, larger, load, select_below, splat, store
 from linkwise._numba import inline_kernel, kernel
 from linkwise.inference.linear_messages import load_agree
 from linkwise.inference.log_messages import CONTRADICTION, sum_before
-from linkwise.inference.message_graph import MessageGraph, PotentialTables
+from linkwise.inference.message_graph import AHEAD, MessageGraph, PotentialTables
 
 __all__ = ["sweep_max"]
 

@@ -17,6 +17,7 @@ from linkwise.graph import Adjacency, breadth_first_order, greedy_colouring
 from linkwise.inference.reduce import Problem
 
 __all__ = [
+    "AHEAD",
     "LINEAR",
     "LOGARITHMIC",
     "MAXIMUM",
@@ -30,6 +31,9 @@ __all__ = [
 
 #: How messages are represented: probabilities, their logarithms, or scores of the best labelling.
 LINEAR, LOGARITHMIC, MAXIMUM = 0, 1, 2
+#: How many messages before it is written a row is fetched. Hardware does not foresee the rows of neighbours:
+#: without, a sweep over a random graph takes 1.6 times as long.
+AHEAD = 12
 
 
 class MessageGraph(NamedTuple):
