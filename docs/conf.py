@@ -31,10 +31,11 @@ html_static_path = ["_static"]
 html_css_files = ["linkwise.css"]
 html_copy_source = False
 html_show_sourcelink = False
+PAGES = (
+    "add_an_engine", "constraints", "contributing", "errata", "index", "inference", "mixtures", "tutorial",
+)  # fmt: skip
 # Only the reference has pages below it; elsewhere the left column would be empty.
-html_sidebars = {
-    page: [] for page in ("add_an_engine", "constraints", "contributing", "errata", "index", "tutorial")
-}
+html_sidebars = {page: [] for page in PAGES}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
@@ -44,11 +45,15 @@ html_theme_options = {
 }
 
 
-def skip_tuple_fields(
+def skip_foreign_members(
     app: Any, what: str, name: str, member: object, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out the fields of named tuples: "Alias for field number 0" says nothing."""
-    return True if type(member).__name__ == "_tuplegetter" else None
+    """Leave out the fields of named tuples ("Alias for field number 0") and what scikit-learn documents."""
+    routing = name.startswith("set_") and name.endswith("_request")
+    foreign = getattr(member, "__module__", None) or ""
+    if type(member).__name__ == "_tuplegetter" or routing or foreign.startswith("sklearn."):
+        return True
+    return None
 
 
 def drop_empty_last_lines(app: Any, docname: str, source: list[str]) -> None:
@@ -58,5 +63,5 @@ def drop_empty_last_lines(app: Any, docname: str, source: list[str]) -> None:
 
 def setup(app: Any) -> None:
     """Connect the hooks above."""
-    app.connect("autodoc-skip-member", skip_tuple_fields)
+    app.connect("autodoc-skip-member", skip_foreign_members)
     app.connect("source-read", drop_empty_last_lines)
