@@ -1,4 +1,4 @@
-"""What the link mixtures share: checks, starts, fitting, and prediction by the fitted mixture."""
+"""What the link mixtures share when they are fitted: checks, starts, EM and its results."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
-from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
+from linkwise.mixture.fitted import FittedMixture
 from linkwise.mixture.initialisation import INIT_METHODS, start_labels
 from linkwise.mixture.link_steps import MIXING_METHODS, LinkedStep, new_parameters
-from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows
+from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, select_linked_rows
 from linkwise.mixture.parameters import (
     COVARIANCE_TYPES,
     Gaussians,
-    n_free_parameters,
     precision_factors_of_precisions,
 )
-from linkwise.mixture.passes import Posterior, log_density_pass, posterior_pass, statistics_pass
+from linkwise.mixture.passes import log_density_pass, statistics_pass
 from linkwise.mixture.points import Points, points_of
 from linkwise.mixture.statistics import Statistics
 from linkwise.mixture.workers import Workers
@@ -41,21 +40,17 @@ __all__ = ["LinkMixture"]
 _ROWS_AT_ONCE = 8192
 
 
-class LinkMixture(DensityMixin, BaseEstimator):
+class LinkMixture(FittedMixture):
     """A Gaussian mixture fitted by EM to data whose rows may carry links.
 
-    Subclasses supply the constructor and say how links enter: ``_linked_rows``, ``_mixing_method``.
+    Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_noise_sources``.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
     __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
-    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
-
-    # Supplied by subclasses
 
     def _linked_rows(self, constraints: Constraints) -> LinkedRows:
-        raise NotImplementedError
+        return select_linked_rows(constraints, self._cluster_of)
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
         return None
@@ -156,15 +151,6 @@ class LinkMixture(DensityMixin, BaseEstimator):
                 f"{self._n_gaussians} components cannot be fitted to n_samples={len(X)}; "
                 "use at most as many components as rows"
             )
-
-    @property
-    def _n_gaussians(self) -> int:
-        return int(self.n_components)
-
-    @property
-    def _cluster_of(self) -> NDArray[np.int64]:
-        """Cluster of each Gaussian."""
-        return np.repeat(np.arange(self.n_components), self._n_gaussians // self.n_components)
 
     def _starts(
         self,
@@ -334,158 +320,6 @@ class LinkMixture(DensityMixin, BaseEstimator):
         affected[component[linked.pairs[broken, 0]]] = True
         return np.where(affected[component], together, labels)
 
-    # Prediction by the fitted mixture alone
-
-    def _posterior(self, points: Points, **wanted: Any) -> Posterior:
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        with np.errstate(divide="ignore"):
-            log_weights = np.log(self.weights_)
-        several = self._n_gaussians > self.n_components
-        if several and wanted.get("labels"):
-            wanted = {**wanted, "labels": False, "probabilities": True}
-        return posterior_pass(points, gaussians, log_weights, **wanted)
-
-    def _labels_of(self, posterior: Posterior) -> NDArray[np.int64]:
-        if posterior.labels is not None:
-            return posterior.labels
-        assert posterior.probabilities is not None
-        return self._sum_clusters(posterior.probabilities).argmax(axis=1).astype(np.int64)
-
-    def _sum_clusters(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Probabilities of clusters from those of their Gaussians."""
-        if probabilities.shape[1] == self.n_components:
-            return probabilities
-        return probabilities.reshape(len(probabilities), self.n_components, -1).sum(axis=2)
-
-    def _points(self, X: ArrayLike) -> Points:
-        check_is_fitted(self)
-        return points_of(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Most probable cluster of each row, by the fitted mixture alone.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        (n,) int64
-        """
-        return self._labels_of(self._posterior(self._points(X), labels=True))
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Probability of each cluster for each row, by the fitted mixture alone.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        (n, n_components) float
-        """
-        posterior = self._posterior(self._points(X), probabilities=True)
-        assert posterior.probabilities is not None
-        return self._sum_clusters(posterior.probabilities)
-
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-likelihood of each row under the fitted mixture.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        (n,) float64
-        """
-        posterior = self._posterior(self._points(X), log_likelihood=True)
-        assert posterior.log_likelihood is not None
-        return posterior.log_likelihood
-
-    def score(
-        self,
-        X: ArrayLike,
-        y: Any = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        constraints: Constraints | None = None,
-    ) -> float:
-        """Mean log-likelihood of the rows under the fitted mixture.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-        y : ignored
-        sample_weight : (n,) array_like, optional
-            Weights of the mean.
-        constraints : Constraints, optional
-            Accepted so that cross-validation may pass it on; new rows are scored without links.
-
-        Returns
-        -------
-        float
-        """
-        check_constraints(constraints, None)
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return float(np.average(self.score_samples(X), weights=weights))
-
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw new rows from the fitted mixture.
-
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : (n_samples, n_features)
-        y : (n_samples,)
-            Cluster of each row; rows come sorted by component.
-        """
-        check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
-        rng = check_random_state(self.random_state)
-        counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
-        component = np.repeat(np.arange(len(counts)), counts)
-        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        roots = np.linalg.cholesky(_full_covariances(gaussians, self.covariances_))
-        rows = self.means_[component] + np.einsum("nij,nj->ni", roots[component], noise)
-        return rows, self._cluster_of[component]
-
-    def aic(self, X: ArrayLike) -> float:
-        """Akaike's criterion of the fitted mixture on these rows; lower is better.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        float
-        """
-        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
-
-    def bic(self, X: ArrayLike) -> float:
-        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        float
-        """
-        log_likelihood = self.score_samples(X)
-        return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
-
-    def _n_parameters(self) -> int:
-        return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
-
 
 def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
@@ -503,14 +337,3 @@ def _covariances(gaussians: Gaussians) -> NDArray[np.float64]:
         return 1.0 / factors**2
     inverse = np.linalg.inv(factors)
     return np.swapaxes(inverse, -1, -2) @ inverse
-
-
-def _full_covariances(gaussians: Gaussians, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K, D, D) covariances whatever their type."""
-    n_components, n_features = gaussians.means.shape
-    if gaussians.covariance_type == "full":
-        return covariances
-    if gaussians.covariance_type == "tied":
-        return np.broadcast_to(covariances, (n_components, n_features, n_features))
-    diagonal = covariances if covariances.ndim == 2 else covariances[:, np.newaxis]
-    return np.asarray(diagonal[:, :, np.newaxis] * np.eye(n_features))

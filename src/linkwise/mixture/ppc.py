@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise.constraints import Constraints
 from linkwise.mixture.base import LinkMixture
 from linkwise.mixture.em import EMRun
-from linkwise.mixture.linked_rows import LinkedRows, select_linked_rows
+from linkwise.mixture.linked_rows import LinkedRows
 from linkwise.mixture.mixing import GRID_LARGEST
 
 __all__ = ["PPC"]
@@ -176,9 +175,6 @@ class PPC(LinkMixture):
                 f'mixing="grid" would try millions of weights for {self._n_gaussians} components; '
                 f'it is limited to {GRID_LARGEST}. Use mixing="exact".'
             )
-
-    def _linked_rows(self, constraints: Constraints) -> LinkedRows:
-        return select_linked_rows(constraints, self._cluster_of)
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
         """0 for all soft links, or 0 and 1 for must-links and cannot-links; hard links stay hard."""

@@ -1,0 +1,196 @@
+"""A fitted mixture at work on rows old and new: labels, probabilities, scores and samples, without links."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linkwise._validation import check_constraints
+from linkwise.constraints import Constraints
+from linkwise.mixture.parameters import Gaussians, n_free_parameters
+from linkwise.mixture.passes import Posterior, posterior_pass
+from linkwise.mixture.points import Points, points_of
+
+__all__ = ["FittedMixture"]
+
+
+class FittedMixture(DensityMixin, BaseEstimator):
+    """Prediction by ``weights_``, ``means_`` and ``precisions_cholesky_`` alone."""
+
+    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
+
+    @property
+    def _n_gaussians(self) -> int:
+        return int(self.n_components)
+
+    @property
+    def _cluster_of(self) -> NDArray[np.int64]:
+        """Cluster of each Gaussian."""
+        return np.repeat(np.arange(self.n_components), self._n_gaussians // self.n_components)
+
+    def _posterior(self, points: Points, **wanted: Any) -> Posterior:
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.weights_)
+        several = self._n_gaussians > self.n_components
+        if several and wanted.get("labels"):
+            wanted = {**wanted, "labels": False, "probabilities": True}
+        return posterior_pass(points, gaussians, log_weights, **wanted)
+
+    def _labels_of(self, posterior: Posterior) -> NDArray[np.int64]:
+        if posterior.labels is not None:
+            return posterior.labels
+        assert posterior.probabilities is not None
+        return self._sum_clusters(posterior.probabilities).argmax(axis=1).astype(np.int64)
+
+    def _sum_clusters(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Probabilities of clusters from those of their Gaussians."""
+        if probabilities.shape[1] == self.n_components:
+            return probabilities
+        return probabilities.reshape(len(probabilities), self.n_components, -1).sum(axis=2)
+
+    def _points(self, X: ArrayLike) -> Points:
+        check_is_fitted(self)
+        return points_of(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Most probable cluster of each row, by the fitted mixture alone.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n,) int64
+        """
+        return self._labels_of(self._posterior(self._points(X), labels=True))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Probability of each cluster for each row, by the fitted mixture alone.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n, n_components) float
+        """
+        posterior = self._posterior(self._points(X), probabilities=True)
+        assert posterior.probabilities is not None
+        return self._sum_clusters(posterior.probabilities)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log-likelihood of each row under the fitted mixture.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n,) float64
+        """
+        posterior = self._posterior(self._points(X), log_likelihood=True)
+        assert posterior.log_likelihood is not None
+        return posterior.log_likelihood
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        constraints: Constraints | None = None,
+    ) -> float:
+        """Mean log-likelihood of the rows under the fitted mixture.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+        y : ignored
+        sample_weight : (n,) array_like, optional
+            Weights of the mean.
+        constraints : Constraints, optional
+            Accepted so that cross-validation may pass it on; new rows are scored without links.
+
+        Returns
+        -------
+        float
+        """
+        check_constraints(constraints, None)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(self.score_samples(X), weights=weights))
+
+    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw new rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : (n_samples, n_features)
+        y : (n_samples,)
+            Cluster of each row; rows come sorted by component.
+        """
+        check_is_fitted(self)
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        rng = check_random_state(self.random_state)
+        counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        component = np.repeat(np.arange(len(counts)), counts)
+        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        roots = np.linalg.cholesky(_full_covariances(gaussians, self.covariances_))
+        rows = self.means_[component] + np.einsum("nij,nj->ni", roots[component], noise)
+        return rows, self._cluster_of[component]
+
+    def aic(self, X: ArrayLike) -> float:
+        """Akaike's criterion of the fitted mixture on these rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        float
+        """
+        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
+
+    def bic(self, X: ArrayLike) -> float:
+        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        float
+        """
+        log_likelihood = self.score_samples(X)
+        return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
+
+    def _n_parameters(self) -> int:
+        return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
+
+
+def _full_covariances(gaussians: Gaussians, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(K, D, D) covariances whatever their type."""
+    n_components, n_features = gaussians.means.shape
+    if gaussians.covariance_type == "full":
+        return covariances
+    if gaussians.covariance_type == "tied":
+        return np.broadcast_to(covariances, (n_components, n_features, n_features))
+    diagonal = covariances if covariances.ndim == 2 else covariances[:, np.newaxis]
+    return np.asarray(diagonal[:, :, np.newaxis] * np.eye(n_features))
