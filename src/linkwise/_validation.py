@@ -39,9 +39,9 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
     if table.size == 0:
         return np.empty((0, 2), dtype=np.int64)
     if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"{name} must have two columns, got shape {table.shape}; pass [(i, j), ...]")
+        raise ValueError(f"{name} pairs must have two columns, got shape {table.shape}; pass [(i, j), ...]")
     if table.dtype == bool or not np.issubdtype(table.dtype, np.number):
-        raise ValueError(f"{name} must hold row numbers, got {table.dtype}; pass pairs of integers")
+        raise ValueError(f"{name} pairs must hold row numbers, got {table.dtype}; pass pairs of integers")
     with np.errstate(invalid="ignore"):
         rows = table.astype(np.int64)
     _refuse(
@@ -54,7 +54,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
         ((rows < 0) | (rows >= n_samples)).any(axis=1),
         table,
         name,
-        f"points are numbered 0..{n_samples - 1}; correct it or raise n_samples",
+        f"points are numbered 0..{n_samples - 1}; correct it or the number of points",
     )
     _refuse(rows[:, 0] == rows[:, 1], table, name, "a point cannot be linked to itself; remove it")
     return rows

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._validation import check_pairs
+
 __all__ = ["PottsField"]
 
 
@@ -41,7 +43,7 @@ class PottsField:
 
     def __init__(self, unary: ArrayLike, pairs: ArrayLike, coupling: ArrayLike) -> None:
         self.unary = _checked_unary(unary)
-        self.pairs = _checked_pairs(pairs, len(self.unary))
+        self.pairs = check_pairs(pairs, len(self.unary), "Potts")
         self.coupling = _checked_coupling(coupling, len(self.pairs), self.n_labels)
 
     @property
@@ -104,27 +106,6 @@ def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
     if empty.size:
         raise ValueError(
             f"row {empty[0]} of unary is -inf throughout: a point needs at least one allowed label"
-        )
-    return table
-
-
-def _checked_pairs(pairs: ArrayLike, n_points: int) -> NDArray[np.int64]:
-    table = np.asarray(pairs)
-    if table.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if table.ndim != 2 or table.shape[1] != 2 or not np.issubdtype(table.dtype, np.integer):
-        raise ValueError(f"pairs must be integers of shape (m, 2), got {table.dtype} of shape {table.shape}")
-    table = np.ascontiguousarray(table, dtype=np.int64)
-    outside = np.flatnonzero(((table < 0) | (table >= n_points)).any(axis=1))
-    if outside.size:
-        row = outside[0]
-        i, j = table[row].tolist()
-        raise ValueError(f"pair {row} is ({i}, {j}): points are numbered 0..{n_points - 1}")
-    loops = np.flatnonzero(table[:, 0] == table[:, 1])
-    if loops.size:
-        point = int(table[loops[0], 0])
-        raise ValueError(
-            f"pair {loops[0]} is ({point}, {point}): a point cannot be linked to itself; remove it"
         )
     return table
 

@@ -4,9 +4,10 @@ With h the cavity distribution of the sender (all it knows but what the receiver
 
     m(b) = A_b h(b) + D (1 - h(b)),        A_b, D <= 1 the potentials of equal and different labels.
 
-Where 1 - h(b) would cancel (a cannot-link and h(b) near 1), it is summed from the other labels, so a message
-keeps its *relative* accuracy however small. What plain numbers cannot do is hold ratios beyond the range
-of floats; a message entry that comes near it is reported, and the caller starts over in logarithms.
+Where 1 - h(b) would cancel (a strong cannot-link and h(b) near 1), it is summed from the other labels, so a
+message keeps its *relative* accuracy however small. What plain numbers cannot do is hold ratios beyond
+the range of floats; a message entry that comes near it is reported, and the caller starts over in
+logarithms.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from linkwise._lanes import (
     store,
 )
 from linkwise._numba import inline_kernel, kernel
-from linkwise.inference.message_graph import AHEAD, MessageGraph, PotentialTables
+from linkwise.inference.message_graph import AHEAD, UNEVEN, MessageGraph, PotentialTables
 
 __all__ = ["OUT_OF_RANGE", "load_agree", "sweep_linear"]
 
@@ -109,7 +110,7 @@ def _send(
         soon = rows[min(max(offset + slot + ahead, 0), rows.shape[0] - 1)] * width
         hint(messages, soon, soon + width)
         smallest = one
-        if gain[slot] >= 0.0:
+        if gain[slot] > UNEVEN:
             base = splat(differ[slot])
             slope = splat(gain[slot] * scale)
             for k in range(0, width, WIDTH):

@@ -18,9 +18,11 @@ from linkwise.inference.reduce import Problem
 
 __all__ = [
     "AHEAD",
+    "EVEN",
     "LINEAR",
     "LOGARITHMIC",
     "MAXIMUM",
+    "UNEVEN",
     "MessageGraph",
     "PotentialTables",
     "coloured_order",
@@ -31,6 +33,11 @@ __all__ = [
 
 #: How messages are represented: probabilities, their logarithms, or scores of the best labelling.
 LINEAR, LOGARITHMIC, MAXIMUM = 0, 1, 2
+#: A message differ + gain * h with gain < 0 cancels where h is near 1: relative to its smallest value, agree,
+#: rounding is off by 2e-16 / agree. Cannot-links with a smaller potential take the longer way.
+EVEN = 1e-3
+#: The ``gain`` of such links; a true gain lies in [-1, 1].
+UNEVEN = -2.0
 #: How many messages before it is written a row is fetched. Hardware does not foresee the rows of neighbours:
 #: without, a sweep over a random graph takes 1.6 times as long.
 AHEAD = 12
@@ -84,7 +91,8 @@ class PotentialTables(NamedTuple):
     differ : (2 m,) float64
         Potential of different labels, per half-edge.
     gain : (2 m,) float64
-        agree - differ of links that favour equal labels, the same for all; -1 for the others.
+        agree - differ where a message may be written differ + gain * h (see ``EVEN``); ``UNEVEN`` for
+        couplings per label and for strong cannot-links.
     coupling : (m,) or (m, K) float64
         The coupling of the problem.
     """
@@ -230,9 +238,9 @@ def potential_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> 
     if arithmetic != MAXIMUM:
         np.exp(agree, out=agree)
         np.exp(differ, out=differ)
-    gain = np.full(len(differ), -1.0)
+    gain = np.full(len(differ), UNEVEN)
     if problem.coupling.ndim == 1:
-        np.subtract(agree, differ, out=gain, where=links >= 0.0)
+        np.subtract(agree, differ, out=gain, where=links >= np.log(EVEN))
     return PotentialTables(unary.ravel(), agree, differ, gain, problem.coupling)
 
 
