@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -64,9 +65,10 @@ class TestInScikitLearn:
         result = cross_validate(estimator, X, cv=3, params={"constraints": links}, error_score="raise")
         assert np.isfinite(result["test_score"]).all()
 
-    def test_pickle_clone_and_frames(self, estimator, iris):
+    @pytest.mark.parametrize(("library", "names"), [(pd, "columns"), (pl, "schema")])
+    def test_pickle_clone_and_frames(self, estimator, iris, library, names):
         X, _, links = iris
-        frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+        frame = library.DataFrame(X, **{names: ["a", "b", "c", "d"]})
         model = clone(estimator).fit(frame, constraints=links)
         assert model.feature_names_in_.tolist() == ["a", "b", "c", "d"]
         twin = pickle.loads(pickle.dumps(model))

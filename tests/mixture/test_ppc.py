@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -347,6 +348,31 @@ class TestErratumE1:
         assert grid[printed.argmax()] > 0.95
 
 
+class TestManyRows:
+    def test_a_million_rows_with_one_percent_linked_need_little_beside_the_result(self):
+        """Beside the (n, K) result only the linked rows keep responsibilities."""
+        rng = np.random.default_rng(0)
+        n, d, k = 1_000_000, 10, 10
+        centres = rng.normal(scale=4.0, size=(k, d))
+        y = rng.integers(k, size=n)
+        X = centres[y] + rng.normal(size=(n, d))
+        some = Constraints.sample(y[:10_000], 5_000, certainty=0.9, random_state=0)
+        links = Constraints(n, some.must_link, some.cannot_link, certainty=0.9)
+        start = {"weights_init": np.full(k, 0.1), "precisions_init": np.tile(np.eye(d), (k, 1, 1))}
+        model = PPC(k, means_init=centres + 0.5, tol=0.0, max_iter=3, **start)
+        mebibyte = 2**20
+        for constraints, allowed in (
+            (None, 10 * mebibyte),
+            (links, model.n_components * n * 8 + 30 * mebibyte),
+        ):
+            tracemalloc.start()
+            fit_quietly(model, X, constraints)
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < allowed
+        assert links.satisfaction(model.labels_) > 0.99
+
+
 class TestLearningNoise:
     def test_flip_rate_is_recovered(self):
         X, y = load_iris(return_X_y=True)
@@ -383,6 +409,43 @@ class TestLearningNoise:
         suspects = np.argsort(model.violation_probability_)[-20:]
         flipped = {tuple(pair) for pair in right.cannot_link[wrong].tolist()}
         assert {tuple(pair) for pair in links.pairs[suspects].tolist()} == flipped
+
+    def test_every_annotator_has_a_rate(self):
+        """Three annotators of 0, 10 and 40 % wrong links, told apart by what the data say."""
+        rng = np.random.default_rng(0)
+        y = rng.integers(2, size=2400)
+        X = rng.normal(size=(2400, 2)) + 6.0 * y[:, np.newaxis]
+        links = Constraints.sample(y, 1200, certainty=0.8, random_state=0)
+        annotator = rng.choice(["anna", "ben", "carl"], size=links.n_pairs)
+        wrong = rng.random(links.n_pairs) < np.select([annotator == "ben", annotator == "carl"], [0.1, 0.4])
+        must = (links.weights > 0) ^ wrong
+        links = Constraints(2400, links.pairs[must], links.pairs[~must], certainty=0.8)
+        # Pairs are disjoint and sorted, so the rows are those of before.
+        model = PPC(2, learn_noise=annotator, random_state=0).fit(X, constraints=links)
+        assert set(model.noise_) == {"anna", "ben", "carl"}
+        for name, rate in model.noise_.items():
+            assert rate == pytest.approx(wrong[annotator == name].mean(), abs=0.01)
+        assert (model.violation_probability_ > 0.5).tolist() == wrong.tolist()
+
+    def test_one_source_is_the_same_as_all(self):
+        X, y = load_iris(return_X_y=True)
+        links = Constraints.sample(y, 60, flip=0.2, certainty=0.8, random_state=0)
+        together = fit_quietly(PPC(3, learn_noise=True, random_state=0), X, links)
+        named = fit_quietly(PPC(3, learn_noise=["me"] * links.n_pairs, random_state=0), X, links)
+        assert named.noise_ == {"me": together.noise_}
+        assert named.lower_bounds_ == together.lower_bounds_
+
+    @pytest.mark.parametrize(
+        ("sources", "message"),
+        [
+            (["a", "b"], r"shape \(2,\), but the constraints hold 3 links"),
+            (["a", None, "b"], r"learn_noise\[1\]"),
+        ],
+    )
+    def test_bad_sources(self, sources, message):
+        links = Constraints(6, must_link=[(0, 1), (2, 3), (4, 5)], certainty=0.9)
+        with pytest.raises(ValueError, match=message):
+            PPC(2, learn_noise=sources).fit(np.arange(12.0).reshape(6, 2), constraints=links)
 
     def test_objective_never_falls(self):
         X, y = load_iris(return_X_y=True)

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
@@ -40,7 +41,7 @@ __all__ = ["LinkMixture"]
 _ROWS_AT_ONCE = 8192
 
 
-class LinkMixture(FittedMixture):
+class LinkMixture(CallbackSupportMixin, FittedMixture):
     """A Gaussian mixture fitted by EM to data whose rows may carry links.
 
     Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_noise_sources``.
@@ -53,6 +54,7 @@ class LinkMixture(FittedMixture):
         return select_linked_rows(constraints, self._cluster_of)
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
+        """Source of each link whose flip rate is learned, -1 for the others; None learns nothing."""
         return None
 
     # Fitting
@@ -74,6 +76,7 @@ class LinkMixture(FittedMixture):
         self.fit_predict(X, constraints=constraints)
         return self
 
+    @with_callbacks
     def fit_predict(
         self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
     ) -> NDArray[np.int64]:
@@ -107,6 +110,7 @@ class LinkMixture(FittedMixture):
         seed = int(random_state.randint(2**31))
         n_jobs = effective_n_jobs(self.n_jobs)
         starts = self._starts(data, points, constraints, coupling, random_state)
+        task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
         with Workers(n_jobs if len(starts) == 1 else 1) as workers:
 
@@ -116,17 +120,32 @@ class LinkMixture(FittedMixture):
                     sources, seed, workers,
                 )  # fmt: skip
 
-            def run(start: MixtureParameters) -> EMRun:
-                return run_em(make_step(), start, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+            def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
+                number, start = numbered
+                restart = task.subtask("restart", number, self.max_iter)
+                found = run_em(
+                    make_step(),
+                    start,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    verbose=self.verbose,
+                    task=restart,
+                )
+                restart.end(found.parameters.fitted_attributes)
+                return found
 
             best = best_run(
-                run, starts, tol=self.tol, max_iter=self.max_iter,
+                run, list(enumerate(starts)), tol=self.tol, max_iter=self.max_iter,
                 n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
             )  # fmt: skip
             self._store(best)
             final = make_step()
             posterior = None if linked is None else final.e_step(best.parameters)
-            return self._store_training_rows(points, constraints, linked, posterior, workers)
+            labels = self._store_training_rows(points, constraints, linked, posterior, workers)
+            if linked is not None:
+                self.inference_["prior_exact"] = final.prior_is_exact(best.parameters.log_weights)
+        task.end(best.parameters.fitted_attributes)
+        return labels
 
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
         for name, least in (("n_components", 1), ("max_iter", 1), ("n_init", 1)):
@@ -247,10 +266,8 @@ class LinkMixture(FittedMixture):
     # Results of fitting
 
     def _store(self, run: EMRun) -> None:
-        parameters = run.parameters
-        self.weights_ = np.exp(parameters.log_weights)
-        self.means_, self.precisions_cholesky_, _ = parameters.gaussians
-        self.covariances_ = parameters.covariances
+        for name, value in run.parameters.fitted_attributes().items():
+            setattr(self, name, value)
         self.lower_bounds_ = run.lower_bounds
         self.lower_bound_ = run.lower_bounds[-1]
         self.n_iter_ = len(run.lower_bounds)

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._compat import FitTask
 from linkwise.mixture.parameters import Gaussians
 
 __all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "run_em"]
@@ -34,6 +35,15 @@ class MixtureParameters(NamedTuple):
     covariances: NDArray[np.float64]
     coupling: NDArray[np.float64]
 
+    def fitted_attributes(self) -> dict[str, NDArray[np.float64]]:
+        """What a fitted estimator predicts from."""
+        return {
+            "weights_": np.exp(self.log_weights),
+            "means_": self.gaussians.means,
+            "precisions_cholesky_": self.gaussians.factors,
+            "covariances_": self.covariances,
+        }
+
 
 class Step(Protocol):
     """One EM iteration: the objective at the given parameters, and better parameters."""
@@ -55,12 +65,15 @@ class EMRun(NamedTuple):
     n_decreases : int
         Iterations that lowered the objective by more than rounding: 0 with exact inference and
         ``reg_covar=0``; regularisation and approximate inference can lower it.
+    stopped : bool
+        Whether a callback ended the run.
     """
 
     parameters: MixtureParameters
     lower_bounds: list[float]
     converged: bool
     n_decreases: int
+    stopped: bool = False
 
     @property
     def objective(self) -> float:
@@ -69,7 +82,15 @@ class EMRun(NamedTuple):
         return last if np.isfinite(last) else -np.inf
 
 
-def run_em(step: Step, start: MixtureParameters, *, tol: float, max_iter: int, verbose: int = 0) -> EMRun:
+def run_em(
+    step: Step,
+    start: MixtureParameters,
+    *,
+    tol: float,
+    max_iter: int,
+    verbose: int = 0,
+    task: FitTask | None = None,
+) -> EMRun:
     """Iterate until the objective changes by less than ``tol``, or the parameters do where there is none.
 
     Parameters
@@ -82,6 +103,8 @@ def run_em(step: Step, start: MixtureParameters, *, tol: float, max_iter: int, v
     max_iter : int
     verbose : int
         Print the objective of every iteration if positive.
+    task : FitTask, optional
+        The stage of fitting that callbacks follow; an iteration is a stage of it.
 
     Returns
     -------
@@ -90,6 +113,7 @@ def run_em(step: Step, start: MixtureParameters, *, tol: float, max_iter: int, v
     parameters, bounds, n_decreases = start, [], 0
     previous = -np.inf
     for iteration in range(max_iter):
+        subtask = None if task is None else task.subtask("iteration", iteration)
         new, bound = step(parameters)
         bounds.append(bound)
         change = bound - previous if np.isfinite(bound) else _parameter_change(parameters, new)
@@ -98,8 +122,16 @@ def run_em(step: Step, start: MixtureParameters, *, tol: float, max_iter: int, v
             print(f"  iteration {iteration + 1}: objective {bound:.8f}, change {change:.3g}", flush=True)
         parameters, previous = new, bound
         if abs(change) < tol:
+            _ended(subtask, parameters)
             return EMRun(parameters, bounds, True, n_decreases)
+        if _ended(subtask, parameters):
+            return EMRun(parameters, bounds, False, n_decreases, stopped=True)
     return EMRun(parameters, bounds, False, n_decreases)
+
+
+def _ended(task: FitTask | None, parameters: MixtureParameters) -> bool:
+    """Tell callbacks of the end of an iteration; whether one of them asks to stop."""
+    return task is not None and task.end(parameters.fitted_attributes)
 
 
 def _parameter_change(old: MixtureParameters, new: MixtureParameters) -> float:
@@ -172,7 +204,7 @@ def best_run(
             "objectives of the starts: " + ", ".join(f"{result.objective:.6f}" for result in runs), flush=True
         )
     best = max(runs, key=lambda result: result.objective)
-    if not best.converged and max_iter > 0:
+    if not best.converged and not best.stopped and max_iter > 0:
         warnings.warn(
             f"EM did not converge in max_iter={max_iter} iterations: the objective still changes by more "
             f"than tol={tol}. Raise max_iter or tol, try n_init > 1, scale the features, or use fewer "

@@ -13,6 +13,7 @@ from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.label_prior import LabelPrior
 from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, linked_posterior
 from linkwise.mixture.mixing import Prior, grid_mixing, log_omega_disjoint, newton_mixing
+from linkwise.mixture.noise import learned_coupling
 from linkwise.mixture.parameters import Gaussians, precision_factors
 from linkwise.mixture.passes import em_pass, log_density_pass, statistics_pass
 from linkwise.mixture.points import Points
@@ -22,9 +23,6 @@ from linkwise.mixture.workers import Workers
 __all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
 
 MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
-
-#: A flip rate is kept inside [this, 1/2 - this]: at 0 links would turn hard, at 1/2 they say nothing.
-_NOISE_MARGIN = 1e-6
 
 
 class LinkedStep:
@@ -98,9 +96,16 @@ class LinkedStep:
             if self.noise_sources is not None:
                 # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
                 objective -= float(np.logaddexp(0.0, -np.abs(coupling)).sum())
-                coupling = _learned_coupling(coupling, self.noise_sources, posterior.marginals.agreement)
+                coupling = learned_coupling(coupling, self.noise_sources, posterior.marginals.agreement)
         new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
         return new, objective / self.points.n_samples
+
+    def prior_is_exact(self, log_weights: NDArray[np.float64]) -> bool:
+        """Whether log Omega at these weights is exact, or none enters."""
+        if not isinstance(self._prior, LabelPrior) or self.noise_sources is not None:
+            return True
+        self._prior(log_weights)
+        return self._prior.exact
 
     def e_step(self, parameters: MixtureParameters) -> LinkedPosterior:
         """Constrained posterior of the linked rows, started from that of the last step."""
@@ -171,17 +176,3 @@ def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """log(n_k / N), as scikit-learn rounds it: 10 eps keep an empty component off log 0."""
     padded = counts + 10.0 * np.finfo(np.float64).eps
     return np.asarray(np.log(padded / padded.sum()))
-
-
-def _learned_coupling(
-    coupling: NDArray[np.float64], sources: NDArray[np.int64], agreement: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Couplings from the flip rate of each source: the mean probability that its links are violated."""
-    violated = np.where(coupling > 0, 1.0 - agreement, agreement)
-    learned = coupling.copy()
-    for source in range(sources.max() + 1):
-        members = sources == source
-        if members.any():
-            rate = np.clip(violated[members].mean(), _NOISE_MARGIN, 0.5 - _NOISE_MARGIN)
-            learned[members] = np.sign(coupling[members]) * np.log((1.0 - rate) / rate)
-    return learned

@@ -13,6 +13,7 @@ from linkwise.mixture.base import LinkMixture
 from linkwise.mixture.em import EMRun
 from linkwise.mixture.linked_rows import LinkedRows
 from linkwise.mixture.mixing import GRID_LARGEST
+from linkwise.mixture.noise import flip_rates, noise_sources
 
 __all__ = ["PPC"]
 
@@ -52,8 +53,10 @@ class PPC(LinkMixture):
     decode : {"marginal", "map"}, default="marginal"
         Labels of the training rows: most probable one by one, or most probable together. Rows whose labels
         one by one would break a hard link are decoded together in any case.
-    learn_noise : {False, True, "kind"}, default=False
-        Learn how often soft links are wrong, one rate for all or one for each kind, and weight them by it.
+    learn_noise : {False, True, "kind"} or (n_pairs,) array_like, default=False
+        Learn how often soft links are wrong, one rate for all, one for each kind or one for each source, and
+        weight them by it. An array names the source (annotator, laboratory, ...) of every row of
+        ``constraints.pairs``; a pair that two sources named is one row, so give it a source of its own.
         The weights in the constraints are then only a start, and links are treated as observations (as with
         ``mixing="ignore"``).
     components_per_cluster : int, default=1
@@ -76,8 +79,9 @@ class PPC(LinkMixture):
     violation_probability_ : (n_pairs,)
         Posterior probability that each link is violated, in the order of ``constraints.pairs``: the links
         that data and the other links speak against come first when sorted.
-    noise_ : float or (2,) ndarray
-        Learned flip rate, if ``learn_noise``; for "kind" that of must-links and of cannot-links.
+    noise_ : float, (2,) ndarray or dict
+        Learned flip rate, if ``learn_noise``; for "kind" that of must-links and of cannot-links, for sources
+        a dict from source to rate. NaN for those without soft links.
     lower_bound_ : float
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, divided by
         n_samples (without log Omega for ``mixing="ignore"``); an approximation where inference is.
@@ -88,7 +92,8 @@ class PPC(LinkMixture):
     n_decreases_ : int
         Iterations that lowered the objective: 0 for exact inference and ``reg_covar=0``.
     inference_ : dict
-        How the last E-step was done: ``method``, ``exact``, ``converged``, ``parts``.
+        How the last E-step was done: ``method``, ``exact``, ``converged``, ``parts``; and ``prior_exact``,
+        whether log Omega was exact.
     n_features_in_ : int
 
     See Also
@@ -132,7 +137,7 @@ class PPC(LinkMixture):
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
         decode: str = "marginal",
-        learn_noise: bool | str = False,
+        learn_noise: bool | str | ArrayLike = False,
         components_per_cluster: int = 1,
         warm_start: bool = False,
         random_state: Any = None,
@@ -167,8 +172,10 @@ class PPC(LinkMixture):
         value = self.components_per_cluster
         if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"components_per_cluster must be a whole number >= 1, got {value!r}")
-        if self.learn_noise not in (False, True, "kind"):
-            raise ValueError(f'learn_noise must be False, True or "kind", got {self.learn_noise!r}')
+        if np.ndim(self.learn_noise) == 0 and self.learn_noise not in (False, True, "kind"):
+            raise ValueError(
+                f'learn_noise must be False, True, "kind" or one source per link, got {self.learn_noise!r}'
+            )
         super()._check_parameters(X)
         if self.mixing == "grid" and self._n_gaussians > GRID_LARGEST:
             raise ValueError(
@@ -177,26 +184,12 @@ class PPC(LinkMixture):
             )
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
-        """0 for all soft links, or 0 and 1 for must-links and cannot-links; hard links stay hard."""
         if self.learn_noise is False:
             return None
-        soft = np.isfinite(linked.coupling)
-        source = np.where(linked.coupling > 0, 0, 1) if self.learn_noise == "kind" else 0
-        return np.where(soft, source, -1)
+        return noise_sources(self.learn_noise, linked.coupling)[1]
 
     def _store(self, run: EMRun) -> None:
         super()._store(run)
         self.__dict__.pop("noise_", None)  # of an earlier fit
         if self.learn_noise is not False:
-            self.noise_ = self._flip_rates(run.parameters.coupling)
-
-    def _flip_rates(self, coupling: NDArray[np.float64]) -> float | NDArray[np.float64]:
-        soft = coupling[np.isfinite(coupling)]
-        if self.learn_noise == "kind":
-            return np.array([_flip_rate(soft[soft > 0]), _flip_rate(soft[soft < 0])])
-        return _flip_rate(soft)
-
-
-def _flip_rate(coupling: NDArray[np.float64]) -> float:
-    """1 - gamma of links that share it: abs(coupling) is the log-odds of gamma; NaN without links."""
-    return float(1.0 / (1.0 + np.exp(np.abs(coupling[0])))) if coupling.size else float("nan")
+            self.noise_ = flip_rates(self.learn_noise, run.parameters.coupling)
