@@ -1,10 +1,11 @@
 """The papers' experiments as functions that return tables; ``make reproduce`` prints them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from linkwise.experiments.engines import engine_accuracy
-from linkwise.experiments.ppc import iris_hard_links, iris_noise_level, iris_noisy_links
+from linkwise.experiments.ppc import iris_hard_links, iris_noise_level, noisy_links
 from linkwise.experiments.widths import link_graph_widths
 
 __all__ = [
@@ -12,8 +13,8 @@ __all__ = [
     "engine_accuracy",
     "iris_hard_links",
     "iris_noise_level",
-    "iris_noisy_links",
     "link_graph_widths",
+    "noisy_links",
 ]
 
 #: Name on the command line and the function that returns (head, rows).
@@ -21,6 +22,7 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "link_graph_widths": link_graph_widths,
     "engine_accuracy": engine_accuracy,
     "iris_hard_links": iris_hard_links,
-    "iris_noisy_links": iris_noisy_links,
+    "iris_noisy_links": noisy_links,
+    "wine_noisy_links": partial(noisy_links, "wine", "diag", n_init=8),
     "iris_noise_level": iris_noise_level,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 
 from linkwise.experiments import EXPERIMENTS
@@ -15,7 +16,8 @@ def main(names: list[str]) -> None:
     for name in names or EXPERIMENTS:
         experiment = EXPERIMENTS[name]
         head, rows = experiment()
-        print(f"\n{name}: {(experiment.__doc__ or '').splitlines()[0]}")
+        summary = inspect.getdoc(getattr(experiment, "func", experiment)) or ""
+        print(f"\n{name}: {summary.splitlines()[0]}")
         for row in (head, *rows):
             print("  ".join(f"{cell:>10.3g}" if isinstance(cell, float) else f"{cell!s:>10}" for cell in row))
 

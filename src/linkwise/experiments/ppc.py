@@ -1,4 +1,4 @@
-"""Iris experiments of Lu & Leen (2007): hard links, noisy links, and how noisy they are."""
+"""Experiments of Lu & Leen (2007): hard links, noisy links, and how noisy they are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linkwise.datasets import load_bundled
 from linkwise.metrics import clustering_accuracy, match_clusters
 from linkwise.mixture.ppc import PPC
 
-__all__ = ["iris_hard_links", "iris_noise_level", "iris_noisy_links"]
+__all__ = ["iris_hard_links", "iris_noise_level", "noisy_links"]
 
 Table = tuple[list[str], list[list[float]]]
 
@@ -78,11 +78,20 @@ def iris_hard_links(
     return ["pairs", "ppc train", "ppc test", "gmm train", "gmm test"], rows
 
 
-def iris_noisy_links(n_draws: int = 20, n_init: int = 20, flips: tuple[float, ...] = (0.15, 0.3)) -> Table:
-    """Accuracy on Iris with half of the points in pairs of which a share is wrong (experiment 2).
+def noisy_links(
+    data: str = "iris",
+    covariance_type: str = "full",
+    n_draws: int = 20,
+    n_init: int = 40,
+    flips: tuple[float, ...] = (0.15, 0.3),
+) -> Table:
+    """Accuracy with half of the points in pairs of which a share is wrong (experiment 2).
 
     Parameters
     ----------
+    data : str
+        A bundled data set; its classes are the truth.
+    covariance_type : str
     n_draws : int
     n_init : int
         Starts of every method; the best by its own likelihood is kept.
@@ -96,23 +105,22 @@ def iris_noisy_links(n_draws: int = 20, n_init: int = 20, flips: tuple[float, ..
 
     Examples
     --------
-    >>> from linkwise.experiments import iris_noisy_links
-    >>> head, rows = iris_noisy_links(n_draws=1, n_init=1, flips=(0.15,))
+    >>> from linkwise.experiments import noisy_links
+    >>> head, rows = noisy_links(n_draws=1, n_init=1, flips=(0.15,))
     >>> head
     ['flip', 'gmm', 'soft ppc', 'hard ppc']
     """
-    X, y = load_bundled("iris")
-    n_pairs = len(y) // 4
+    X, y = load_bundled(data)
+    n_classes, n_pairs = len(np.unique(y)), len(y) // 4
+    model = PPC(n_classes, covariance_type=covariance_type, n_init=n_init, init_params="random")
     rows = []
     for flip in flips:
         scores = []
         for seed in range(n_draws):
             soft = Constraints.sample(y, n_pairs, flip=flip, certainty=1 - flip, random_state=seed)
             hard = Constraints(len(y), soft.must_link, soft.cannot_link)
-            labels = [
-                _fit(PPC(3, n_init=n_init, init_params="random", random_state=seed), X, links)
-                for links in (None, soft, hard)
-            ]
+            model.set_params(random_state=seed)
+            labels = [_fit(model, X, links) for links in (None, soft, hard)]
             scores.append([clustering_accuracy(y, found) for found in labels])
         rows.append([flip, *np.mean(scores, axis=0).tolist()])
     return ["flip", "gmm", "soft ppc", "hard ppc"], rows
@@ -149,6 +157,6 @@ def iris_noise_level(
             links = Constraints.sample(y, 37, flip=flip, certainty=0.8, random_state=seed)
             model = PPC(3, n_init=n_init, learn_noise=True, random_state=seed)
             _fit(model, X, links)
-            found.append([float(links.violations(y).mean()), float(model.noise_)])
+            found.append([links.violations(y).mean(), model.noise_])
         rows.append([flip, *np.mean(found, axis=0).tolist()])
     return ["flip", "realised", "learned"], rows

@@ -82,7 +82,8 @@ def _add_message(
     """Add a message to every entry of a table that projects onto it."""
     inner = sizes[0]
     middle = sizes[1] if n_runs > 1 else 1
-    digits[:n_runs] = 0
+    for run in range(n_runs):
+        digits[run] = 0
     at = 0
     for start in range(0, table.shape[0], inner * middle):
         if strides[0] > 0:
@@ -112,8 +113,10 @@ def _project(
     """Sum a table onto the axes of a message."""
     inner = sizes[0]
     middle = sizes[1] if n_runs > 1 else 1
-    digits[:n_runs] = 0
-    message[:] = 0.0
+    for run in range(n_runs):
+        digits[run] = 0
+    for x in range(message.shape[0]):
+        message[x] = 0.0
     at = 0
     for start in range(0, table.shape[0], inner * middle):
         if strides[0] > 0:
@@ -210,7 +213,9 @@ def _eliminate_max(table: NDArray[np.float64], n_labels: int, message: NDArray[n
     for a in range(1, n_labels):
         for x in range(size):
             message[x] = max(message[x], table[a * size + x])
-    shift = message.max()
+    shift = -np.inf
+    for x in range(size):
+        shift = max(shift, message[x])
     if shift > -np.inf:
         for x in range(size):
             message[x] -= shift
@@ -240,7 +245,8 @@ def _load_component(
         size = n_labels ** (end - begin)
         table = tables[offset[step] : offset[step] + size * n_labels]
         for a in range(n_labels):
-            table[a * size : (a + 1) * size] = unary[node, a]
+            for x in range(a * size, (a + 1) * size):
+                table[x] = unary[node, a]
         for slot in range(indptr[node], indptr[node + 1]):
             later = step_of[neighbours[slot]]
             if later > step:
@@ -315,10 +321,15 @@ def fill_marginals(
                     for x in range(size):
                         table[a * size + x] *= message[x]
             node = order[step]
+            mass = 0.0
             for a in range(n_labels):
-                prob[node, a] = table[a * size : (a + 1) * size].sum()
-            mass = prob[node].sum()
-            prob[node] /= mass
+                total = 0.0
+                for x in range(a * size, (a + 1) * size):
+                    total += table[x]
+                prob[node, a] = total
+                mass += total
+            for a in range(n_labels):
+                prob[node, a] /= mass
             for slot in range(indptr[node], indptr[node + 1]):
                 later = step_of[neighbours[slot]]
                 if later > step:

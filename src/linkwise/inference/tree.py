@@ -60,7 +60,8 @@ def send_message(
             top = a
     shift = h[top]
     if shift == -np.inf:
-        message[:] = -np.inf
+        for a in range(n_labels):
+            message[a] = -np.inf
         return shift
     second = -np.inf
     lowest = 0.0
@@ -122,7 +123,9 @@ def _collect(
             for k in range(n_labels):
                 h[above, k] += message[place, k]
         else:
-            top = h[place].max()
+            top = h[place, 0]
+            for k in range(1, n_labels):
+                top = max(top, h[place, k])
             shift[place] = top
             if top > -np.inf:
                 total = 0.0
@@ -130,6 +133,17 @@ def _collect(
                     h[place, k] -= top
                     total += math.exp(h[place, k])
                 shift[place] += math.log(total)
+
+
+@kernel
+def _normalise(row: NDArray[np.float64]) -> float:
+    """Divide by the sum, which is returned; ``row /= row.sum()`` would take numba a second to compile."""
+    total = 0.0
+    for k in range(row.shape[0]):
+        total += row[k]
+    for k in range(row.shape[0]):
+        row[k] /= total
+    return total
 
 
 @kernel
@@ -150,7 +164,7 @@ def _distribute(
         for a in range(n_labels):
             row[a] = exp_nonpositive(own[a])
         if parent[place] < 0:
-            row /= row.sum()
+            _normalise(row)
             continue
         above = prob[parent[place]]
         sent = message[place]
@@ -176,9 +190,10 @@ def _distribute(
             for a in range(n_labels):
                 if a != top:
                     row[a] += above[top] * exp_nonpositive(own[a] + leave_top)
-        total = row.sum()
-        agreement[place] = same.sum() / total
-        row /= total
+        together = 0.0
+        for a in range(n_labels):
+            together += same[a]
+        agreement[place] = together / _normalise(row)
 
 
 def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
