@@ -1,0 +1,138 @@
+"""Models on disk: what comes back equals what was stored, and nothing else is loaded."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris
+
+from linkwise import PPC, ConstrainedEM, Constraints
+from linkwise.persistence import load_model, save_model
+
+
+def equal(left, right):
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
+    if isinstance(left, list | tuple):
+        return type(left) is type(right) and len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, np.ndarray):
+        same = left.dtype == right.dtype and left.shape == right.shape
+        return same and all(map(equal, left.ravel().tolist(), right.ravel().tolist()))
+    if isinstance(left, float):
+        return left == right or (np.isnan(left) and np.isnan(right))
+    return left == right
+
+
+@pytest.fixture
+def iris():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return X, y, Constraints.sample(y, 30, certainty=0.9, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PPC(3, random_state=0),
+        PPC(3, means_init=np.eye(3, 4), tol=0.01, random_state=np.random.RandomState(0)),
+        PPC(2, components_per_cluster=2, learn_noise="kind", random_state=0),
+        PPC(3, covariance_type="tied", learn_noise=["a", "b"] * 15, random_state=0),
+        ConstrainedEM(3, sampling="points", random_state=0),
+    ],
+)
+def test_round_trip(model, iris, tmp_path):
+    X, _, links = iris
+    model.fit(X, constraints=links)
+    twin = load_model(save_model(model, tmp_path / "a" / "model"))
+    assert type(twin) is type(model)
+    stored = {key: value for key, value in vars(model).items() if key.endswith("_")}
+    assert stored.keys() == {key for key in vars(twin) if key.endswith("_")}
+    for key, value in stored.items():
+        assert equal(value, getattr(twin, key)), key
+    parameters = {key: value for key, value in model.get_params().items() if key != "random_state"}
+    for key, value in parameters.items():
+        assert equal(value, getattr(twin, key)), key
+    np.testing.assert_array_equal(twin.predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="feature names"):
+        twin.predict(X[X.columns[::-1]])
+
+
+def test_a_model_is_replaced_but_nothing_else_is(iris, tmp_path):
+    X, _, _ = iris
+    folder = tmp_path / "model"
+    save_model(PPC(2, random_state=0).fit(X), folder)
+    save_model(PPC(3, random_state=0).fit(X), folder)
+    assert load_model(folder).n_components == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+    precious = tmp_path / "photos"
+    precious.mkdir()
+    with pytest.raises(FileExistsError, match="holds no model"):
+        save_model(PPC(2).fit(X), precious)
+
+
+def test_an_interrupted_write_leaves_the_old_model(iris, tmp_path, monkeypatch):
+    X, _, _ = iris
+    folder = tmp_path / "model"
+    save_model(PPC(2, random_state=0).fit(X), folder)
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        save_model(PPC(3, random_state=0).fit(X), folder)
+    assert load_model(folder).n_components == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+class Stranger(BaseEstimator):
+    pass
+
+
+def test_what_cannot_be_stored_is_refused(iris, tmp_path):
+    X, _, links = iris
+    with pytest.raises(TypeError, match="no estimator of linkwise"):
+        save_model(Stranger(), tmp_path / "a")
+    with pytest.raises(ValueError, match="not fitted"):
+        save_model(PPC(2), tmp_path / "a")
+    model = PPC(2, random_state=0).fit(X, constraints=links)
+    model.inference = lambda *_: None
+    with pytest.raises(TypeError, match=r"parameters/inference is a function"):
+        save_model(model, tmp_path / "a")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"class": "Popen"}, "no estimator of linkwise"),
+        ({"format": 99}, "Install a newer linkwise"),
+        (None, "damaged"),
+        ([], "not written by linkwise"),
+    ],
+)
+def test_foreign_files_are_refused(iris, tmp_path, change, message):
+    folder = save_model(PPC(2, random_state=0).fit(iris[0]), tmp_path / "model")
+    path = folder / "model.json"
+    content = json.loads(path.read_text())
+    if isinstance(change, dict):
+        path.write_text(json.dumps(content | change))
+    else:
+        path.write_text("{" if change is None else json.dumps(change))
+    with pytest.raises(ValueError, match=message):
+        load_model(folder)
+
+
+def test_missing_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"holds no model\.json"):
+        load_model(tmp_path / "nothing")
+
+
+def test_feature_names_survive(iris, tmp_path):
+    X, _, _ = iris
+    twin = load_model(save_model(PPC(2, random_state=0).fit(pd.DataFrame(X)), tmp_path / "m"))
+    assert twin.feature_names_in_.dtype == object
+    assert twin.feature_names_in_.tolist() == X.columns.tolist()
