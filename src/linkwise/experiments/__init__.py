@@ -23,6 +23,6 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "engine_accuracy": engine_accuracy,
     "iris_hard_links": iris_hard_links,
     "iris_noisy_links": noisy_links,
-    "wine_noisy_links": partial(noisy_links, "wine", "diag", n_init=8),
+    "wine_noisy_links": partial(noisy_links, "wine", "diag"),
     "iris_noise_level": iris_noise_level,
 }

@@ -82,7 +82,8 @@ def noisy_links(
     data: str = "iris",
     covariance_type: str = "full",
     n_draws: int = 20,
-    n_init: int = 40,
+    n_init: int = 10,
+    init: str = "kmeans",
     flips: tuple[float, ...] = (0.15, 0.3),
 ) -> Table:
     """Accuracy with half of the points in pairs of which a share is wrong (experiment 2).
@@ -95,6 +96,9 @@ def noisy_links(
     n_draws : int
     n_init : int
         Starts of every method; the best by its own likelihood is kept.
+    init : str
+        ``init_params``. With many random starts the highest likelihood is a spurious one, of a few rows that
+        lie in a plane: the mixture without links then falls to .76 on Iris (best of 40).
     flips : tuple of float
         Share of wrong pairs, known to the soft method.
 
@@ -112,7 +116,7 @@ def noisy_links(
     """
     X, y = load_bundled(data)
     n_classes, n_pairs = len(np.unique(y)), len(y) // 4
-    model = PPC(n_classes, covariance_type=covariance_type, n_init=n_init, init_params="random")
+    model = PPC(n_classes, covariance_type=covariance_type, n_init=n_init, init_params=init)
     rows = []
     for flip in flips:
         scores = []
