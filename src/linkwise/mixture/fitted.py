@@ -26,19 +26,23 @@ class FittedMixture(DensityMixin, BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
 
     @property
-    def _n_gaussians(self) -> int:
+    def _n_clusters(self) -> int:
         return int(self.n_components)
+
+    @property
+    def _n_gaussians(self) -> int:
+        return self._n_clusters
 
     @property
     def _cluster_of(self) -> NDArray[np.int64]:
         """Cluster of each Gaussian."""
-        return np.repeat(np.arange(self.n_components), self._n_gaussians // self.n_components)
+        return np.repeat(np.arange(self._n_clusters), self._n_gaussians // self._n_clusters)
 
     def _posterior(self, points: Points, **wanted: Any) -> Posterior:
         gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights_)
-        several = self._n_gaussians > self.n_components
+        several = self._n_gaussians > self._n_clusters
         if several and wanted.get("labels"):
             wanted = {**wanted, "labels": False, "probabilities": True}
         return posterior_pass(points, gaussians, log_weights, **wanted)
@@ -51,9 +55,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     def _sum_clusters(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
         """Probabilities of clusters from those of their Gaussians."""
-        if probabilities.shape[1] == self.n_components:
+        if probabilities.shape[1] == self._n_clusters:
             return probabilities
-        return probabilities.reshape(len(probabilities), self.n_components, -1).sum(axis=2)
+        return probabilities.reshape(len(probabilities), self._n_clusters, -1).sum(axis=2)
 
     def _points(self, X: ArrayLike) -> Points:
         check_is_fitted(self)

@@ -1,0 +1,394 @@
+"""Class-level penalised clustering: clusters that listen to beliefs about classes (Preston et al. 2010)."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from linkwise.exceptions import ApproximationWarning
+from linkwise.metrics import belief_adherence, separability
+from linkwise.mixture.class_criteria import class_criteria, mixture_likelihoods
+from linkwise.mixture.class_em import ClassRun, ClassStep, run_class_em
+from linkwise.mixture.class_inputs import check_beliefs, check_class_labels, check_class_parameters
+from linkwise.mixture.class_omega import N_DRAWS, SMALLEST_ESS
+from linkwise.mixture.class_pull import block_sweeps_climb, class_rows, pair_weights
+from linkwise.mixture.class_report import ClassReport
+from linkwise.mixture.class_start import class_start
+from linkwise.mixture.em import best_run
+from linkwise.mixture.fitted import FittedMixture
+from linkwise.mixture.parameters import Gaussians, n_free_parameters
+from linkwise.mixture.points import Points, points_of
+from linkwise.mixture.split_merge import THRESHOLD
+from linkwise.mixture.workers import Workers
+
+__all__ = ["CPPC"]
+
+
+class CPPC(FittedMixture):
+    """Redefine classes: a Gaussian mixture that weighs the data against beliefs about the classes.
+
+    Every row has a class label, and a matrix of beliefs C says of each two classes whether their rows belong
+    together (> 0), apart (< 0) or neither (0); its diagonal says whether a class is whole (1), may be
+    several (near 0) or should be split (< 0). Clusters maximise
+
+        sum_ik q_ik (log pi_k + log N(x_i; k) - log q_ik) + lambda sum_{i != j} C(l_i, l_j) sum_k q_ik q_jk
+
+    (Preston et al. 2010, Eq. 1-8, corrected), the last sum divided by sqrt(N_a N_b) for classes a and b of
+    these sizes if ``normalize="class"``. Compare ``contingency_``, ``separability_`` and ``criteria_`` for
+    several numbers of clusters with :func:`linkwise.model_selection.sweep_components`.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Number of clusters; None for the number of classes.
+    beliefs : ClassBeliefs, DataFrame or (L, L) array_like, optional
+        The matrix C, symmetric, in [-1, 1]; an array in the order of the sorted classes. None keeps the
+        classes: 1 on the diagonal and -1 elsewhere.
+    confidence : float, default=0.25
+        lambda, >= 0: how much beliefs weigh against the data. With ``normalize="class"`` a class that stays
+        whole holds each of its rows with 2 lambda C nats.
+    criterion_weight : float, optional
+        Weight in [0, 1] of the beliefs in the criteria ``cbic`` and ``cbic_paper``; None for ``confidence``.
+    normalize : {"class", "none"}, default="class"
+        ``none`` is the paper's objective. Its pull grows with the number of rows and soon outweighs any data:
+        on the paper's own example it leaves four clusters, however many are asked for.
+    sweep : {"auto", "sequential", "block"}, default="auto"
+        How an E-step updates the rows of a class: one after another or all at once. ``auto`` is ``block``
+        where that is proved never to lower the objective, and ``sequential`` where a diagonal belief is
+        negative (block sweeps jump back and forth for ever) or a pair weight 2 lambda C exceeds 2.
+    covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
+    mixing : {"ignore", "sampled"}, default="ignore"
+        How the weights pi are updated: by the share of the rows (the paper's choice), or with the normaliser
+        Omega of the label prior, estimated from 2000 sampled labellings, by conjugate gradients.
+        The effective sample size of that estimate is in ``mixing_``; where it is too small, Omega is ignored
+        with a warning.
+    tol : float, default=1e-4
+        EM stands still when the objective per sample gained less than this over ten iterations. It has
+        converged when after a small and after a large random disturbance it comes to stand no higher.
+    reg_covar : float, default=1e-6
+        Added to the variances.
+    max_iter : int, default=1000
+    n_init : int, default=1
+        Number of starts; the one with the highest objective is kept. Only starts with more clusters than
+        classes are random, so otherwise there is one.
+    random_state : int, RandomState or None
+    n_jobs : int or None
+        Threads over starts, or over rows when there is one start. Results do not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : (L,) ndarray
+        Sorted classes.
+    beliefs_ : (L, L) ndarray
+        The matrix C in that order.
+    labels_ : (n_samples,) int64
+        New cluster of every training row.
+    responsibilities_ : (n_samples, K)
+        Probabilities of the clusters for the training rows, in the type of X; they use the beliefs.
+    contingency_ : (L, K) int64
+        Rows of each class in each cluster.
+    separability_ : (L, L) ndarray
+        How much two classes share clusters: 1 always, -1 never; see :func:`linkwise.metrics.separability`.
+    adherence_ : float
+        G = sum (C - S)^2: 0 if the clusters do as believed.
+    criteria_ : dict
+        ``bic``, ``icl``, ``cbic``, ``bic_paper``, ``cbic_paper``; lower is better. See
+        :mod:`linkwise.mixture.class_criteria`.
+    n_occupied_ : int
+        Clusters that are the most probable one of some row. The others are empty, and stay in all tables.
+    weights_, means_, covariances_, precisions_cholesky_ : ndarray
+        As in GaussianMixture. An empty cluster keeps its last mean and covariance.
+    lower_bound_ : float
+        Objective above, per sample (less log Omega if ``mixing="sampled"``).
+    lower_bounds_ : list of float
+        The same for every iteration, and for the last E-step. It falls where a disturbance was tried.
+    n_iter_ : int
+        EM iterations, those after disturbances included.
+    converged_ : bool
+    n_decreases_ : int
+        Iterations that lowered the objective by more than rounding: 0 with ``reg_covar=0``, unless block
+        sweeps are forced.
+    sweep_ : {"sequential", "block"}
+        What ``sweep="auto"`` chose.
+    mixing_ : dict
+        With ``mixing="sampled"``: ``effective_sample_size`` at the fitted weights, its smallest value on the
+        way, ``n_draws``, and ``n_ignored``, the number of estimates too poor to be used.
+    n_features_in_ : int
+
+    See Also
+    --------
+    PPC : links between single rows.
+    linkwise.beliefs.ClassBeliefs : beliefs with names.
+    linkwise.model_selection.sweep_components : choose the number of clusters.
+
+    Notes
+    -----
+    Rows whose class is -1, NaN or None are unlabelled: they shape the clusters but feel no beliefs.
+
+    ``predict`` and ``predict_proba`` see new rows, whose classes are not known: they use the fitted mixture
+    alone, and on the training rows may differ from ``labels_`` and ``responsibilities_``.
+
+    An E-step costs O(NK + L^2 K). It needs two tables of N x K numbers, in the type of X, and a third one
+    while a disturbance is tried.
+
+    The start depends on the scale of the features: standardise them or take principal components.
+
+    References
+    ----------
+    D. R. Preston, C. E. Brodley, R. Khardon, D. Sulla-Menashe and M. Friedl, Redefining class definitions
+    using constraint-based clustering, KDD 2010.
+
+    Examples
+    --------
+    One class of wine was given two names. Believing that they may be one is enough to merge them:
+
+    >>> import numpy as np
+    >>> from linkwise import CPPC
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> named = np.where((y == 1) & (np.arange(len(y)) % 2 == 0), 3, y)
+    >>> beliefs = 2.0 * np.eye(4) - 1.0
+    >>> beliefs[1, 3] = beliefs[3, 1] = 1.0
+    >>> model = CPPC(3, beliefs=beliefs, covariance_type="tied").fit(X, named)
+    >>> bool(model.contingency_[1].argmax() == model.contingency_[3].argmax())
+    True
+    >>> bool(model.separability_[1, 3] > 0.8 > -0.8 > model.separability_[0, 1])
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        beliefs: Any = None,
+        confidence: float = 0.25,
+        criterion_weight: float | None = None,
+        normalize: str = "class",
+        sweep: str = "auto",
+        covariance_type: str = "full",
+        mixing: str = "ignore",
+        tol: float = 1e-4,
+        reg_covar: float = 1e-6,
+        max_iter: int = 1000,
+        n_init: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.beliefs = beliefs
+        self.confidence = confidence
+        self.criterion_weight = criterion_weight
+        self.normalize = normalize
+        self.sweep = sweep
+        self.covariance_type = covariance_type
+        self.mixing = mixing
+        self.tol = tol
+        self.reg_covar = reg_covar
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    # The number of clusters may be left to the data, so it is read from what was fitted.
+
+    @property
+    def _n_clusters(self) -> int:
+        return len(self.means_)
+
+    # Fitting
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Find clusters.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : (n_samples,) array_like
+            Present classes; -1, NaN or None where unlabelled.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_predict(X, y)
+        return self
+
+    def fit_predict(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
+        """Find clusters and return those of the training rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : (n_samples,) array_like
+            Present classes; -1, NaN or None where unlabelled.
+
+        Returns
+        -------
+        (n_samples,) int64
+            ``labels_``.
+        """
+        data: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        criterion_weight = check_class_parameters(self.get_params(deep=False), len(data))
+        codes, classes = check_class_labels(y, len(data))
+        beliefs = check_beliefs(self.beliefs, classes)
+        n_components = len(classes) if self.n_components is None else int(self.n_components)
+        rows = class_rows(codes, len(classes))
+        weights = pair_weights(beliefs, self.confidence, rows.sizes, self.normalize)
+        block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
+        points = points_of(data)
+        random_state = check_random_state(self.random_state)
+        starts = [
+            (class_start(data, codes, n_components, random_state), int(random_state.randint(2**31)))
+            for _ in range(self.n_init if n_components > len(classes) else 1)
+        ]
+        n_jobs = effective_n_jobs(self.n_jobs)
+        lock = threading.Lock()
+        leading: list[ClassRun] = []
+        # Threads go to the restarts if there are several, otherwise to the blocks of rows.
+        with Workers(n_jobs if len(starts) == 1 else 1) as workers:
+
+            def run(start: tuple[NDArray[np.int64], int]) -> ClassRun:
+                labels, seed = start
+                step = ClassStep(
+                    points, rows, weights, labels, n_components, self.covariance_type, self.reg_covar,
+                    not block, self.mixing, seed, workers,
+                )  # fmt: skip
+                result = run_class_em(
+                    step, tol=self.tol, max_iter=self.max_iter, rng=np.random.default_rng(seed),
+                    verbose=self.verbose,
+                )  # fmt: skip
+                with lock:
+                    _keep_leader(leading, result)
+                return result
+
+            best = best_run(
+                run, starts, tol=self.tol, max_iter=self.max_iter,
+                n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
+            )  # fmt: skip
+        assert isinstance(best, ClassRun)
+        self.classes_, self.beliefs_, self.sweep_ = classes, beliefs, "block" if block else "sequential"
+        self._store(best, rows.order)
+        self._store_measures(points, codes, criterion_weight)
+        self._warn(best)
+        return self.labels_
+
+    # Results of fitting
+
+    def _store(self, run: ClassRun, order: NDArray[np.int64]) -> None:
+        parameters = run.parameters
+        self.weights_ = np.exp(parameters.log_weights)
+        self.means_, self.precisions_cholesky_, _ = parameters.gaussians
+        self.covariances_ = parameters.covariances
+        self.lower_bounds_ = run.lower_bounds
+        self.lower_bound_ = run.lower_bounds[-1]
+        self.n_iter_ = len(run.lower_bounds) - 1
+        self.converged_ = run.converged and run.settled
+        self.n_decreases_ = run.n_decreases
+        assert run.prob is not None
+        self.responsibilities_ = np.empty((len(order), len(self.means_)), dtype=run.prob.dtype)
+        self.responsibilities_[order] = run.prob[:, : len(self.means_)]
+        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
+        self.n_occupied_ = len(np.unique(self.labels_))
+        self.__dict__.pop("mixing_", None)  # of an earlier fit
+        if run.mixing_steps:
+            sizes = [step.effective_sample_size for step in run.mixing_steps]
+            self.mixing_ = {
+                "effective_sample_size": sizes[-1],
+                "smallest_effective_sample_size": min(sizes),
+                "n_draws": N_DRAWS,
+                "n_ignored": sum(not step.usable for step in run.mixing_steps),
+            }
+
+    def _store_measures(self, points: Points, codes: NDArray[np.int64], criterion_weight: float) -> None:
+        n_classes, n_components = len(self.classes_), len(self.means_)
+        labelled = codes >= 0
+        cells = codes[labelled] * n_components + self.labels_[labelled]
+        counts = np.bincount(cells, minlength=n_classes * n_components)
+        self.contingency_ = counts.reshape(n_classes, n_components)
+        self.separability_ = separability(codes, self.labels_)
+        self.adherence_ = belief_adherence(self.beliefs_, self.separability_)
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        log_weights = np.log(self.weights_)
+        log_likelihood, assigned = mixture_likelihoods(points, gaussians, log_weights, self.labels_)
+        self.criteria_ = class_criteria(
+            log_likelihood,
+            assigned,
+            log_weights[self.labels_],
+            n_components=n_components,
+            n_parameters=n_free_parameters(n_components, points.n_features, self.covariance_type),
+            n_labelled=int(labelled.sum()),
+            adherence=self.adherence_ / (4.0 * n_classes**2),
+            criterion_weight=criterion_weight,
+        )
+
+    def _warn(self, run: ClassRun) -> None:
+        if not run.settled:
+            warnings.warn(
+                f"the last E-step did not settle: {self.sweep_} sweeps still change the probabilities. "
+                'Use sweep="auto" or "sequential", a smaller confidence or normalize="class".',
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.n_occupied_ < len(self.means_):
+            warnings.warn(
+                f"{len(self.means_) - self.n_occupied_} of {len(self.means_)} clusters are empty "
+                "(n_occupied_, contingency_). Use fewer components, or let the data speak with a smaller "
+                "confidence.",
+                UserWarning,
+                stacklevel=4,
+            )
+        if run.mixing_steps and self.mixing_["n_ignored"]:
+            warnings.warn(
+                f"in {self.mixing_['n_ignored']} of {len(run.mixing_steps)} M-steps fewer than "
+                f"{SMALLEST_ESS:g} of {N_DRAWS} sampled labellings counted, and Omega was ignored (mixing_). "
+                'Use a smaller confidence, normalize="class" or mixing="ignore".',
+                ApproximationWarning,
+                stacklevel=4,
+            )
+
+    def report(
+        self, X: ArrayLike | None = None, y: ArrayLike | None = None, *, threshold: float = THRESHOLD
+    ) -> ClassReport:
+        """Which classes were split, merged and kept, with counts, separability and beliefs.
+
+        Parameters
+        ----------
+        X, y : array_like, optional
+            The training data, to find out which belief would flip a decision.
+        threshold : float, default=0.15
+            Share of a class that a cluster must have to hold it.
+
+        Returns
+        -------
+        ClassReport
+        """
+        return ClassReport.from_estimator(self, X, y, threshold=threshold)
+
+
+def _keep_leader(leading: list[ClassRun], run: ClassRun) -> None:
+    """Free the tables of runs that are behind; equal ones are kept, because ``best_run`` takes the first."""
+    leading.append(run)
+    highest = max(other.objective for other in leading)
+    for other in leading:
+        if other.objective < highest:
+            other.prob = None
