@@ -1,0 +1,155 @@
+"""Links drawn as lines: which of them, and how."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.constraints import Constraints
+from linkwise.displays._style import VIOLATED
+
+__all__ = ["LinkLines", "draw_links", "link_states", "thin_links"]
+
+# Kinds of links and their states, in the order of the legend.
+_KINDS = ("must_link", "cannot_link")
+_STATES = ("open", "kept", "violated")
+_DASHED = (0, (4.0, 2.0))
+_LOOKS: dict[str, dict[str, Any]] = {
+    "open": {"color": "0.15", "linewidth": 1.2, "zorder": 1.8},
+    "kept": {"color": "0.4", "linewidth": 1.0, "zorder": 1.8},
+    "violated": {"color": VIOLATED, "linewidth": 2.2, "zorder": 3.0},
+}
+
+
+class LinkLines(NamedTuple):
+    """What :func:`draw_links` drew.
+
+    Attributes
+    ----------
+    lines : dict
+        ``(kind, state)`` to a LineCollection, in the order of ``pairs``; only groups with links to draw.
+    crosses : PathCollection or None
+        On the middle of each violated link drawn.
+    handles : list
+        Entries of a legend: every group that has links, also those of which none is drawn.
+    """
+
+    lines: dict[tuple[str, str], Any]
+    crosses: Any
+    handles: list[Any]
+
+
+def link_states(constraints: Constraints, codes: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """For each link 0 if it is open (an end has no label), 1 if kept, 2 if violated.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    codes : (n,) int64 or None
+        Labels, -1 where there is none.
+    """
+    if codes is None:
+        return np.zeros(constraints.n_pairs, dtype=np.int64)
+    known = (codes[constraints.pairs] >= 0).all(axis=1)
+    return np.where(known, 1 + constraints.violations(codes), 0)
+
+
+def thin_links(weights: NDArray[np.float64], states: NDArray[np.int64], max_links: int) -> NDArray[np.bool_]:
+    """Which links to draw, at most ``max_links``: violated ones first, then must- and cannot-links alike.
+
+    Of each group that does not fit, links at even distances in the order of ``pairs`` are taken.
+
+    Parameters
+    ----------
+    weights : (m,) float64
+        Signed weights of the links.
+    states : (m,) int64
+        As from :func:`link_states`.
+    max_links : int
+
+    Returns
+    -------
+    (m,) bool
+    """
+    if max_links < 0:
+        raise ValueError(f"max_links must be at least 0, got {max_links}")
+    drawn = np.ones(len(weights), dtype=bool)
+    if len(weights) <= max_links:
+        return drawn
+    drawn[:] = False
+    violated = np.flatnonzero(states == 2)
+    drawn[_evenly(violated, max_links)] = True
+    seats = max_links - int(drawn.sum())
+    must, cannot = (np.flatnonzero((states != 2) & side) for side in (weights > 0, weights < 0))
+    if len(must) + len(cannot):
+        must_seats = round(seats * len(must) / (len(must) + len(cannot)))
+        drawn[_evenly(must, must_seats)] = True
+        drawn[_evenly(cannot, seats - must_seats)] = True
+    return drawn
+
+
+def _evenly(rows: NDArray[np.int64], seats: int) -> NDArray[np.int64]:
+    if len(rows) <= seats:
+        return rows
+    return rows[(np.arange(seats) * len(rows)) // max(seats, 1)]
+
+
+def draw_links(
+    ax: Any,
+    points: NDArray[np.float64],
+    constraints: Constraints,
+    states: NDArray[np.int64],
+    drawn: NDArray[np.bool_],
+) -> LinkLines:
+    """Must-links solid, cannot-links dashed; violated ones red, thick and crossed out.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    points : (n, 2)
+    constraints : Constraints
+    states : (m,) int64
+    drawn : (m,) bool
+    """
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
+
+    segments = points[constraints.pairs]
+    slim = _slimming(int(drawn.sum()))
+    lines: dict[tuple[str, str], Any] = {}
+    handles = []
+    for kind, sign in zip(_KINDS, (1.0, -1.0), strict=True):
+        for number, state in enumerate(_STATES):
+            group = (np.sign(constraints.weights) == sign) & (states == number)
+            if not group.any():
+                continue
+            chosen = group & drawn
+            style: dict[str, Any] = {**_LOOKS[state], "linestyle": "-" if sign > 0 else _DASHED}
+            if chosen.any():
+                slimmed = {**style, "linewidth": slim * style["linewidth"]}
+                lines[kind, state] = ax.add_collection(LineCollection(segments[chosen], **slimmed))
+            marker: dict[str, Any] = (
+                {"marker": "x", "markersize": 6, "markeredgewidth": 2} if state == "violated" else {}
+            )
+            label = _label(kind, state, int(group.sum()), int(chosen.sum()))
+            handles.append(Line2D([], [], **style, **marker, label=label))
+    crossed = segments[drawn & (states == 2)].mean(axis=1)
+    crosses = None
+    if len(crossed):
+        crosses = ax.scatter(
+            *crossed.T, marker="x", s=36.0 * slim, linewidths=2.0 * slim, color=VIOLATED, zorder=3.1
+        )
+    ax.autoscale_view()
+    return LinkLines(lines, crosses, handles)
+
+
+def _slimming(n_drawn: int) -> float:
+    """Factor on line widths: 1 up to 60 links, 0.45 from 300 on, so that the points can be seen."""
+    return max(0.45, min(1.0, (60.0 / max(n_drawn, 1)) ** 0.5))
+
+
+def _label(kind: str, state: str, n_links: int, n_drawn: int) -> str:
+    name = kind.replace("_", "-") + ("" if state == "open" else f", {state}")
+    return f"{name} ({n_links})" if n_drawn == n_links else f"{name} ({n_drawn} of {n_links} drawn)"

@@ -1,0 +1,242 @@
+"""Class labels of the cells of a grid, as an image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage
+
+from linkwise.displays._checks import codes_of, fitted_step, needed
+from linkwise.displays._style import COLOURS, axes_or_new, contrasting, place_legend
+
+__all__ = ["ClassMapDisplay", "inner_place"]
+
+# Regions narrower than this share of the longer side have no room for a mark.
+_ROOM = 0.025
+
+
+class ClassMapDisplay:
+    """Map of classes or segments: one colour for each, and its mark in its largest region.
+
+    The marks (the label itself if it is short, otherwise a number, explained in the legend) make the map
+    readable in grey and with many classes; colours repeat after 24.
+
+    Parameters
+    ----------
+    labels : (height, width) array_like
+        Numbers or strings; -1, NaN or None for cells without a class, which stay white.
+    class_names : mapping of label to name, or sequence in the order of the sorted labels, optional
+        For the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes, Figure
+    image_ : AxesImage
+        Its array holds the number of each cell's class among ``classes_``, masked where there is none.
+    classes_ : (L,) ndarray
+        Sorted labels.
+    marks_ : dict
+        Label to the Text in its largest region; classes without enough room have none.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from linkwise.displays import ClassMapDisplay
+    >>> labels = np.repeat(["water", "wood"], [40, 60])
+    >>> display = ClassMapDisplay.from_predictions(labels, (10, 10))
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['1  water', '2  wood']
+    >>> display.image_.get_array()[3:5, 0].tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self, labels: ArrayLike, class_names: Mapping[Any, str] | Sequence[str] | None = None
+    ) -> None:
+        image = np.asarray(labels)
+        if image.ndim != 2 or image.size == 0:
+            raise ValueError(
+                f"labels has shape {image.shape}, but a map has rows and columns; with one label for "
+                "each cell use from_predictions(labels, shape)"
+            )
+        codes, self.classes_ = codes_of(image.ravel(), image.size)
+        self.codes = codes.reshape(image.shape)
+        self.names = _names(self.classes_.tolist(), class_names)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        shape: Iterable[int],
+        *,
+        mask: ArrayLike | None = None,
+        class_names: Mapping[Any, str] | Sequence[str] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw ``labels_`` of an estimator fitted to the cells of a grid.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or Pipeline
+        shape : (height, width)
+        mask : (height, width) bool, optional
+            The cells it was fitted to, as in :meth:`linkwise.Constraints.from_grid`.
+        class_names : mapping or sequence, optional
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        ClassMapDisplay
+        """
+        labels = needed(
+            fitted_step(estimator), "labels_", "use from_predictions(estimator.predict(X), shape)"
+        )
+        return cls.from_predictions(labels, shape, mask=mask, class_names=class_names, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        labels: ArrayLike,
+        shape: Iterable[int],
+        *,
+        mask: ArrayLike | None = None,
+        class_names: Mapping[Any, str] | Sequence[str] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw one label for each cell of a grid.
+
+        Parameters
+        ----------
+        labels : (height * width,) array_like
+            In C order, or of the cells kept by the mask in C order.
+        shape : (height, width)
+        mask : (height, width) bool, optional
+            Cells that have a label; the others stay white.
+        class_names : mapping or sequence, optional
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        ClassMapDisplay
+        """
+        sides = tuple(int(side) for side in shape)
+        if len(sides) != 2 or min(sides) < 1:
+            raise ValueError(f"shape must be (height, width), got {sides}")
+        values = np.asarray(labels)
+        kept = np.ones(sides, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
+        if kept.shape != sides:
+            raise ValueError(f"mask has shape {kept.shape}, but the grid has {sides}")
+        if values.shape != (int(kept.sum()),):
+            raise ValueError(
+                f"labels has shape {values.shape}, but the grid of shape {sides} has {int(kept.sum())} cells"
+                + ("" if mask is None else " inside the mask")
+            )
+        image = np.full(sides, None, dtype=object)
+        image[kept] = values.tolist()
+        return cls(image, class_names).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            New ones by default.
+
+        Returns
+        -------
+        ClassMapDisplay
+            Itself.
+        """
+        axes = axes_or_new(ax)
+        from matplotlib.colors import ListedColormap
+        from matplotlib.patches import Patch
+
+        n_classes = len(self.classes_)
+        colours = [COLOURS[number % len(COLOURS)] for number in range(n_classes)]
+        self.image_ = axes.imshow(
+            np.ma.masked_less(self.codes, 0),
+            cmap=ListedColormap(colours or ["white"]),
+            vmin=-0.5,
+            vmax=max(n_classes, 1) - 0.5,
+            interpolation="nearest",
+        )
+        self.marks_: dict[Any, Any] = {}
+        handles = []
+        short = all(len(_plain(label)) <= 3 for label in self.classes_.tolist())
+        for number, label in enumerate(self.classes_.tolist()):
+            mark = _plain(label) if short else str(number + 1)
+            name = self.names[number]
+            text = name if name == mark else f"{mark}  {name}"
+            handles.append(Patch(facecolor=colours[number], edgecolor="0.15", linewidth=0.5, label=text))
+            row, column, room = inner_place(self.codes == number)
+            if room >= max(1.0, _ROOM * max(self.codes.shape)):
+                self.marks_[label] = axes.text(
+                    column, row, mark, ha="center", va="center", weight="bold",
+                    color=contrasting(colours[number]),
+                )  # fmt: skip
+        if (self.codes < 0).any():
+            handles.append(Patch(facecolor="white", edgecolor="0.15", linewidth=0.5, label="no class"))
+        axes.set_xlabel("column")
+        axes.set_ylabel("row")
+        place_legend(axes, handles)
+        self.ax_, self.figure_ = axes, axes.figure
+        return self
+
+
+def inner_place(region: NDArray[np.bool_]) -> tuple[int, int, float]:
+    """The cell farthest from the edge of the largest connected part of a region.
+
+    Parameters
+    ----------
+    region : (height, width) bool
+        Not empty.
+
+    Returns
+    -------
+    row, column : int
+    room : float
+        Distance to the nearest cell outside that part; cells beyond the image are outside.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.displays.class_map import inner_place
+    >>> region = np.zeros((7, 9), dtype=bool)
+    >>> region[1:6, 1:6] = region[0, 8] = True
+    >>> inner_place(region)
+    (3, 3, 3.0)
+    """
+    parts, _ = ndimage.label(region)
+    largest = int(np.bincount(parts.ravel())[1:].argmax()) + 1
+    rows, columns = ndimage.find_objects(parts)[largest - 1]
+    inside = np.pad(parts[rows, columns] == largest, 1)
+    distance = ndimage.distance_transform_edt(inside)
+    row, column = np.unravel_index(int(distance.argmax()), distance.shape)
+    return int(row) - 1 + rows.start, int(column) - 1 + columns.start, float(distance.max())
+
+
+def _plain(label: Any) -> str:
+    """The label as text; whole floats without their point."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _names(labels: list[Any], class_names: Mapping[Any, str] | Sequence[str] | None) -> list[str]:
+    if class_names is None:
+        return [_plain(label) for label in labels]
+    if isinstance(class_names, Mapping):
+        missing = [label for label in labels if label not in class_names]
+        if missing:
+            raise ValueError(f"class_names has no name for {missing[0]!r}; add it")
+        return [str(class_names[label]) for label in labels]
+    if len(class_names) != len(labels):
+        raise ValueError(
+            f"class_names has {len(class_names)} names, but there are {len(labels)} classes: {labels[:8]}; "
+            "pass a dict of label to name if some classes may be absent"
+        )
+    return [str(name) for name in class_names]
