@@ -16,16 +16,12 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from linkwise._exports import ESTIMATORS
+
 __all__ = ["load_model", "save_model"]
 
 #: Rises when older versions of linkwise could no longer read what is written.
 FORMAT = 1
-
-#: Classes that may be loaded, and where they live: nothing else is ever imported.
-_ESTIMATORS = {
-    "PPC": "linkwise.mixture.ppc",
-    "ConstrainedEM": "linkwise.mixture.constrained_em",
-}
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
@@ -58,7 +54,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     True
     """
     name = type(model).__name__
-    if _ESTIMATORS.get(name) != type(model).__module__:
+    if ESTIMATORS.get(name) != type(model).__module__:
         raise TypeError(f"{name} is no estimator of linkwise; use joblib or skops to store it")
     fitted = {key: value for key, value in vars(model).items() if key.endswith("_") and key[0] != "_"}
     if not fitted:
@@ -107,11 +103,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             f"this version reads up to format {FORMAT}. Install a newer linkwise."
         )
     name = content["class"]
-    if name not in _ESTIMATORS:
+    if name not in ESTIMATORS:
         raise ValueError(f"{folder} holds a {name!r}, which is no estimator of linkwise")
     with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
         arrays = {key: stored[key] for key in stored.files}
-    model = getattr(importlib.import_module(_ESTIMATORS[name]), name)(
+    model = getattr(importlib.import_module(ESTIMATORS[name]), name)(
         **_decode(content["parameters"], arrays)
     )
     for key, value in _decode(content["fitted"], arrays).items():

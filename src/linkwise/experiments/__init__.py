@@ -4,15 +4,25 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from linkwise.experiments.coarse_classes import coarse_digits, doubled_wine
+from linkwise.experiments.cppc import cppc_fixed_groupings, cppc_readings
 from linkwise.experiments.engines import engine_accuracy
+from linkwise.experiments.hmrf import hmrf_learning_curve
+from linkwise.experiments.land_cover import land_cover_legend
 from linkwise.experiments.ppc import iris_hard_links, iris_noise_level, noisy_links
 from linkwise.experiments.widths import link_graph_widths
 
 __all__ = [
     "EXPERIMENTS",
+    "coarse_digits",
+    "cppc_fixed_groupings",
+    "cppc_readings",
+    "doubled_wine",
     "engine_accuracy",
+    "hmrf_learning_curve",
     "iris_hard_links",
     "iris_noise_level",
+    "land_cover_legend",
     "link_graph_widths",
     "noisy_links",
 ]
@@ -25,4 +35,14 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "iris_noisy_links": noisy_links,
     "wine_noisy_links": partial(noisy_links, "wine", "diag"),
     "iris_noise_level": iris_noise_level,
+    "cppc_fixed_groupings": cppc_fixed_groupings,
+    "cppc_readings": cppc_readings,
+    "coarse_digits": coarse_digits,
+    "doubled_wine": doubled_wine,
+    "land_cover_satimage": land_cover_legend,
+    "land_cover_matogrosso": partial(land_cover_legend, "modis_matogrosso"),
+    "hmrf_iris": hmrf_learning_curve,
+    "hmrf_wine": partial(hmrf_learning_curve, "wine"),
+    "hmrf_letters": partial(hmrf_learning_curve, "letters_ijl"),
+    "hmrf_protein": partial(hmrf_learning_curve, "protein116"),
 }
