@@ -32,7 +32,8 @@ html_css_files = ["linkwise.css"]
 html_copy_source = False
 html_show_sourcelink = False
 PAGES = (
-    "add_an_engine", "constraints", "contributing", "errata", "index", "inference", "mixtures", "tutorial",
+    "add_an_engine", "classes", "constraints", "contributing", "errata", "index", "inference", "kmeans",
+    "mixtures", "spectral", "tutorial",
 )  # fmt: skip
 # Only the reference has pages below it; elsewhere the left column would be empty.
 html_sidebars = {page: [] for page in PAGES}
