@@ -10,7 +10,19 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris
 
-from linkwise import PPC, ConstrainedEM, Constraints
+from linkwise import (
+    CPPC,
+    PPC,
+    ClassBeliefs,
+    ConstrainedEM,
+    ConstrainedSpectralClustering,
+    Constraints,
+    COPKMeans,
+    HMRFKMeans,
+    MPCKMeans,
+    PCKMeans,
+    SpectralLearning,
+)
 from linkwise.persistence import load_model, save_model
 
 
@@ -58,6 +70,43 @@ def test_round_trip(model, iris, tmp_path):
     np.testing.assert_array_equal(twin.predict_proba(X), model.predict_proba(X))
     with pytest.raises(ValueError, match="feature names"):
         twin.predict(X[X.columns[::-1]])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        CPPC(4, beliefs=ClassBeliefs.keep([0, 1, 2]).split(1), random_state=0),
+        HMRFKMeans(3, random_state=0),
+        HMRFKMeans(3, metric="per_cluster", weight=(1.0, 2.0), random_state=0),
+        HMRFKMeans(3, distortion="cosine", random_state=0),
+        PCKMeans(3, random_state=0),
+        MPCKMeans(3, random_state=0),
+        COPKMeans(3, random_state=0),
+        ConstrainedSpectralClustering(3, random_state=0),
+        SpectralLearning(3, affinity="heat", random_state=0),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_every_estimator_predicts_the_same_after_loading(model, iris, tmp_path):
+    X, y, _ = iris
+    links = Constraints.sample(y, 20, random_state=0)
+    model.fit(X, y, **({} if isinstance(model, CPPC) else {"constraints": links}))
+    twin = load_model(save_model(model, tmp_path / "model"))
+    new = X + 0.01
+    np.testing.assert_array_equal(twin.predict(new), model.predict(new))
+    assert equal(twin.labels_, model.labels_)
+    if isinstance(model, CPPC):
+        assert twin.beliefs == model.beliefs
+
+
+def test_what_a_stored_spectral_model_cannot_do(iris, tmp_path):
+    X, _, _ = iris
+    model = ConstrainedSpectralClustering(3, random_state=0).fit(X)
+    twin = load_model(save_model(model, tmp_path / "heat"))
+    with pytest.raises(ValueError, match="loaded from disk"):
+        twin.update(None)
+    with pytest.raises(TypeError, match="affinity='heat' only"):
+        save_model(ConstrainedSpectralClustering(3, affinity="rbf", random_state=0).fit(X), tmp_path / "rbf")
 
 
 def test_a_model_is_replaced_but_nothing_else_is(iris, tmp_path):

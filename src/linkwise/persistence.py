@@ -17,6 +17,7 @@ import numpy as np
 import sklearn
 
 from linkwise._exports import ESTIMATORS
+from linkwise.beliefs import ClassBeliefs
 
 __all__ = ["load_model", "save_model"]
 
@@ -68,6 +69,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         "parameters": _encode(model.get_params(deep=False), arrays, "parameters"),
         "fitted": _encode(fitted, arrays, "fitted"),
     }
+    if hasattr(model, "_prediction_state"):
+        content["state"] = _encode(model._prediction_state(), arrays, "state")
     return _write(Path(path), content, arrays)
 
 
@@ -107,11 +110,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         raise ValueError(f"{folder} holds a {name!r}, which is no estimator of linkwise")
     with np.load(folder / "arrays.npz", allow_pickle=False) as stored:
         arrays = {key: stored[key] for key in stored.files}
-    model = getattr(importlib.import_module(ESTIMATORS[name]), name)(
-        **_decode(content["parameters"], arrays)
-    )
+    model = getattr(importlib.import_module(ESTIMATORS[name]), name)(**_decode(content["parameters"], arrays))
     for key, value in _decode(content["fitted"], arrays).items():
         setattr(model, key, value)
+    if "state" in content:
+        model._restore_prediction(_decode(content["state"], arrays))
     return model
 
 
@@ -139,6 +142,13 @@ def _encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
             for i, (key, item) in enumerate(value.items())
         ]
         return {"kind": "dict", "pairs": pairs}
+    if isinstance(value, ClassBeliefs):
+        values = _encode(value.values, arrays, place)
+        return {
+            "kind": "beliefs",
+            "values": values,
+            "items": [_encode(c, arrays, place) for c in value.classes],
+        }
     if isinstance(value, np.random.RandomState | np.random.Generator):
         # A generator that was used says nothing about a fitted model.
         return None
@@ -160,6 +170,8 @@ def _decode(value: Any, arrays: dict[str, Any]) -> Any:
     if kind == "dict":
         return {_decode(key, arrays): _decode(item, arrays) for key, item in value["pairs"]}
     items = [_decode(item, arrays) for item in value["items"]]
+    if kind == "beliefs":
+        return ClassBeliefs(_decode(value["values"], arrays), items)
     if kind == "objects":
         array = np.empty(len(items), dtype=object)
         array[:] = items

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from linkwise._threads import chunk_bounds
@@ -13,7 +14,7 @@ from linkwise.cluster.kernel_cut import KernelCut, extend_rows
 from linkwise.cluster.kernels import gaussian_kernel
 from linkwise.cluster.normalised_cut import row_normalised
 
-__all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension"]
+__all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension", "extension_of"]
 
 #: Points extended at once, so that no large kernel is stored.
 _POINTS_AT_ONCE = 2048
@@ -25,6 +26,9 @@ class Extension(Protocol):
     def rows(self, X: Any) -> NDArray[np.float64]:
         """Rows of length one, (n, k)."""
 
+    def state(self) -> dict[str, Any]:
+        """What :func:`extension_of` needs to make it again."""
+
 
 class NeighbourExtension:
     """Mean embedding of the nearest reference points, weighted by inverse distance.
@@ -34,17 +38,28 @@ class NeighbourExtension:
 
     Parameters
     ----------
+    reference : (m, d) array or sparse matrix
+        The reference points.
     neighbours : sklearn.neighbors.NearestNeighbors
-        Fitted to the reference points.
+        Fitted to them.
     rows : (m, k) float64
         Their rows.
     n_neighbors : int
     """
 
-    def __init__(self, neighbours: NearestNeighbors, rows: NDArray[np.float64], n_neighbors: int) -> None:
+    def __init__(
+        self, reference: Any, neighbours: NearestNeighbors, rows: NDArray[np.float64], n_neighbors: int
+    ) -> None:
+        self._reference = reference
         self._neighbours = neighbours
         self._rows = rows
         self._count = min(n_neighbors, len(rows))
+
+    def state(self) -> dict[str, Any]:
+        """Reference points, their rows and the number of neighbours."""
+        if sparse.issparse(self._reference):
+            raise TypeError("a spectral model of sparse data cannot be stored; fit it to dense rows")
+        return {"reference": self._reference, "rows": self._rows, "n_neighbors": self._count}
 
     def rows(self, X: Any) -> NDArray[np.float64]:
         """Rows of further points."""
@@ -69,6 +84,12 @@ class _KernelExtension:
 
     def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
         raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Not offered: it would be the whole kernel."""
+        raise TypeError(
+            "a spectral model can be stored with affinity='heat' only; others need the kernel for new rows"
+        )
 
     def rows(self, X: Any) -> NDArray[np.float64]:
         """Rows of further points."""
@@ -115,3 +136,9 @@ class PrecomputedExtension(_KernelExtension):
 
     def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
         return np.ascontiguousarray(X[:, self._columns], dtype=np.float64)
+
+
+def extension_of(state: dict[str, Any]) -> NeighbourExtension:
+    """An extension from its state, as loading a stored model needs it."""
+    reference, rows, count = state["reference"], state["rows"], state["n_neighbors"]
+    return NeighbourExtension(reference, NearestNeighbors().fit(reference), rows, count)

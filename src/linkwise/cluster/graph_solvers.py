@@ -42,6 +42,7 @@ class _GraphSolver:
     """The normalised Laplacian of the neighbour graph."""
 
     def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
+        self._points = X
         self._neighbours = NearestNeighbors().fit(X)
         self._affinity = affinity
         self._settings = settings
@@ -52,7 +53,7 @@ class _GraphSolver:
         self._laplacian = sparse.csr_array(sparse.eye_array(adjacency.shape[0]) - adjacency)
 
     def _extension(self, rows: NDArray[np.float64]) -> NeighbourExtension:
-        return NeighbourExtension(self._neighbours, rows, self._affinity.n_neighbors)
+        return NeighbourExtension(self._points, self._neighbours, rows, self._affinity.n_neighbors)
 
 
 class SignedLaplacianSolver(_GraphSolver):

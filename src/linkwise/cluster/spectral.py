@@ -239,6 +239,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self
         """
         check_is_fitted(self)
+        if not hasattr(self, "_solver"):
+            raise ValueError("this model was loaded from disk, without its graph; call fit to change links")
         pairs, weights, constraints = self._checked_links(constraints, len(self.labels_))
         self._solve(pairs, weights, constraints)
         return self

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._validation import as_generator, check_constraints
-from linkwise.cluster.extensions import Extension
+from linkwise.cluster.extensions import Extension, extension_of
 from linkwise.cluster.kernels import check_kernel
 from linkwise.cluster.normalised_cut import ASSIGNMENTS, assign_labels, cluster_centers
 from linkwise.cluster.spectral_solvers import AffinitySettings
@@ -71,6 +71,12 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         centers = self.embedding_centers_
         distances = ((rows[:, np.newaxis, :] - centers) ** 2).sum(axis=2)
         return np.asarray(np.nanargmin(distances, axis=1), dtype=np.int64)
+
+    def _prediction_state(self) -> dict[str, Any]:
+        return self._extension.state()
+
+    def _restore_prediction(self, state: dict[str, Any]) -> None:
+        self._extension = extension_of(state)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -146,7 +146,8 @@ class KernelOf:
         if self.affinity.kind == "rbf":
             assert self.sigma is not None
             return GaussianExtension(cut, self.points, self.sigma)
-        return NeighbourExtension(self.neighbours, cut.embedding.rows(), self.affinity.n_neighbors)
+        rows = cut.embedding.rows()
+        return NeighbourExtension(self.points, self.neighbours, rows, self.affinity.n_neighbors)
 
 
 class DenseSolver:
