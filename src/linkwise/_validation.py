@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,15 @@ from linkwise._label_coding import as_vector, encode, unlabelled
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-__all__ = ["as_generator", "check_constraints", "check_pairs", "label_codes"]
+__all__ = [
+    "as_generator",
+    "check_choice",
+    "check_constraints",
+    "check_number",
+    "check_pairs",
+    "check_whole_number",
+    "label_codes",
+]
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -87,6 +96,28 @@ def _refuse(bad: Any, table: NDArray[Any], name: str, reason: str) -> None:
         row = int(np.argmax(bad))
         i, j = table[row].tolist()
         raise ValueError(f"{name} pair {row} is ({i}, {j}): {reason}")
+
+
+def check_whole_number(value: Any, name: str, least: int = 1) -> int:
+    """An int of at least ``least``; booleans and floats are refused."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    return int(value)
+
+
+def check_number(value: Any, name: str, *, positive: bool = False) -> float:
+    """A finite number >= 0, or > 0."""
+    usable = isinstance(value, numbers.Real) and not isinstance(value, bool) and 0.0 <= float(value) < np.inf
+    if not usable or (positive and value == 0):
+        raise ValueError(f"{name} must be a finite number {'>' if positive else '>='} 0, got {value!r}")
+    return float(value)
+
+
+def check_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
+    """One of the allowed strings."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+    return value
 
 
 def label_codes(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -499,7 +499,7 @@ class TestBadInput:
         [
             ({"n_components": 0}, "n_components must be a whole number >= 1, got 0"),
             ({"n_components": 31}, "31 components cannot be fitted to n_samples=30"),
-            ({"tol": -1.0}, "tol must be a number >= 0"),
+            ({"tol": -1.0}, "tol must be a finite number >= 0"),
             (
                 {"covariance_type": "round"},
                 "covariance_type must be one of full, tied, diag, spherical; got 'round'",

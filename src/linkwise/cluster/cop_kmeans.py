@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any, ClassVar, Self
 
@@ -11,7 +10,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from linkwise._validation import as_generator, check_constraints
+from linkwise._validation import as_generator, check_constraints, check_number, check_whole_number
 from linkwise.cluster.euclidean import SquaredEuclidean
 from linkwise.cluster.fitted_kmeans import FittedKMeans
 from linkwise.cluster.hard_links import HardLinks, hard_links
@@ -218,13 +217,9 @@ class COPKMeans(FittedKMeans):
 
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter", "n_init", "node_budget"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+            check_whole_number(getattr(self, name), name)
         for name in ("tol", "time_limit"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0.0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+            check_number(getattr(self, name), name)
         if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
             raise ValueError(f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}")
 

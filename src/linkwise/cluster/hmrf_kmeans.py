@@ -13,7 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from linkwise._validation import as_generator, check_constraints
+from linkwise._validation import (
+    as_generator,
+    check_choice,
+    check_constraints,
+    check_number,
+    check_whole_number,
+)
 from linkwise.cluster.alternation import Alternation, Run
 from linkwise.cluster.assignment import weighted_links
 from linkwise.cluster.fitted_kmeans import FittedKMeans
@@ -271,21 +277,14 @@ class HMRFKMeans(FittedKMeans):
     def _check_parameters(self) -> tuple[float, float]:
         """Check what the constructor was given; returns the weights of must-links and cannot-links."""
         for name in ("n_clusters", "max_iter", "n_init"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+            check_whole_number(getattr(self, name), name)
         for name in ("tol", "shrinkage"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not 0.0 <= float(value) < np.inf:
-                raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
-        if not isinstance(self.metric_weight, numbers.Real) or not 0.0 < float(self.metric_weight) < np.inf:
-            raise ValueError(f"metric_weight must be a positive number, got {self.metric_weight!r}")
+            check_number(getattr(self, name), name)
+        check_number(self.metric_weight, "metric_weight", positive=True)
         if not isinstance(self.smoothing, numbers.Real) or not 0.0 <= float(self.smoothing) < 1.0:
             raise ValueError(f"smoothing must lie in [0, 1), got {self.smoothing!r}")
-        for name, allowed in (("penalty", ("distance", "constant")), ("phi_max", ("box", "diameter"))):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+        check_choice(self.penalty, "penalty", ("distance", "constant"))
+        check_choice(self.phi_max, "phi_max", ("box", "diameter"))
         if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
             raise ValueError(f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}")
         pair = self.weight if isinstance(self.weight, (tuple, list)) else (self.weight, self.weight)

@@ -11,9 +11,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from linkwise._validation import as_generator, check_constraints
+from linkwise._validation import (
+    as_generator,
+    check_choice,
+    check_constraints,
+    check_number,
+    check_whole_number,
+)
 from linkwise.cluster.extensions import Extension, extension_of
 from linkwise.cluster.kernels import check_kernel
+from linkwise.cluster.link_votes import leading_rows
 from linkwise.cluster.normalised_cut import ASSIGNMENTS, assign_labels, cluster_centers
 from linkwise.cluster.spectral_solvers import AffinitySettings
 from linkwise.constraints import Constraints
@@ -67,8 +74,8 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         """
         check_is_fitted(self)
         data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
-        rows = self._extension.rows(data)
         centers = self.embedding_centers_
+        rows = leading_rows(self._extension.rows(data), centers.shape[1])
         distances = ((rows[:, np.newaxis, :] - centers) ** 2).sum(axis=2)
         return np.asarray(np.nanargmin(distances, axis=1), dtype=np.int64)
 
@@ -120,17 +127,11 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         for name, least in self._whole_numbers().items():
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+            check_whole_number(getattr(self, name), name, least)
         for name, positive in self._real_numbers().items():
-            value = getattr(self, name)
-            if not _is_number(value) or value < 0 or (positive and value == 0):
-                raise ValueError(f"{name} must be a number {'>' if positive else '>='} 0, got {value!r}")
+            check_number(getattr(self, name), name, positive=positive)
         for name, allowed in self._choices().items():
-            value = getattr(self, name)
-            if not isinstance(value, str) or value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+            check_choice(getattr(self, name), name, allowed)
         if self.sigma != "auto" and not (_is_number(self.sigma) and self.sigma > 0):
             raise ValueError(f'sigma must be "auto" or a number > 0, got {self.sigma!r}')
 
@@ -146,12 +147,17 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
     def _new_seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
 
-    def _store_labels(self, rows: NDArray[np.float64], seed: int, constraints: Constraints | None) -> None:
-        """``embedding_``, ``labels_`` and what depends on them."""
-        self.embedding_ = rows
-        self.labels_ = assign_labels(
+    def _new_labels(self, rows: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+        return assign_labels(
             rows, self.n_clusters, self.assign_labels, n_init=self.n_init, rng=np.random.default_rng(seed)
         )
+
+    def _store_labels(
+        self, rows: NDArray[np.float64], labels: NDArray[np.int64], constraints: Constraints | None
+    ) -> None:
+        """``embedding_``, ``labels_`` and what depends on them."""
+        self.embedding_ = rows
+        self.labels_ = labels
         self.embedding_centers_ = cluster_centers(rows, self.labels_, self.n_clusters)
         self.violation_rate_ = 0.0 if constraints is None else 1.0 - constraints.satisfaction(self.labels_)
 

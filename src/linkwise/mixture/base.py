@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from functools import reduce
 from operator import add
@@ -17,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
-from linkwise._validation import check_constraints
+from linkwise._validation import check_choice, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
@@ -148,23 +147,17 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         return labels
 
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
-        for name, least in (("n_components", 1), ("max_iter", 1), ("n_init", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+        for name in ("n_components", "max_iter", "n_init"):
+            check_whole_number(getattr(self, name), name)
         for name in ("tol", "reg_covar"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Real) or not float(value) >= 0.0:
-                raise ValueError(f"{name} must be a number >= 0, got {value!r}")
+            check_number(getattr(self, name), name)
         for name, allowed in (
             ("covariance_type", COVARIANCE_TYPES),
             ("mixing", MIXING_METHODS),
             ("init_params", INIT_METHODS),
             ("decode", ("marginal", "map")),
         ):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {value!r}")
+            check_choice(getattr(self, name), name, allowed)
         if len(X) < self._n_gaussians:
             raise ValueError(
                 f"{self._n_gaussians} components cannot be fitted to n_samples={len(X)}; "

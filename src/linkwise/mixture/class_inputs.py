@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from linkwise._label_coding import as_vector
-from linkwise._validation import label_codes
+from linkwise._validation import check_choice, check_number, check_whole_number, label_codes
 from linkwise.beliefs import ClassBeliefs, check_belief_array
 from linkwise.mixture.parameters import COVARIANCE_TYPES
 
@@ -93,24 +93,19 @@ def check_class_parameters(parameters: Mapping[str, Any], n_samples: int) -> flo
     float
         Weight of the beliefs in the criteria.
     """
-    for name in ("n_components", "max_iter", "n_init"):
-        value = parameters[name]
-        if name == "n_components" and value is None:
-            continue
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+    if parameters["n_components"] is not None:
+        check_whole_number(parameters["n_components"], "n_components")
+    for name in ("max_iter", "n_init"):
+        check_whole_number(parameters[name], name)
     for name in ("confidence", "tol", "reg_covar"):
-        value = parameters[name]
-        if not isinstance(value, numbers.Real) or not 0.0 <= float(value) < np.inf:
-            raise ValueError(f"{name} must be a finite number >= 0, got {value!r}")
+        check_number(parameters[name], name)
     for name, allowed in (
         ("normalize", ("class", "none")),
         ("sweep", ("auto", "sequential", "block")),
         ("covariance_type", COVARIANCE_TYPES),
         ("mixing", ("ignore", "sampled")),
     ):
-        if parameters[name] not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}; got {parameters[name]!r}")
+        check_choice(parameters[name], name, allowed)
     n_components, confidence = parameters["n_components"], parameters["confidence"]
     if n_components is not None and n_samples < n_components:
         raise ValueError(

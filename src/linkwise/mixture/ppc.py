@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._validation import check_whole_number
 from linkwise.mixture.base import LinkMixture
 from linkwise.mixture.em import EMRun
 from linkwise.mixture.linked_rows import LinkedRows
@@ -169,9 +169,7 @@ class PPC(LinkMixture):
         return int(self.n_components * self.components_per_cluster)
 
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
-        value = self.components_per_cluster
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"components_per_cluster must be a whole number >= 1, got {value!r}")
+        check_whole_number(self.components_per_cluster, "components_per_cluster")
         if np.ndim(self.learn_noise) == 0 and self.learn_noise not in (False, True, "kind"):
             raise ValueError(
                 f'learn_noise must be False, True, "kind" or one source per link, got {self.learn_noise!r}'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
-from linkwise._validation import as_generator, label_codes
+from linkwise._validation import as_generator, check_whole_number, label_codes
 
 __all__ = ["Relabelling", "relabel"]
 
@@ -168,8 +167,7 @@ def _cross_validate(
 
 def _check(classes: NDArray[Any], counts: NDArray[np.int64], cv: int) -> None:
     """Refuse what cannot be cross-validated, and name labels that are too small for the folds."""
-    if not isinstance(cv, numbers.Integral) or isinstance(cv, bool) or cv < 2:
-        raise ValueError(f"cv must be a whole number >= 2, the number of folds, got {cv!r}")
+    check_whole_number(cv, "cv", 2)
     if len(classes) < 2:
         found = f"all labelled rows are {classes[0]!r}" if len(classes) else "no row is labelled"
         raise ValueError(f"{found}; a classifier needs at least two labels")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import numbers
 import warnings
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
-from linkwise._validation import as_generator, check_constraints
+from linkwise._validation import as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
 
 __all__ = ["ConstraintKFold", "assign_folds"]
@@ -125,9 +124,7 @@ class ConstraintKFold(BaseCrossValidator):
             yield rows[~chosen], rows[chosen]
 
     def _checked_splits(self) -> int:
-        if not isinstance(self.n_splits, numbers.Integral) or self.n_splits < 2:
-            raise ValueError(f"n_splits must be a whole number >= 2, got {self.n_splits!r}")
-        return int(self.n_splits)
+        return check_whole_number(self.n_splits, "n_splits", 2)
 
 
 def assign_folds(

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from linkwise._run_warnings import warn_once
-from linkwise._validation import as_generator, check_constraints
+from linkwise._validation import as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.model_selection.component_sweep import ComponentSweep, SweepRun
 
@@ -94,8 +94,7 @@ def sweep_components(
     (4, 2)
     """
     candidates = _candidates(estimator, n_components)
-    if not isinstance(n_repeats, numbers.Integral) or n_repeats < 1:
-        raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
+    n_repeats = check_whole_number(n_repeats, "n_repeats")
     links = check_constraints(constraints, None)
     entropy = as_generator(random_state).integers(2**32, size=4).tolist()
     tasks = [(k, repeat, _child_seed(entropy, k, repeat)) for k in candidates for repeat in range(n_repeats)]
