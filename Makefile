@@ -7,7 +7,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 .PHONY: help demo test lint bench reproduce docs clean
 
 help:
-	@echo "make demo       cluster bundled data with links and write build/demo/"
+	@echo "make demo       what links buy, on bundled data; writes build/demo/report.html"
 	@echo "make test       lint, type-check, doctests and the whole test suite"
 	@echo "make lint       ruff and mypy only"
 	@echo "make bench      speed against what a user would pick instead (SECTION=graph for one section)"
@@ -19,7 +19,7 @@ $(VENV)/bin/python:
 	$(PIP) install --upgrade "pip>=25.1"
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable ".[plot]" --group dev
+	$(PIP) install --editable ".[plot,cli]" --group dev
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
@@ -31,7 +31,7 @@ $(VENV)/.bench: $(VENV)/.dev
 	@touch $@
 
 demo: $(VENV)/.dev
-	$(RUN) examples/demo.py
+	$(RUN) -m linkwise demo
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

@@ -1,0 +1,336 @@
+"""``linkwise classes``: redefine the classes of labelled data by beliefs about them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from linkwise.cli import options
+from linkwise.cli.errors import CommandError
+from linkwise.cli.files import check_folder, replacing, write_text
+from linkwise.cli.methods import Covariance
+from linkwise.cli.output import Output, TextTable
+from linkwise.cli.preparation import Preparation, save_prepared_model
+from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.tables import listed, write_frame
+
+if TYPE_CHECKING:
+    from linkwise.beliefs import ClassBeliefs
+    from linkwise.mixture.class_report import ClassReport
+    from linkwise.model_selection import ComponentSweep
+
+__all__ = ["classes", "decision_table", "parse_counts", "sweep_classes"]
+
+
+def parse_counts(text: str) -> list[int]:
+    """Numbers of clusters: ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture.
+
+    Examples
+    --------
+    >>> from linkwise.cli.classes import parse_counts
+    >>> parse_counts("2:5,8")
+    [2, 3, 4, 5, 8]
+    """
+    counts: set[int] = set()
+    for part in text.split(","):
+        ends = part.strip().split(":")
+        if len(ends) > 2 or not all(end.strip().isdecimal() and int(end) >= 1 for end in ends):
+            raise typer.BadParameter(
+                f"{text!r} is no number of clusters; write for example 5, 2:40 or 2,4,8."
+            )
+        first, last = int(ends[0]), int(ends[-1])
+        if last < first:
+            raise typer.BadParameter(f"{part.strip()} runs backwards; write {last}:{first}.")
+        counts |= set(range(first, last + 1))
+    return sorted(counts)
+
+
+def classes(
+    data: options.DataArgument,
+    label_column: Annotated[
+        str, typer.Option("--label", metavar="COLUMN", help="Column of the present classes.")
+    ],
+    beliefs: Annotated[
+        Path | None,
+        typer.Option(
+            "--beliefs", "-b", metavar="FILE", help="Table of beliefs; without it a template is written."
+        ),
+    ] = None,
+    n_clusters: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            "--clusters",
+            metavar="2:40",
+            help="Numbers of clusters to try; 2 to twice the classes by default.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
+    ] = 0.25,
+    criterion: Annotated[
+        str, typer.Option("--criterion", help="What chooses the number: cbic, bic or icl.")
+    ] = "cbic",
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs for each number of clusters.")] = 5,
+    id_column: options.IdOption = None,
+    features: options.FeaturesOption = None,
+    ignore: options.IgnoreOption = None,
+    impute: options.ImputeOption = False,
+    standardize: options.StandardizeOption = True,
+    covariance: options.CovarianceOption = Covariance.full,
+    seed: options.SeedOption = 0,
+    output: options.OutputOption = None,
+    table_format: options.FormatOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Split, merge and keep classes where data and beliefs agree (CPPC).
+
+    Without --beliefs, writes beliefs.csv to edit: one row and one column per class; 1 together, -1 apart,
+    0 no opinion; on the diagonal 1 keeps a class whole, below 0 asks for it to be split. With it, tries every
+    number of clusters, chooses by the criterion, and reports what became of every class.
+    """
+    out = Output(as_json)
+    check_folder(output)
+    counts = None if n_clusters is None else parse_counts(n_clusters)
+    samples = read_samples(
+        data,
+        id_column=id_column,
+        label_column=label_column,
+        features=options.names(features),
+        ignore=options.names(ignore),
+        impute=impute,
+    )
+    present = _present_classes(samples, label_column)
+    if beliefs is None:
+        _write_template(out, present, output)
+        return
+    table = _read_beliefs(beliefs, present)
+    counts = counts or list(range(2, 2 * len(present) + 1))
+    if counts[-1] > len(samples):
+        raise CommandError(f"-k: {counts[-1]} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    preparation = Preparation.of(samples, standardize=standardize, clusters=[])
+    X = preparation.apply(samples.features)
+    settings = {"confidence": confidence, "covariance_type": covariance.value}
+    sweep, report = sweep_classes(
+        out, X, samples.labels, table, counts, settings, criterion=criterion, repeats=repeats, seed=seed
+    )
+    for note in samples.notes:
+        out.say(note)
+    shown = decision_table(report)
+    out.table(shown)
+    out.say(
+        f"{sweep.criterion} is lowest for {sweep.best_n_components} clusters "
+        f"({report.n_occupied} of them occupied) among {counts[0]} to {counts[-1]}."
+    )
+    files: dict[str, Path] = {}
+    if output is not None:
+        suffix = options.chosen_format(table_format, data)
+        files = _write(samples, sweep, report, preparation, label_column, output, suffix)
+        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    else:
+        out.say("Nothing was written; add -o FOLDER for new labels, curve, model and report.")
+    out.finish(_as_record(sweep, report, files))
+
+
+def _present_classes(samples: Samples, column: str) -> list[Any]:
+    assert samples.labels is not None
+    names = {name for name in samples.labels.tolist() if name is not None and name != -1}
+    if len(names) < 2:
+        found = f"only {listed(sorted(names))}" if names else "no class at all"
+        raise CommandError(f"{samples.path}: column {column!r} names {found}; classes need at least two")
+    return sorted(names)
+
+
+def _write_template(out: Output, present: Sequence[Any], folder: Path | None) -> None:
+    from linkwise.beliefs import ClassBeliefs
+
+    path = (folder or Path()) / "beliefs.csv"
+    if path.exists():
+        raise CommandError(
+            f"{path} exists and was left alone; pass it with --beliefs, or remove it for a new template"
+        )
+    with replacing(path) as draft:
+        ClassBeliefs.keep(present).to_csv(draft)
+    out.say(f"Wrote {path} for {len(present)} classes: {listed([str(name) for name in present], 8)}.")
+    out.say("It says: keep every class as it is. Write down your doubts (1 together, -1 apart, 0 no opinion;")
+    out.say(f"on the diagonal below 0 to ask for a split), then run the same command with --beliefs {path}")
+    out.finish({"template": path, "classes": list(present)})
+
+
+def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
+    """Beliefs about exactly the classes there are, under the names they have in the data."""
+    from linkwise.beliefs import ClassBeliefs
+
+    try:
+        beliefs = ClassBeliefs.from_csv(path)
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+    # The file may hold 1, 2, 3 where the labels are text, or the other way round.
+    beliefs = beliefs.rename(
+        {name: kept for name in beliefs.classes for kept in present if str(name) == str(kept)}
+    )
+    try:
+        return ClassBeliefs(beliefs.for_classes(present), present)
+    except ValueError as error:
+        raise CommandError(f"{path}: {error}") from None
+
+
+def sweep_classes(
+    out: Output,
+    X: Any,
+    labels: Any,
+    beliefs: ClassBeliefs,
+    counts: Sequence[int],
+    settings: dict[str, Any],
+    *,
+    criterion: str = "cbic",
+    repeats: int = 5,
+    seed: int = 0,
+) -> tuple[ComponentSweep, ClassReport]:
+    """Fit CPPC for every number of clusters and report the chosen one.
+
+    Parameters
+    ----------
+    out : Output
+    X : (n, d)
+    labels : (n,)
+    beliefs : ClassBeliefs
+    counts : sequence of int
+    settings : dict
+        Further parameters of CPPC.
+    criterion : str
+    repeats, seed : int
+
+    Returns
+    -------
+    ComponentSweep, ClassReport
+    """
+    from linkwise.mixture.class_report import ClassReport
+    from linkwise.mixture.cppc import CPPC
+    from linkwise.model_selection import ComponentSweep, sweep_components
+
+    # An array instead of ClassBeliefs, because the model is stored with its parameters.
+    model = CPPC(beliefs=beliefs.values, **settings)
+    parts = []
+    with out.progress("trying numbers of clusters", len(counts)) as advance:
+        for k in counts:
+            # Empty clusters are counted in the table; a warning for every run would bury it.
+            warnings.filterwarnings("ignore", message=".*clusters are empty")
+            # Seeds depend on K and repeat alone, so that sweeps of one K each are parts of the whole sweep.
+            parts.append(
+                sweep_components(
+                    model,
+                    X,
+                    labels,
+                    n_components=k,
+                    criterion=criterion,
+                    n_repeats=repeats,
+                    random_state=seed,
+                )
+            )
+            advance()
+    sweep = ComponentSweep(
+        criterion,
+        tuple(run for part in parts for run in part.runs),
+        {k: part.typical[k] for k, part in zip(counts, parts, strict=True)},
+        {k: part.best_runs[k] for k, part in zip(counts, parts, strict=True)},
+    )
+    if sweep.at_edge is not None:
+        out.warn(
+            f"{criterion} is lowest at the {sweep.at_edge} edge of the range, {sweep.best_n_components} "
+            "clusters: the best number may lie beyond. Widen -k; if the criterion keeps falling, try another "
+            "--covariance."
+        )
+    with out.progress("asking which beliefs would change a decision"):
+        report = ClassReport.from_sweep(sweep, X, labels)
+    return sweep, report
+
+
+def decision_table(report: ClassReport) -> TextTable:
+    """Which classes were split, merged and kept."""
+    frame = report.to_frame("decisions")
+    columns = [
+        name
+        for name in (
+            "decision",
+            "classes",
+            "clusters",
+            "n_rows",
+            "certainty",
+            "belief",
+            "separability",
+            "share_of_runs",
+        )
+        if name in frame
+    ]
+    rows = [[_cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
+    return TextTable("What became of the classes", [name.replace("_", " ") for name in columns], rows, 3)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | np.floating):
+        return "–" if np.isnan(value) else f"{value:.3g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_cell(item) for item in value)
+    return str(value)
+
+
+def _write(
+    samples: Samples,
+    sweep: ComponentSweep,
+    report: ClassReport,
+    preparation: Preparation,
+    label_column: str,
+    folder: Path,
+    suffix: str,
+) -> dict[str, Path]:
+    import pandas
+
+    model = sweep.best
+    legend = np.array(report.legend, dtype=object)
+    labels = np.asarray(model.labels_)
+    assert samples.labels is not None
+    frame = samples.row_names
+    frame[label_column] = [None if name is None else str(name) for name in samples.labels]
+    frame["new_class"] = legend[labels]
+    frame["cluster"] = labels
+    frame["probability"] = np.asarray(model.responsibilities_)[np.arange(len(labels)), labels]
+    names = [str(name) for name in report.classes]
+    separability = pandas.DataFrame(report.separability, columns=names)
+    separability.insert(0, "class", names)
+    files = {
+        "labels": write_frame(folder / f"labels{suffix}", frame),
+        "criterion": write_frame(folder / f"criterion{suffix}", sweep.to_frame().reset_index()),
+        "separability": write_frame(folder / f"separability{suffix}", separability),
+    }
+    decisions = report.to_frame("decisions").map(
+        lambda value: _cell(value) if isinstance(value, list | tuple) else value
+    )
+    files["decisions"] = write_frame(folder / f"decisions{suffix}", decisions)
+    named = Preparation(
+        preparation.columns, preparation.centres, preparation.scales, preparation.medians, list(report.legend)
+    )
+    files["model"] = save_prepared_model(folder / "model", model, named)
+    files["report"] = write_text(folder / "report.html", report.to_html())
+    return files
+
+
+def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path]) -> dict[str, Any]:
+    return {
+        "criterion": sweep.criterion,
+        "best_n_clusters": sweep.best_n_components,
+        "at_edge": sweep.at_edge,
+        "curve": {int(row["n_components"]): float(row["mean"]) for row in sweep.table},
+        "classes": list(report.classes),
+        "separability": report.separability,
+        "decisions": [
+            {"kind": decision.kind, "classes": list(decision.classes)} for decision in report.decisions
+        ],
+        "legend": list(report.legend),
+        "files": files,
+    }

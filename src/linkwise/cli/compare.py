@@ -1,0 +1,230 @@
+"""``linkwise compare``: all methods side by side, against known classes and against the links."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from linkwise.cli import options
+from linkwise.cli.errors import CommandError
+from linkwise.cli.files import check_folder, write_text
+from linkwise.cli.links import check_links, read_links
+from linkwise.cli.methods import METHODS, Covariance, Settings, hardened
+from linkwise.cli.output import Output, TextTable
+from linkwise.cli.preparation import Preparation
+from linkwise.cli.samples import read_samples
+from linkwise.cli.scores import TruthScores, links_kept, score_truth
+from linkwise.cli.tables import write_frame
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from linkwise.constraints import Constraints
+
+__all__ = ["Comparison", "compare", "compare_methods", "comparison_png"]
+
+_PLAIN = {"kmeans": "k-means, no links", "mixture": "Gaussian mixture, no links"}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One method on one data set; without labels, ``note`` says why it failed."""
+
+    method: str
+    title: str
+    labels: NDArray[np.int64] | None
+    scores: TruthScores | None
+    unlinked: TruthScores | None
+    links_kept: str
+    seconds: float
+    note: str
+
+
+def compare(
+    data: options.DataArgument,
+    label_column: Annotated[
+        str, typer.Option("--label", metavar="COLUMN", help="Column of the known classes.")
+    ],
+    links: options.LinksOption = None,
+    n_clusters: Annotated[
+        int | None,
+        typer.Option("-k", "--clusters", min=1, help="Number of clusters; that of the classes by default."),
+    ] = None,
+    certainty: options.CertaintyOption = None,
+    id_column: options.IdOption = None,
+    features: options.FeaturesOption = None,
+    ignore: options.IgnoreOption = None,
+    impute: options.ImputeOption = False,
+    standardize: options.StandardizeOption = True,
+    covariance: options.CovarianceOption = Covariance.full,
+    starts: options.StartsOption = 10,
+    seed: options.SeedOption = 0,
+    links_by: options.LinksByOption = None,
+    output: options.OutputOption = None,
+    table_format: options.FormatOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Run every method and score it against known classes, which no method sees.
+
+    Two methods without links stand at the top: what they lack is what the links are worth.
+    """
+    out = Output(as_json)
+    check_folder(output)
+    samples = read_samples(
+        data,
+        id_column=id_column,
+        label_column=label_column,
+        features=options.names(features),
+        ignore=options.names(ignore),
+        impute=impute,
+    )
+    truth = samples.labels
+    assert truth is not None
+    n_classes = len({name for name in truth.tolist() if name is not None and name != -1})
+    if n_classes == 0:
+        raise CommandError(f"{data}: column {label_column!r} names no class")
+    k = n_clusters or n_classes
+    if k > len(samples):
+        raise CommandError(f"-k {k} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    constraints = read_links(links, samples, certainty=certainty, by_row=links_by is options.LinksBy.row)
+    check_links(constraints, k, samples)
+    preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
+    settings = Settings(k, covariance.value, starts, seed, bool(np.isfinite(constraints.weights).any()))
+    rows = compare_methods(out, preparation.apply(samples.features), truth, constraints, settings)
+    table = comparison_table(rows, constraints)
+    for note in samples.notes:
+        out.say(note)
+    out.say(f"{len(samples)} rows, {n_classes} classes, {k} clusters; {constraints}")
+    out.table(table)
+    files: dict[str, Any] = {}
+    if output is not None:
+        from linkwise.cli.report import Report
+
+        suffix = options.chosen_format(table_format, data)
+        frame = samples.row_names.assign(**{f"true_{label_column}": truth.astype(str)})
+        for row in rows:
+            if row.labels is not None:
+                frame[row.method] = row.labels
+        files["labels"] = write_frame(output / f"comparison{suffix}", frame)
+        report = Report(f"Methods compared on {samples.path.name}")
+        report.text(f"{len(samples)} rows, {n_classes} classes, {k} clusters. {constraints}.")
+        report.warnings(out.warnings)
+        report.picture(comparison_png(rows), "Accuracy of every method")
+        report.table(table)
+        files["report"] = write_text(output / "report.html", report.html())
+        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    out.finish(
+        {
+            "n_clusters": k,
+            "n_links": constraints.n_pairs,
+            "methods": [_record(row) for row in rows],
+            "files": files,
+        }
+    )
+
+
+def compare_methods(
+    out: Output, X: Any, truth: NDArray[Any], links: Constraints, settings: Settings
+) -> list[Comparison]:
+    """Fit every method; one that refuses the links becomes a row with its reason."""
+    unlinked = np.ones(len(X), dtype=bool)
+    unlinked[links.pairs.ravel()] = False
+    rows = []
+    with out.progress("comparing", len(_PLAIN) + len(METHODS)) as advance:
+        for name in [*_PLAIN, *METHODS]:
+            began = time.perf_counter()
+            labels, note = None, ""
+            try:
+                labels, note = _fit(name, X, links, settings)
+            except ValueError as error:
+                note = f"failed: {error}"
+            seconds = time.perf_counter() - began
+            kept = "–" if labels is None else links_kept(links, labels)
+            title = _PLAIN.get(name) or METHODS[name].title
+            scores = rest = None
+            if labels is not None:
+                scores = score_truth(truth, labels)
+                rest = score_truth(truth, labels, unlinked) if links.n_pairs else scores
+            rows.append(Comparison(name, title, labels, scores, rest, kept, seconds, note))
+            advance()
+    return rows
+
+
+def _fit(name: str, X: Any, links: Constraints, settings: Settings) -> tuple[NDArray[np.int64], str]:
+    if name == "kmeans":
+        from sklearn.cluster import KMeans
+
+        model = KMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
+        return np.asarray(model.fit_predict(X)), ""
+    if name == "mixture":
+        # Without links PPC is scikit-learn's GaussianMixture.
+        return np.asarray(METHODS["ppc"].build(settings).fit_predict(X)), ""
+    note = ""
+    if METHODS[name].only_hard and settings.soft:
+        links, note = hardened(links), "soft links taken as hard"
+    model = METHODS[name].build(settings)
+    labels = model.fit(X, constraints=links if links.n_pairs else None).labels_
+    return np.asarray(labels), note
+
+
+def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
+    """Scores as text; those of rows without links only where there are links."""
+
+    def figures(scores: TruthScores | None) -> list[str]:
+        if scores is None:
+            return ["–", "–", "–"]
+        return [f"{scores.accuracy:.3f}", f"{scores.pairwise_f1:.3f}", f"{scores.rand:.3f}"]
+
+    heads = ["method", "", "accuracy", "pairwise F", "Rand", "acc. unlinked", "links kept", "seconds"]
+    cells = [
+        [
+            row.method,
+            row.title + (f"; {row.note}" if row.note else ""),
+            *figures(row.scores),
+            "–" if row.unlinked is None else f"{row.unlinked.accuracy:.3f}",
+            row.links_kept,
+            f"{row.seconds:.2f}",
+        ]
+        for row in rows
+    ]
+    if not links.n_pairs:
+        heads = heads[:5] + heads[7:]
+        cells = [row[:5] + row[7:] for row in cells]
+    return TextTable("Methods against the known classes", heads, cells, 2)
+
+
+def comparison_png(rows: list[Comparison]) -> bytes:
+    """Accuracy as bars, the methods without links in grey."""
+    from linkwise.cli.pictures import new_figure, png_of
+    from linkwise.displays._style import COLOURS
+
+    shown = [row for row in rows if row.scores is not None][::-1]
+    figure, ax = new_figure(size=(7.2, 0.5 + 0.4 * len(shown)))
+    values = [row.scores.accuracy for row in shown if row.scores is not None]
+    colours = ["0.65" if row.method in _PLAIN else COLOURS[0] for row in shown]
+    bars = ax.barh([row.method for row in shown], values, color=colours)
+    ax.bar_label(bars, fmt="%.3f", padding=3)
+    ax.set_xlim(0.0, 1.12)
+    ax.set_xlabel("accuracy (grey: without links)")
+    ax.spines[["top", "right"]].set_visible(False)
+    return png_of(figure)
+
+
+def _record(row: Comparison) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "method": row.method,
+        "seconds": row.seconds,
+        "links_kept": row.links_kept,
+        "note": row.note,
+    }
+    if row.scores is not None:
+        record |= {
+            "accuracy": row.scores.accuracy,
+            "pairwise_f1": row.scores.pairwise_f1,
+            "rand": row.scores.rand,
+        }
+    return record

@@ -1,0 +1,336 @@
+"""``linkwise fit``: cluster a file of rows under a file of links."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from linkwise.cli import options
+from linkwise.cli.errors import CommandError
+from linkwise.cli.files import check_folder, write_text
+from linkwise.cli.links import check_links, read_links
+from linkwise.cli.methods import METHODS, Covariance, MethodName, Settings, choose_method, probabilities_of
+from linkwise.cli.output import Output, TextTable
+from linkwise.cli.preparation import Preparation, save_prepared_model
+from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.scores import TruthScores, links_kept, score_truth
+from linkwise.cli.tables import write_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+    from linkwise.constraints import Constraints
+
+__all__ = ["fit"]
+
+# Doubtful links that are listed on the terminal and in the report.
+_LISTED_LINKS = 15
+_LISTED_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model with everything the outputs need."""
+
+    samples: Samples
+    links: Constraints
+    method: str
+    reason: str
+    model: Any
+    X: pandas.DataFrame
+    preparation: Preparation
+    labels: NDArray[np.int64]
+    probabilities: NDArray[np.floating] | None
+    truth: TruthScores | None
+    seconds: float
+
+
+def fit(
+    data: options.DataArgument,
+    n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
+    links: options.LinksOption = None,
+    method: Annotated[
+        MethodName,
+        typer.Option("--method", "-m", help="auto takes ppc, or hmrf where rows are too few for it."),
+    ] = MethodName.auto,
+    certainty: options.CertaintyOption = None,
+    id_column: options.IdOption = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            "--label", metavar="COLUMN", help="Column of known classes; never used to fit, only to score."
+        ),
+    ] = None,
+    features: options.FeaturesOption = None,
+    ignore: options.IgnoreOption = None,
+    impute: options.ImputeOption = False,
+    standardize: options.StandardizeOption = True,
+    covariance: options.CovarianceOption = Covariance.full,
+    starts: options.StartsOption = 10,
+    seed: options.SeedOption = 0,
+    links_by: options.LinksByOption = None,
+    output: options.OutputOption = None,
+    table_format: options.FormatOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Cluster rows under must-links and cannot-links.
+
+    With -o, writes labels (with probabilities where the method has them), links (which were kept), the model
+    for `linkwise predict`, and report.html.
+    """
+    out = Output(as_json)
+    check_folder(output)
+    samples = read_samples(
+        data,
+        id_column=id_column,
+        label_column=label_column,
+        features=options.names(features),
+        ignore=options.names(ignore),
+        impute=impute,
+    )
+    constraints = read_links(links, samples, certainty=certainty, by_row=links_by is options.LinksBy.row)
+    done = fit_samples(
+        out,
+        samples,
+        constraints,
+        method,
+        Settings(n_clusters, covariance.value, starts, seed, _has_soft(constraints)),
+        standardize=standardize,
+    )
+    tables = [_summary(done), _clusters(done)]
+    doubtful = _doubtful_links(done)
+    if doubtful.rows:
+        tables.append(doubtful)
+    for note in samples.notes:
+        out.say(note)
+    for table in tables:
+        out.table(table)
+    files = {}
+    if output is not None:
+        files = _write(done, tables, out, output, options.chosen_format(table_format, data), seed)
+        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    else:
+        out.say("Nothing was written; add -o FOLDER for labels, model and report.")
+    out.finish(_as_record(done, files))
+
+
+def fit_samples(
+    out: Output,
+    samples: Samples,
+    links: Constraints,
+    method: MethodName,
+    settings: Settings,
+    *,
+    standardize: bool = True,
+) -> Fit:
+    """Fit one method to rows that were read."""
+    if settings.n_clusters > len(samples):
+        raise CommandError(
+            f"-k {settings.n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer"
+        )
+    check_links(links, settings.n_clusters, samples)
+    name, reason = method.value, ""
+    if method is MethodName.auto:
+        name, reason = choose_method(len(samples), samples.features.shape[1], settings.n_clusters)
+    if METHODS[name].only_hard and settings.soft:
+        raise CommandError(
+            f"--method {name} takes hard links only; leave --certainty and weights out, or use ppc"
+        )
+    numbers = [str(number) for number in range(settings.n_clusters)]
+    preparation = Preparation.of(samples, standardize=standardize, clusters=numbers)
+    X = preparation.apply(samples.features)
+    model = METHODS[name].build(settings)
+    began = time.perf_counter()
+    with out.progress(f"fitting {name}"):
+        model.fit(X, constraints=links if links.n_pairs else None)
+    seconds = time.perf_counter() - began
+    labels = np.asarray(model.labels_)
+    return Fit(
+        samples,
+        links,
+        name,
+        reason,
+        model,
+        X,
+        preparation,
+        labels,
+        probabilities_of(model, X),
+        score_truth(samples.labels, labels),
+        seconds,
+    )
+
+
+def _has_soft(links: Constraints) -> bool:
+    return bool(np.isfinite(links.weights).any())
+
+
+def _summary(done: Fit) -> TextTable:
+    model = done.model
+    state = "converged" if getattr(model, "converged_", True) else "NOT converged"
+    rows = [
+        ["data", f"{done.samples.path}: {len(done.samples)} rows, {done.samples.features.shape[1]} columns"],
+        ["links", str(done.links).removeprefix("Constraints(").removesuffix(")")],
+        [
+            "method",
+            f"{done.method}: {METHODS[done.method].title}"
+            + (f" (auto: {done.reason})" if done.reason else ""),
+        ],
+        ["fit", f"{state} after {model.n_iter_} iterations, {done.seconds:.2f} s"],
+        ["links kept", links_kept(done.links, done.labels)],
+    ]
+    inference = getattr(model, "inference_", {})
+    if done.links.n_pairs and "exact" in inference:
+        rows.append(
+            ["inference", f"{inference['method']}, {'exact' if inference['exact'] else 'approximate'}"]
+        )
+    if done.truth is not None:
+        rows.append(
+            [
+                "against the known classes",
+                f"accuracy {done.truth.accuracy:.3f}, pairwise F {done.truth.pairwise_f1:.3f}, "
+                f"Rand {done.truth.rand:.3f} ({done.truth.n_rows} rows)",
+            ]
+        )
+    return TextTable(f"{len(done.preparation.clusters)} clusters", ["", ""], rows, 2)
+
+
+def _clusters(done: Fit) -> TextTable:
+    counts = np.bincount(done.labels, minlength=len(done.preparation.clusters))
+    own = None
+    if done.probabilities is not None:
+        own = done.probabilities[np.arange(len(done.labels)), done.labels]
+    rows = []
+    for k, count in enumerate(counts):
+        members = done.labels == k
+        row = [str(k)]
+        if done.samples.labels is not None:
+            row.append(_class_counts(done.samples.labels[members]))
+        row += [str(count), f"{count / len(done.labels):.1%}"]
+        if own is not None:
+            row.append(f"{own[members].mean():.3f}" if count else "–")
+        rows.append(row)
+    known = [] if done.samples.labels is None else ["known classes"]
+    heads = ["cluster", *known, "rows", "share", *([] if own is None else ["mean probability"])]
+    return TextTable("Clusters", heads, rows, 1 + len(known))
+
+
+def _class_counts(labels: NDArray[Any]) -> str:
+    names = ["?" if name is None else str(name) for name in labels.tolist()]
+    counts = {name: names.count(name) for name in dict.fromkeys(names)}
+    return ", ".join(
+        f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1])[:4]
+    )
+
+
+def _link_frame(done: Fit) -> pandas.DataFrame:
+    """One row for each link: its ends, kind, weight, whether it was kept, and how probably it is wrong."""
+    import pandas
+
+    names = done.samples.row_names.iloc[:, 0].to_numpy()
+    weights = done.links.weights
+    frame = pandas.DataFrame(
+        {
+            "i": names[done.links.pairs[:, 0]],
+            "j": names[done.links.pairs[:, 1]],
+            "kind": np.where(weights > 0, "must_link", "cannot_link"),
+            "weight": np.abs(weights),
+            "kept": ~done.links.violations(done.labels),
+        }
+    )
+    if hasattr(done.model, "violation_probability_") and done.links.n_pairs:
+        frame["violation_probability"] = done.model.violation_probability_
+    return frame
+
+
+def _doubtful_links(done: Fit) -> TextTable:
+    """Links that were broken or that the data speak against, the most doubtful first."""
+    frame = _link_frame(done)
+    heads = ["i", "j", "kind", "weight", "kept"]
+    if "violation_probability" in frame:
+        heads.append("probability of being wrong")
+        doubt = frame["violation_probability"]
+        chosen = frame[~frame["kept"] | (doubt > 0.5)].sort_values("violation_probability", ascending=False)
+    else:
+        chosen = frame[~frame["kept"]]
+    rows = []
+    for i, j, kind, weight, kept, *doubts in chosen.head(_LISTED_LINKS).itertuples(index=False):
+        strength = "hard" if np.isinf(weight) else f"{weight:.3g}"
+        rows.append([str(i), str(j), kind, strength, "yes" if kept else "no", *(f"{p:.3f}" for p in doubts)])
+    more = "" if len(chosen) <= _LISTED_LINKS else f", the first {_LISTED_LINKS} of {len(chosen)}"
+    return TextTable(f"Links that the data speak against{more}", heads, rows, 3)
+
+
+def _label_frame(done: Fit) -> pandas.DataFrame:
+    frame = done.samples.row_names.assign(cluster=done.labels)
+    if done.probabilities is not None:
+        for k in range(done.probabilities.shape[1]):
+            frame[f"probability_{k}"] = done.probabilities[:, k]
+    return frame
+
+
+def _write(
+    done: Fit, tables: list[TextTable], out: Output, folder: Path, suffix: str, seed: int
+) -> dict[str, Path]:
+    from linkwise.cli.pictures import clusters_png, convergence_png
+    from linkwise.cli.report import Report
+
+    files = {"labels": write_frame(folder / f"labels{suffix}", _label_frame(done))}
+    if done.links.n_pairs:
+        files["links"] = write_frame(folder / f"links{suffix}", _link_frame(done))
+    files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
+    report = Report(f"{len(done.preparation.clusters)} clusters of {done.samples.path.name}")
+    for note in done.samples.notes:
+        report.text(note)
+    report.warnings(out.warnings)
+    _, *rest = tables
+    report.table(tables[0])
+    report.picture(
+        clusters_png(done.X, done.labels, done.links if done.links.n_pairs else None, seed=seed),
+        "Rows by cluster, with the links between them",
+        "Solid lines are must-links, dashed ones cannot-links; broken links are red and crossed out.",
+    )
+    for table in rest:
+        report.table(table)
+    report.table(_means(done))
+    trace = convergence_png(done.model)
+    if trace is not None:
+        report.heading("Convergence")
+        report.picture(trace, "Objective over the iterations")
+    files["report"] = write_text(folder / "report.html", report.html())
+    return files
+
+
+def _means(done: Fit) -> TextTable:
+    columns = list(done.samples.features.columns)[:_LISTED_COLUMNS]
+    means = done.samples.features[columns].groupby(done.labels).mean()
+    more = done.samples.features.shape[1] - len(columns)
+    rows = [
+        [str(cluster), *(f"{value:.4g}" for value in row)]
+        for cluster, row in zip(means.index, means.to_numpy(), strict=True)
+    ]
+    return TextTable("Means" + (f" ({more} more columns)" if more else ""), ["cluster", *columns], rows)
+
+
+def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "method": done.method,
+        "n_clusters": len(done.preparation.clusters),
+        "n_rows": len(done.samples),
+        "n_links": done.links.n_pairs,
+        "n_violated": int(done.links.violations(done.labels).sum()),
+        "converged": bool(getattr(done.model, "converged_", True)),
+        "n_iter": int(done.model.n_iter_),
+        "sizes": np.bincount(done.labels, minlength=len(done.preparation.clusters)),
+        "scores": None if done.truth is None else asdict(done.truth),
+        "notes": list(done.samples.notes),
+        "files": files,
+    }
+    if not files:
+        record["labels"] = done.labels
+    return record

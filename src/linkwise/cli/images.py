@@ -1,0 +1,227 @@
+"""Images as rows of numbers, pixel links, and label images."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.cli.errors import CommandError
+from linkwise.cli.links import LinkList, build_links, link_sign, link_strength, read_link_list
+
+if TYPE_CHECKING:
+    from linkwise.constraints import Constraints
+
+__all__ = ["Picture", "label_png", "pixel_links", "read_picture"]
+
+_MOST_LABELS = 255
+_PIXEL_COLUMNS = ("y1", "x1", "y2", "x2", "kind")
+# Principal components of the pixels of a block, as in Lu & Leen 2007, experiment 4.
+_BLOCK_COMPONENTS = 5
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as samples.
+
+    Attributes
+    ----------
+    pixels : (height, width, channels) float64
+        Brightness, 0 to 1 for 8-bit images.
+    mask : (rows, columns) bool
+        Cells that are samples: all but fully transparent ones.
+    block : int
+        Pixels along the side of a cell.
+    """
+
+    pixels: NDArray[np.float64]
+    mask: NDArray[np.bool_]
+    block: int = 1
+
+    @property
+    def n_samples(self) -> int:
+        """Cells to label."""
+        return int(self.mask.sum())
+
+    def colours(self) -> NDArray[np.float64]:
+        """Features of the cells, (n, d): colours of pixels, or principal components of blocks."""
+        if self.block == 1:
+            return self.pixels[self.mask]
+        from sklearn.decomposition import PCA
+
+        rows, columns = self.mask.shape
+        side, channels = self.block, self.pixels.shape[2]
+        cells = self.pixels.reshape(rows, side, columns, side, channels).swapaxes(1, 2)
+        table = cells.reshape(rows, columns, side * side * channels)[self.mask]
+        n_components = min(_BLOCK_COMPONENTS, *table.shape)
+        return np.asarray(PCA(n_components, random_state=0).fit_transform(table))
+
+    def places(self) -> NDArray[np.float64]:
+        """Row and column of the cells, (n, 2)."""
+        return np.argwhere(self.mask).astype(np.float64)
+
+    def paint(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of all pixels, (height, width); -1 where the image is transparent."""
+        cells = np.full(self.mask.shape, -1, dtype=np.int64)
+        cells[self.mask] = labels
+        return cells.repeat(self.block, axis=0).repeat(self.block, axis=1)
+
+
+def read_picture(path: str | Path, block: int = 1) -> Picture:
+    """Read an image file.
+
+    Parameters
+    ----------
+    path : path_like
+        Grey or colour, 8 or 16 bits. Fully transparent pixels are left out.
+    block : int, default=1
+        Cut it into blocks of this side, for textures; pixels that fill no block are left out.
+
+    Returns
+    -------
+    Picture
+    """
+    try:
+        from PIL import Image, UnidentifiedImageError
+    except ImportError:
+        raise CommandError('reading images needs pillow; pip install "linkwise[cli]"') from None
+    try:
+        with Image.open(path) as image:
+            image.load()
+            grey = image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")
+            if grey:
+                table = np.asarray(image, dtype=np.float64)[:, :, np.newaxis]
+                largest = (
+                    65535.0 if image.mode.startswith("I") else 1.0 if image.mode in ("1", "F") else 255.0
+                )
+                values, opaque = table / largest, np.full_like(table[:, :, 0], True, dtype=bool)
+            else:
+                table = np.asarray(image.convert("RGBA"), dtype=np.float64)
+                values, opaque = table[:, :, :3] / 255.0, table[:, :, 3] > 0
+                if (values == values[:, :, :1]).all():  # grey, written as colour
+                    values = values[:, :, :1]
+    except UnidentifiedImageError:
+        raise CommandError(
+            f"{path} is no image that can be read; linkwise reads PNG, JPEG, TIFF and the like"
+        ) from None
+    except (SyntaxError, ValueError, EOFError, OSError, Image.DecompressionBombError) as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            raise
+        raise CommandError(f"{path} cannot be read as an image: {error}") from None
+    if not np.isfinite(values).all():
+        y, x = np.argwhere(~np.isfinite(values))[0][:2].tolist()
+        raise CommandError(f"{path}: pixel ({y}, {x}) is no finite number; correct it")
+    height, width = opaque.shape[0] // block * block, opaque.shape[1] // block * block
+    if not height or not width:
+        raise CommandError(
+            f"{path} has {opaque.shape[0]} x {opaque.shape[1]} pixels: too few for blocks of {block}"
+        )
+    values, opaque = values[:height, :width], opaque[:height, :width]
+    mask = np.asarray(opaque.reshape(height // block, block, width // block, block).all(axis=(1, 3)))
+    if mask.sum() < 2:
+        raise CommandError(f"{path} has fewer than two pixels that are not transparent")
+    return Picture(values, mask, block)
+
+
+def pixel_links(path: str | Path | None, picture: Picture, certainty: float | None) -> Constraints:
+    """Links between pixels: columns ``y1, x1, y2, x2, kind``, or ``i, j, kind`` with pixels in reading order.
+
+    Parameters
+    ----------
+    path : path_like or None
+    picture : Picture
+    certainty : float, optional
+        Of links that have neither weight nor certainty.
+
+    Returns
+    -------
+    Constraints
+        Among the samples of the picture.
+    """
+    from linkwise.constraints import Constraints
+
+    if path is None:
+        return Constraints(picture.n_samples)
+    height, width = (side * picture.block for side in picture.mask.shape)
+    places = _read_places(Path(path), certainty)
+    if places is None:
+        lines = read_link_list(path, height * width, certainty=certainty)
+        pixels = np.stack(np.divmod(lines.pairs, width), axis=-1)
+        weights = lines.weights
+    else:
+        pixels, weights = places
+    outside = ((pixels < 0) | (pixels >= (height, width))).any(axis=(1, 2))
+    if outside.any():
+        y1, x1, y2, x2 = pixels[np.argmax(outside)].ravel().tolist()
+        raise CommandError(
+            f"{path}: the link from ({y1}, {x1}) to ({y2}, {x2}) leaves the image, {height} x {width} pixels"
+        )
+    cells = pixels // picture.block
+    number = np.full(picture.mask.shape, -1, dtype=np.int64)
+    number[picture.mask] = np.arange(picture.n_samples)
+    ends = number[cells[:, :, 0], cells[:, :, 1]]
+    bad = (ends < 0).any(axis=1) | (ends[:, 0] == ends[:, 1])
+    if bad.any():
+        y1, x1, y2, x2 = pixels[np.argmax(bad)].ravel().tolist()
+        reason = "lies in one block" if (ends[np.argmax(bad)] >= 0).all() else "has a transparent end"
+        raise CommandError(f"{path}: the link from ({y1}, {x1}) to ({y2}, {x2}) {reason}; remove it")
+    return build_links(LinkList(np.sort(ends, axis=1), weights), picture.n_samples)
+
+
+def _read_places(path: Path, certainty: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Pixels (m, 2, 2) and signed weights of a file by coordinates; None if it has not these columns."""
+    with open(path, newline="", encoding="utf-8-sig", errors="replace") as stream:
+        reader = csv.DictReader(stream, skipinitialspace=True)
+        if not set(_PIXEL_COLUMNS) <= set(reader.fieldnames or []):
+            return None
+        ends: list[list[int]] = []
+        weights: list[float] = []
+        for record in reader:
+            cells = {
+                str(name): (value or "").strip() for name, value in record.items() if isinstance(value, str)
+            }
+            try:
+                ends.append([int(cells[name]) for name in _PIXEL_COLUMNS[:4]])
+                weights.append(link_sign(cells) * link_strength(cells, certainty))
+            except (ValueError, KeyError):
+                raise CommandError(
+                    f"{path}, line {reader.line_num}: y1, x1, y2 and x2 must be whole numbers"
+                ) from None
+            except CommandError as error:
+                raise CommandError(f"{path}, line {reader.line_num}: {error}") from None
+    if not ends:
+        raise CommandError(f"{path} has no links; leave --links out to do without")
+    return np.array(ends, dtype=np.int64).reshape(-1, 2, 2), np.array(weights)
+
+
+def label_png(labels: NDArray[np.int64]) -> bytes:
+    """A PNG whose pixel values are the labels, with a palette that colour-blind eyes can tell apart.
+
+    Parameters
+    ----------
+    labels : (height, width) int
+        0 to 254; -1 becomes transparent (value 255).
+
+    Returns
+    -------
+    bytes
+    """
+    from PIL import Image
+
+    from linkwise.displays._style import COLOURS
+
+    if labels.max() >= _MOST_LABELS:
+        raise CommandError(f"a label image holds up to {_MOST_LABELS} labels, not {int(labels.max()) + 1}")
+    image: Any = Image.fromarray(np.where(labels < 0, _MOST_LABELS, labels).astype(np.uint8), mode=None)
+    palette = [int(colour[place : place + 2], 16) for colour in COLOURS for place in (1, 3, 5)]
+    repeated = (palette * (1 + 3 * 256 // len(palette)))[: 3 * 256]
+    image = image.convert("P") if image.mode != "P" else image
+    image.putpalette(repeated)
+    stream = io.BytesIO()
+    image.save(stream, format="PNG", transparency=_MOST_LABELS if (labels < 0).any() else None)
+    return stream.getvalue()

@@ -1,0 +1,181 @@
+"""The clustering methods of the command line: how each is built, and which one ``auto`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from linkwise.constraints import Constraints
+
+__all__ = [
+    "METHODS",
+    "Covariance",
+    "Method",
+    "MethodName",
+    "Settings",
+    "choose_method",
+    "hardened",
+    "probabilities_of",
+]
+
+
+class MethodName(StrEnum):
+    """What ``--method`` may be."""
+
+    auto = "auto"
+    ppc = "ppc"
+    cem = "cem"
+    hmrf = "hmrf"
+    cop = "cop"
+    spectral = "spectral"
+
+
+class Covariance(StrEnum):
+    """What ``--covariance`` may be."""
+
+    full = "full"
+    tied = "tied"
+    diag = "diag"
+    spherical = "spherical"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user may choose about a method.
+
+    Attributes
+    ----------
+    n_clusters : int
+    covariance : str
+        Of the mixtures.
+    n_init : int
+    seed : int
+    soft : bool
+        Whether some links are soft.
+    """
+
+    n_clusters: int
+    covariance: str = "full"
+    n_init: int = 10
+    seed: int = 0
+    soft: bool = False
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method.
+
+    Attributes
+    ----------
+    title : str
+    build : callable of Settings
+        Makes the estimator; imports it only then.
+    only_hard : bool
+        Whether soft links are refused.
+    """
+
+    title: str
+    build: Callable[[Settings], Any]
+    only_hard: bool = False
+
+
+def _ppc(settings: Settings) -> Any:
+    from linkwise.mixture.ppc import PPC
+
+    return PPC(
+        settings.n_clusters,
+        covariance_type=settings.covariance,
+        n_init=settings.n_init,
+        random_state=settings.seed,
+    )
+
+
+def _cem(settings: Settings) -> Any:
+    from linkwise.mixture.constrained_em import ConstrainedEM
+
+    return ConstrainedEM(
+        settings.n_clusters,
+        # Chunklets are made of hard must-links.
+        sampling="points" if settings.soft else "chunklets",
+        covariance_type=settings.covariance,
+        n_init=settings.n_init,
+        random_state=settings.seed,
+    )
+
+
+def _hmrf(settings: Settings) -> Any:
+    from linkwise.cluster.hmrf_kmeans import HMRFKMeans
+
+    return HMRFKMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
+
+
+def _cop(settings: Settings) -> Any:
+    from linkwise.cluster.cop_kmeans import COPKMeans
+
+    return COPKMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
+
+
+def _spectral(settings: Settings) -> Any:
+    from linkwise.cluster.spectral import ConstrainedSpectralClustering
+
+    return ConstrainedSpectralClustering(
+        settings.n_clusters, n_init=settings.n_init, random_state=settings.seed
+    )
+
+
+METHODS = {
+    "ppc": Method("Gaussian mixture, PPC", _ppc),
+    "cem": Method("Gaussian mixture, constrained EM", _cem),
+    "hmrf": Method("k-means with a learned metric", _hmrf),
+    "cop": Method("k-means, every link kept", _cop, only_hard=True),
+    "spectral": Method("spectral clustering", _spectral),
+}
+
+
+def choose_method(n_rows: int, n_features: int, n_clusters: int) -> tuple[str, str]:
+    """The method ``auto`` stands for, and why.
+
+    A Gaussian with full covariance has (d + 1)(d + 2) / 2 numbers to learn. Where clusters have fewer rows
+    than that on average, a learned metric with one weight per feature is safer; otherwise PPC, which takes
+    links of every kind.
+
+    Parameters
+    ----------
+    n_rows, n_features, n_clusters : int
+
+    Returns
+    -------
+    name, reason : str
+
+    Examples
+    --------
+    >>> from linkwise.cli.methods import choose_method
+    >>> choose_method(150, 4, 3)[0], choose_method(150, 60, 3)[0]
+    ('ppc', 'hmrf')
+    """
+    rows, needed = n_rows / n_clusters, (n_features + 1) * (n_features + 2) // 2
+    if rows < needed:
+        return "hmrf", f"{rows:.0f} rows per cluster are too few for the {needed} numbers of a Gaussian"
+    return "ppc", f"{rows:.0f} rows per cluster are enough for the {needed} numbers of a Gaussian"
+
+
+def hardened(links: Constraints) -> Constraints:
+    """The same links, all of them hard."""
+    from linkwise.constraints import Constraints
+
+    return Constraints(links.n_samples, links.must_link, links.cannot_link)
+
+
+def probabilities_of(model: Any, X: Any) -> NDArray[np.floating] | None:
+    """Probabilities of the clusters for the training rows, (n, K); None where the method has none."""
+    if hasattr(model, "responsibilities_"):
+        return np.asarray(model.responsibilities_)
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X))
+    return None

@@ -1,0 +1,100 @@
+"""``linkwise predict``: clusters of new rows by a model that was fitted before."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from linkwise.cli import options
+from linkwise.cli.errors import CommandError
+from linkwise.cli.output import Output
+from linkwise.cli.preparation import Preparation, load_prepared_model
+from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.tables import write_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["predict"]
+
+
+def predict(
+    model_folder: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Folder that `linkwise fit -o` or `linkwise classes -o` wrote."),
+    ],
+    data: options.DataArgument,
+    id_column: options.IdOption = None,
+    impute: Annotated[
+        bool, typer.Option("--impute", help="Replace missing values by the medians of the training rows.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="CSV, TSV or Parquet file; standard output by default."
+        ),
+    ] = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Tell the clusters of new rows, without links, by a fitted model.
+
+    The file needs the columns the model was fitted to; others are left alone.
+    """
+    out = Output(as_json)
+    model, preparation = load_prepared_model(model_folder)
+    if not hasattr(model, "predict"):
+        raise CommandError(
+            f"{model_folder}: {type(model).__name__} cannot predict new rows; fit another method"
+        )
+    preparation = preparation or _bare_preparation(model, model_folder)
+    samples = read_samples(
+        data, id_column=id_column, features=preparation.columns, impute=impute, medians=preparation.medians
+    )
+    for note in samples.notes:
+        out.warn(note)
+    frame = _predictions(model, preparation, samples)
+    if output is not None:
+        write_frame(output, frame)
+        sizes = ", ".join(f"{name}: {count}" for name, count in _sizes(frame).items())
+        out.say(f"{len(frame)} rows written to {output} ({sizes})")
+    elif not as_json:
+        frame.to_csv(sys.stdout, index=False)
+    record: dict[str, Any] = {"n_rows": len(frame), "sizes": _sizes(frame), "file": output}
+    if output is None:
+        record["rows"] = frame.to_dict("records")
+    out.finish(record)
+
+
+def _bare_preparation(model: Any, folder: Path) -> Preparation:
+    """For models that were saved in Python: their columns by name, as they are."""
+    if not hasattr(model, "feature_names_in_"):
+        raise CommandError(
+            f"{folder} does not say which columns it needs; fit it to a DataFrame, or with `linkwise fit`"
+        )
+    names = [str(name) for name in model.feature_names_in_]
+    labels = getattr(model, "labels_", np.zeros(1, dtype=int))
+    return Preparation(
+        names, [0.0] * len(names), [1.0] * len(names), [], [str(k) for k in range(int(max(labels)) + 1)]
+    )
+
+
+def _predictions(model: Any, preparation: Preparation, samples: Samples) -> pandas.DataFrame:
+    X = preparation.apply(samples.features)
+    labels = np.asarray(model.predict(X))
+    frame = samples.row_names.assign(cluster=labels)
+    if preparation.clusters != [str(k) for k in range(len(preparation.clusters))]:
+        frame["name"] = np.array(preparation.clusters, dtype=object)[labels]
+    if hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(X))
+        for k in range(probabilities.shape[1]):
+            frame[f"probability_{k}"] = probabilities[:, k]
+    return frame
+
+
+def _sizes(frame: pandas.DataFrame) -> dict[str, int]:
+    column = "name" if "name" in frame else "cluster"
+    return {str(name): int(count) for name, count in frame[column].value_counts().sort_index().items()}

@@ -1,0 +1,211 @@
+"""The rows to be clustered, with ids, label names and missing values looked after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.cli.errors import CommandError
+from linkwise.cli.tables import listed, read_frame
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["Samples", "read_samples"]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The rows of a data file.
+
+    Attributes
+    ----------
+    path : Path
+    features : DataFrame of float64
+    ids : Series or None
+        The column of ids as it was.
+    labels : (n,) ndarray or None
+        The label column: strings, or integers if all are whole numbers; None where empty.
+    notes : tuple of str
+        What was done to the data that the user should know.
+    """
+
+    path: Path
+    features: pandas.DataFrame
+    ids: pandas.Series | None = None
+    labels: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def row_names(self) -> pandas.DataFrame:
+        """The first column of every output: the ids, or row numbers counted from 0."""
+        import pandas
+
+        if self.ids is None:
+            return pandas.DataFrame({"row": np.arange(len(self))})
+        return pandas.DataFrame({str(self.ids.name): self.ids.to_numpy()})
+
+    def name_of(self, row: int) -> str:
+        """Id or number of a row, for messages and tables."""
+        return str(row) if self.ids is None else str(self.ids.iloc[row])
+
+
+def read_samples(
+    path: str | Path,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    features: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    impute: bool = False,
+    medians: Sequence[float] = (),
+) -> Samples:
+    """Read the rows to be clustered.
+
+    Parameters
+    ----------
+    path : path_like
+    id_column, label_column : str, optional
+        Columns that are no features.
+    features : sequence of str
+        Columns to use; by default all that are not named otherwise.
+    ignore : sequence of str
+        Columns to leave out.
+    impute : bool, default=False
+        Fill missing numbers with the median of their column instead of refusing them.
+    medians : sequence of float
+        Medians to fill in, one for each of ``features``; by default those of the file.
+
+    Returns
+    -------
+    Samples
+    """
+    path = Path(path)
+    special = [name for name in (id_column, label_column) if name is not None]
+    frame = read_frame(path, [*special])
+    for name in [*special, *features, *ignore]:
+        if name not in frame.columns:
+            raise CommandError(f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}")
+    chosen = list(dict.fromkeys(features)) or [
+        name for name in frame.columns if name not in special and name not in ignore
+    ]
+    if not chosen:
+        raise CommandError(
+            f"{path} has no column left to cluster by; its columns are {listed(list(frame.columns))}"
+        )
+    ids = None if id_column is None else _checked_ids(path, frame[id_column])
+    table = _numbers(path, frame[chosen], chosen=bool(features))
+    notes = [
+        f"column {name!r} only counts the rows; if it is an id, pass --id {name}"
+        for name in table.columns
+        if len(table) > 2 and not features and (np.diff(table[name].to_numpy()) == 1.0).all()
+    ]
+    table = _without_missing(path, table, ids, impute, medians, notes)
+    labels = None if label_column is None else _label_names(frame[label_column])
+    return Samples(path, table, ids, labels, tuple(notes))
+
+
+def _checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
+    if ids.isna().any():
+        rows = np.flatnonzero(ids.isna().to_numpy()).tolist()
+        raise CommandError(
+            f"{path}: the id in column {ids.name!r} is empty in row {listed(rows)} (counted from 0)"
+        )
+    repeated = ids[ids.duplicated()].unique().tolist()
+    if repeated:
+        raise CommandError(
+            f"{path}: ids must differ, but column {ids.name!r} has {listed(repeated)} more than once"
+        )
+    return ids
+
+
+def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.DataFrame:
+    """All columns as float64; the first entry that is no number is named."""
+    import pandas
+
+    columns = {}
+    for name in table.columns:
+        column = table[name]
+        numbers = pandas.to_numeric(column, errors="coerce")
+        bad = np.flatnonzero((numbers.isna() & column.notna()).to_numpy())
+        if bad.size or pandas.api.types.is_datetime64_any_dtype(column):
+            row = int(bad[0]) if bad.size else 0
+            fix = (
+                "correct it"
+                if chosen or bad.size < 0.5 * len(column)
+                else f"name the column with --label or --id, or leave it out with --ignore {name!r}"
+            )
+            raise CommandError(
+                f"{path}: {name!r} is {str(column.iloc[row])!r} in row {row}, which is no number; {fix}"
+            )
+        columns[name] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
+    return pandas.DataFrame(columns)
+
+
+def _without_missing(
+    path: Path,
+    table: pandas.DataFrame,
+    ids: pandas.Series | None,
+    impute: bool,
+    given_medians: Sequence[float],
+    notes: list[str],
+) -> pandas.DataFrame:
+    import pandas
+
+    values = table.to_numpy()
+    infinite = np.isinf(values)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0].tolist()
+        raise CommandError(
+            f"{path}: {table.columns[column]!r} is infinite in row {_named(row, ids)}; correct it"
+        )
+    missing = np.isnan(values)
+    if not missing.any():
+        return table
+    rows = np.flatnonzero(missing.any(axis=1)).tolist()
+    where = [str(table.columns[column]) for column in np.flatnonzero(missing.any(axis=0))]
+    if not impute:
+        raise CommandError(
+            f"{path}: {int(missing.sum())} values are missing, in row "
+            f"{listed([_named(row, ids) for row in rows])} (counted from 0), column {listed(where)}; "
+            "fill them in, leave the rows out, or pass --impute"
+        )
+    empty = [str(name) for name in table.columns[missing.all(axis=0)]]
+    if empty and not given_medians:
+        raise CommandError(f"{path}: column {listed(empty)} has no value at all; leave it out with --ignore")
+    medians = pandas.Series(given_medians, table.columns) if given_medians else table.median()
+    notes.append(
+        f"{int(missing.sum())} missing values in {len(rows)} rows were replaced by medians of their columns: "
+        + listed([f"{name} {medians[name]:g}" for name in where], 12)
+    )
+    return table.fillna(medians)
+
+
+def _named(row: int, ids: pandas.Series | None) -> str:
+    return str(row) if ids is None else f"{row} (id {ids.iloc[row]})"
+
+
+def _label_names(column: pandas.Series) -> NDArray[Any]:
+    """Strings, or integers if every label is written as one; None where there is none."""
+    names = [
+        None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)
+    ]
+    texts = [None if name is None else str(name).strip() for name in names]
+    texts = [text or None for text in texts]
+    known = [text for text in texts if text is not None]
+    result = np.empty(len(texts), dtype=object)
+    # pandas writes whole numbers as 1.0 where others are missing.
+    if known and all(re.fullmatch(r"(0|-?[1-9][0-9]*)(\.0)?", text) for text in known):
+        result[:] = [None if text is None else int(float(text)) for text in texts]
+    else:
+        result[:] = texts
+    return result

@@ -1,0 +1,175 @@
+"""Tables in files: CSV, TSV and Parquet, in and out."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from linkwise.cli.errors import CommandError
+from linkwise.cli.files import replacing
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["listed", "read_frame", "table_suffix", "write_frame"]
+
+_SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t"}
+_PARQUET = (".parquet", ".pq")
+# What is taken for a missing number; in columns of text only an empty cell is.
+_MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"]
+_SHOWN = 5
+
+
+def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
+    """Join a few names, and say how many more there are.
+
+    Examples
+    --------
+    >>> from linkwise.cli.tables import listed
+    >>> listed([3, 7, 8, 9], shown=2)
+    '3, 7 and 2 more'
+    """
+    texts = [str(name) for name in names[:shown]]
+    more = len(names) - shown
+    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+
+
+def table_suffix(path: str | Path) -> str:
+    """``.csv``, ``.tsv`` or ``.parquet`` of a file name, or an error that lists them."""
+    path = Path(path)
+    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    suffix = suffix.lower()
+    if suffix in _PARQUET:
+        return ".parquet"
+    if suffix in _SEPARATORS:
+        return suffix
+    raise CommandError(
+        f"{path}: linkwise reads and writes .csv, .tsv and .parquet files, not {suffix or 'this'}"
+    )
+
+
+def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.DataFrame:
+    """Read a table as it is.
+
+    Parameters
+    ----------
+    path : path_like
+    text_columns : sequence of str
+        Columns of a CSV file that are kept as text, so that the id 007 stays 007.
+
+    Returns
+    -------
+    DataFrame
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; pass a .csv or .parquet file")
+    suffix = table_suffix(path)
+    frame = _read_parquet(path) if suffix == ".parquet" else _read_csv(path, suffix, text_columns)
+    frame.columns = [str(name) for name in frame.columns]
+    if not len(frame):
+        raise CommandError(f"{path} has column names but no rows")
+    return frame
+
+
+def _read_parquet(path: Path) -> pandas.DataFrame:
+    import pandas
+
+    with open(path, "rb"):  # a missing file is named by the system's own error
+        pass
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+    except ImportError:
+        raise CommandError(f'{path}: reading Parquet needs pyarrow; pip install "linkwise[cli]"') from None
+    try:
+        return pandas.read_parquet(path).reset_index(drop=True)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise CommandError(f"{path} is no Parquet file that can be read: {_first_line(error)}") from None
+
+
+def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.DataFrame:
+    import pandas
+
+    separator = _SEPARATORS[suffix]
+    names = _header(path, separator)
+    missing = {name: [""] if name in text_columns else _MISSING for name in names}
+    try:
+        with warnings.catch_warnings():
+            # Lines that are longer than the header lose cells with no more than this warning.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(
+                path,
+                sep=separator,
+                header=0,
+                names=names,
+                # In a single column an empty line is a missing value.
+                skip_blank_lines=len(names) > 1,
+                encoding="utf-8-sig",
+                dtype=dict.fromkeys(text_columns, str),
+                na_values=missing,
+                keep_default_na=False,
+                index_col=False,
+                skipinitialspace=True,
+                low_memory=False,
+            )
+    except pandas.errors.ParserWarning:
+        raise CommandError(f"{path}: the lines have more cells than the first line has names") from None
+    except (pandas.errors.ParserError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}") from None
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    """Column names of a CSV file, once they are known to be names, each of them once."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", newline="", encoding="utf-8-sig") as stream:
+            names = [
+                name.strip()
+                for name in next(csv.reader(stream, delimiter=separator, skipinitialspace=True), [])
+            ]
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+    except csv.Error as error:
+        raise CommandError(f"{path} is no CSV file: {error}") from None
+    if not any(names):
+        raise CommandError(f"{path} is empty; the first line must hold the names of the columns")
+    if len(names) == 1 and ";" in names[0]:
+        raise CommandError(f"{path} is separated by semicolons; linkwise reads commas (.csv) and tabs (.tsv)")
+    if not all(names):
+        place = names.index("") + 1
+        raise CommandError(f"{path}: column {place} has no name; give it one in the first line")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise CommandError(f"{path} has several columns named {listed([repr(name) for name in repeated])}")
+    if all(_is_number(name) for name in names):
+        raise CommandError(
+            f"{path}: the first line holds numbers ({listed(names)}); it must name the columns"
+        )
+    return names
+
+
+def write_frame(path: str | Path, frame: pandas.DataFrame) -> Path:
+    """Write a table as CSV, TSV or Parquet by the suffix of the name, all or nothing."""
+    suffix = table_suffix(path)
+    with replacing(path) as draft:
+        if suffix == ".parquet":
+            frame.to_parquet(draft, index=False)
+        else:
+            frame.to_csv(draft, index=False, sep=_SEPARATORS[suffix])
+    return Path(path)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

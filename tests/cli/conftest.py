@@ -1,0 +1,109 @@
+"""Data files made once, and two ways to run the command: in this process, and as users do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from sklearn.datasets import load_iris, load_wine
+from typer.testing import CliRunner
+
+from linkwise import Constraints
+from linkwise.datasets import make_noisy_objects
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory) -> Path:
+    """A folder with iris (ids f000 ..), links by row and by id, wine under a bad legend, and an image."""
+    folder = tmp_path_factory.mktemp("files")
+    iris = load_iris(as_frame=True)
+    frame = iris.data.set_axis(["sepal_length", "sepal_width", "petal_length", "petal_width"], axis=1)
+    frame.insert(0, "flower", [f"f{row:03d}" for row in range(150)])
+    frame["species"] = iris.target_names[iris.target]
+    frame.to_csv(folder / "iris.csv", index=False)
+    frame.to_parquet(folder / "iris.parquet", index=False)
+    links = Constraints.sample(iris.target, 30, random_state=0)
+    links.to_csv(folder / "links.csv")
+    by_id = pd.read_csv(folder / "links.csv")[["i", "j", "kind"]]
+    by_id[["i", "j"]] = by_id[["i", "j"]].map(lambda row: f"f{row:03d}")
+    by_id.to_csv(folder / "links_by_id.csv", index=False)
+
+    wine = load_wine(as_frame=True)
+    y = wine.target.to_numpy()
+    halves = np.where(np.arange(len(y)) % 2 == 0, "sweet", "dessert")
+    wine.data.assign(kind=np.where(y == 2, halves, "table")).to_csv(folder / "wine.csv", index=False)
+
+    image, truth = make_noisy_objects(random_state=0)
+    pixels = np.uint8(255 * image)
+    Image.fromarray(pixels).save(folder / "objects.png")
+    np.save(folder / "objects_truth.npy", truth)
+    Constraints.sample(truth.ravel(), 40, overlap=True, random_state=0).to_csv(folder / "pixel_links.csv")
+    return folder
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Run the command in this process, in an empty folder; returns exit_code, stdout, stderr."""
+    from linkwise.cli.app import app
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        assert "Traceback" not in result.output
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def refused(invoke):
+    """Run a command that must fail with one line on standard error, and return that line."""
+
+    def run(*arguments, code=1):
+        result = invoke(*arguments)
+        assert result.exit_code == code, result.output
+        assert result.stdout == ""
+        lines = result.stderr.strip().splitlines()
+        assert len(lines) == 1, lines
+        assert lines[0].startswith("linkwise: ")
+        return lines[0].removeprefix("linkwise: ")
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def process():
+    """Run the command as a process of its own; standard output and error are pipes."""
+
+    def start(*arguments, **options):
+        environment = {
+            key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "linkwise", *map(str, arguments)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            **options,
+        )
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None:
+        pytest.skip("no Chromium is installed")
+    return found
