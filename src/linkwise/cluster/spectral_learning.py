@@ -161,7 +161,8 @@ class SpectralLearning(SpectralClusterer):
         self.converged_ = cut.embedding.converged
         self.n_iter_ = cut.embedding.n_iter
         self._extension = kernel.extension(cut)
-        self._store_labels(cut.embedding.rows(), seed, constraints)
+        rows = cut.embedding.rows()
+        self._store_labels(rows, self._new_labels(rows, seed), constraints)
         if not self.converged_:
             warnings.warn(
                 f"the eigenvectors did not reach eigen_tol={self.eigen_tol:g}; raise it or sigma",

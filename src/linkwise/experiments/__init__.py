@@ -10,6 +10,7 @@ from linkwise.experiments.engines import engine_accuracy
 from linkwise.experiments.hmrf import hmrf_learning_curve
 from linkwise.experiments.land_cover import land_cover_legend
 from linkwise.experiments.ppc import iris_hard_links, iris_noise_level, noisy_links
+from linkwise.experiments.spectral import spectral_newsgroups, spectral_two_class, spectral_uci
 from linkwise.experiments.widths import link_graph_widths
 
 __all__ = [
@@ -25,6 +26,9 @@ __all__ = [
     "land_cover_legend",
     "link_graph_widths",
     "noisy_links",
+    "spectral_newsgroups",
+    "spectral_two_class",
+    "spectral_uci",
 ]
 
 #: Name on the command line and the function that returns (head, rows).
@@ -45,4 +49,16 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "hmrf_wine": partial(hmrf_learning_curve, "wine"),
     "hmrf_letters": partial(hmrf_learning_curve, "letters_ijl"),
     "hmrf_protein": partial(hmrf_learning_curve, "protein116"),
+    "spectral_moons": spectral_two_class,
+    "spectral_spirals": partial(spectral_two_class, "spirals"),
+    "spectral_rings": partial(spectral_two_class, "rings"),
+    "spectral_iris": spectral_uci,
+    "spectral_wine": partial(spectral_uci, "wine"),
+    "spectral_digits": partial(spectral_uci, "digits389"),
+    "spectral_ionosphere": partial(spectral_uci, "ionosphere"),
+    "spectral_wine_wrong": partial(spectral_uci, "wine", (100, 200), 0.1),
+    "spectral_satimage_wrong": partial(spectral_uci, "satimage", (100, 200), 0.1),
+    "spectral_news_easy": spectral_newsgroups,
+    "spectral_news_medium": partial(spectral_newsgroups, "medium"),
+    "spectral_news_difficult": partial(spectral_newsgroups, "difficult"),
 }
