@@ -109,9 +109,9 @@ def spectral_two_class(
     Returns
     -------
     head, rows
-        Number of links; mean Rand index with softness 0.3; of algorithms A and B with the heat kernel, softness
-        0.1 and no extra eigenvectors; of A and B as in the paper (softness 1e-5, Gaussian of twice the local
-        scale); and of Kamvar's method with that width and with a quarter of it.
+        Number of links; mean Rand index with softness 0.3; of algorithms A and B with the heat kernel,
+        softness 0.1 and no extra eigenvectors; of A and B as in the paper (softness 1e-5, Gaussian of twice
+        the local scale); and of Kamvar's method with that width and with a quarter of it.
 
     Examples
     --------
@@ -154,9 +154,10 @@ def spectral_uci(
     Returns
     -------
     head, rows
-        Number of links; mean Rand index with softness 0.3; of algorithms A and B with the heat kernel, softness
-        0.1 and no extra eigenvectors; of softness 0.3 with ``reliability_subsets=5``; of B as in the paper
-        (softness 1e-5, Gaussian of the local scale); and of Kamvar's method with that width and half of it.
+        Number of links; mean Rand index with softness 0.3; of algorithms A and B with the heat kernel,
+        softness 0.1 and no extra eigenvectors; of softness 0.3 with ``reliability_subsets=5``; of B as in the
+        paper (softness 1e-5, Gaussian of the local scale); and of Kamvar's method with that width and half
+        of it.
 
     Examples
     --------
