@@ -3,6 +3,7 @@ import pytest
 
 from linkwise._lanes import (
     WIDTH,
+    any_above,
     hint,
     lane_max,
     lane_min,
@@ -49,9 +50,27 @@ def _order(x, y, out):
 
 
 @kernel
+def _any_above(x, y):
+    return any_above(load(x, 0), load(y, 0))
+
+
+@kernel
 def _reduce(x):
     value = load(x, 0)
     return lane_sum(value), lane_max(value), lane_min(value)
+
+
+def test_any_above():
+    low, high = np.zeros(WIDTH), np.zeros(WIDTH)
+    assert not _any_above(low, high)
+    for lane in range(WIDTH):
+        high[:] = 0.0
+        high[lane] = 1e-300
+        assert _any_above(high, low)
+        assert not _any_above(low, high)
+        high[lane] = np.nan
+        assert not _any_above(high, low)
+        assert not _any_above(low, high)
 
 
 def test_padded_is_the_next_multiple():

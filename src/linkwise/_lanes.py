@@ -24,6 +24,7 @@ from linkwise._prefetch import prefetch
 __all__ = [
     "VECTOR",
     "WIDTH",
+    "any_above",
     "hint",
     "instruction",
     "lane_max",
@@ -121,6 +122,18 @@ def select_below(typing_context: Any, left: Any, right: Any, then: Any, otherwis
         return builder.select(builder.fcmp_ordered("<", args[0], args[1]), args[2], args[3])
 
     return lanes(lanes, lanes, lanes, lanes), codegen
+
+
+@instruction
+def any_above(typing_context: Any, left: Any, right: Any) -> Any:
+    """Whether left > right in some lane; NaN is above nothing."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        bits = ir.IntType(WIDTH)
+        above = builder.bitcast(builder.fcmp_ordered(">", args[0], args[1]), bits)
+        return builder.icmp_unsigned("!=", above, ir.Constant(bits, 0))
+
+    return types.boolean(lanes, lanes), codegen
 
 
 def _define(symbol: Callable[..., Any], name: str) -> None:
