@@ -1,0 +1,33 @@
+"""
+Redefine classes
+================
+
+A map has four classes. Somebody believes that "crops" may be several, and that "mixed" and "deciduous" wood
+may be one. CPPC weighs these beliefs against the data: it splits the crops, merges the two woods and keeps
+the water. The report says so in words; the heat maps compare what was believed with what came out.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from linkwise import CPPC, ClassBeliefs
+from linkwise.displays import BeliefDisplay, ClusterDisplay
+
+rng = np.random.default_rng(0)
+centres = np.array([[0.0, 0.0], [6.0, 0.5], [0.5, 6.0], [1.5, 6.3], [7.0, 7.0]])
+X = np.repeat(centres, 60, axis=0) + rng.normal(size=(300, 2))
+y = np.repeat(["crops", "crops", "mixed", "deciduous", "water"], 60)
+
+beliefs = ClassBeliefs.keep(np.unique(y)).keep_whole("crops", strength=0.1).merge("mixed", "deciduous", 0.5)
+# All five groups are equally wide, so one covariance serves. With a free covariance for each cluster and
+# as many clusters as classes, CPPC keeps the crops whole here; a fifth cluster splits them.
+model = CPPC(4, beliefs=beliefs, covariance_type="tied", random_state=0).fit(X, y)
+print(model.report())
+
+figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")
+ClusterDisplay.from_predictions(X, y, ax=axes[0, 0])
+axes[0, 0].set_title("classes as they were")
+ClusterDisplay.from_estimator(model, X, ax=axes[0, 1])
+axes[0, 1].set_title("clusters found")
+BeliefDisplay.from_estimator(model, ax=axes[1])
+plt.show()

@@ -1,0 +1,62 @@
+"""Every example runs and leaves a picture with something in it."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import warnings
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DOCS = Path(__file__).parents[1] / "docs"
+SCRIPTS = sorted(EXAMPLES.glob("plot_*.py"))
+
+
+def test_there_are_examples():
+    assert len(SCRIPTS) >= 15
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_example_explains_itself(script):
+    docstring = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8")))
+    title, underline, empty, *text = docstring.splitlines()
+    assert underline == "=" * len(title)
+    assert not empty
+    assert len(" ".join(text).split()) > 15
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_example_is_in_the_gallery(script):
+    """Otherwise run ``python docs/make_gallery.py``."""
+    title = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))).splitlines()[0]
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    assert f"## {title}\n" in page
+    assert f"<../examples/{script.name}>" in page
+    assert (DOCS / "_static" / "gallery" / f"{script.stem}.png").stat().st_size < 60_000
+
+
+@pytest.fixture
+def pyplot():
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    pyplot.close("all")
+    yield pyplot
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_example_draws(script, pyplot):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        runpy.run_path(str(script), run_name="__main__")
+    (number,) = pyplot.get_fignums()  # the gallery shows one figure
+    figure = pyplot.figure(number)
+    assert figure.axes
+    for ax in figure.axes:
+        assert ax.has_data() or ax.images or ax.collections, f"empty axes {ax.get_title()!r}"
+    figure.canvas.draw()  # a label that cannot be typeset fails here
+    assert script.read_text(encoding="utf-8").rstrip().endswith("plt.show()")
