@@ -60,10 +60,10 @@ def recommend_method(
     ==========================  =============================  ============  =======  ============  =======
 
     Few are 0.05 links per row, many 0.15 or 0.3; the gain is that over the same method without links. Only
-    the first row is well supported. With many links, some of them wrong, half A is a toss-up (MPCKMeans .326,
-    PPC .323), and on half B the choice is wrong: there PPC gains .047 and is worse in 4 of 36. That full
-    covariances are avoided below ``n_clusters * (n_features + 1)`` rows is arithmetic, not measured: they
-    would be singular.
+    the first row is well supported: the others are worse in more than a fifth of the settings of half B. With
+    many links, some of them wrong, half A is a toss-up (MPCKMeans .326, PPC .323), and on half B the choice
+    is wrong: there PPC gains .047 and is worse in 4 of 36. That full covariances are avoided below
+    ``n_clusters * (n_features + 1)`` rows is arithmetic, not measured: they would be singular.
 
     Examples
     --------

@@ -7,10 +7,15 @@ from typing import Any
 from linkwise.experiments.coarse_classes import coarse_digits, doubled_wine
 from linkwise.experiments.cppc import cppc_fixed_groupings, cppc_readings
 from linkwise.experiments.engines import engine_accuracy
+from linkwise.experiments.faces import faces
 from linkwise.experiments.hmrf import hmrf_learning_curve
 from linkwise.experiments.land_cover import land_cover_legend
+from linkwise.experiments.leaderboard import leaderboard
+from linkwise.experiments.newsgroups import hmrf_newsgroups
 from linkwise.experiments.ppc import iris_hard_links, iris_noise_level, noisy_links
 from linkwise.experiments.spectral import spectral_newsgroups, spectral_two_class, spectral_uci
+from linkwise.experiments.teachers import teachers
+from linkwise.experiments.texture import texture_mosaic
 from linkwise.experiments.widths import link_graph_widths
 
 __all__ = [
@@ -20,15 +25,20 @@ __all__ = [
     "cppc_readings",
     "doubled_wine",
     "engine_accuracy",
+    "faces",
     "hmrf_learning_curve",
+    "hmrf_newsgroups",
     "iris_hard_links",
     "iris_noise_level",
     "land_cover_legend",
+    "leaderboard",
     "link_graph_widths",
     "noisy_links",
     "spectral_newsgroups",
     "spectral_two_class",
     "spectral_uci",
+    "teachers",
+    "texture_mosaic",
 ]
 
 #: Name on the command line and the function that returns (head, rows).
@@ -49,6 +59,12 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "hmrf_wine": partial(hmrf_learning_curve, "wine"),
     "hmrf_letters": partial(hmrf_learning_curve, "letters_ijl"),
     "hmrf_protein": partial(hmrf_learning_curve, "protein116"),
+    "hmrf_news_easy": hmrf_newsgroups,
+    "hmrf_news_difficult": partial(hmrf_newsgroups, "difficult"),
+    "teachers": teachers,
+    "faces": faces,
+    "texture_quadrants": texture_mosaic,
+    "texture_curved": partial(texture_mosaic, "curved"),
     "spectral_moons": spectral_two_class,
     "spectral_spirals": partial(spectral_two_class, "spirals"),
     "spectral_rings": partial(spectral_two_class, "rings"),
@@ -61,4 +77,5 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "spectral_news_easy": spectral_newsgroups,
     "spectral_news_medium": partial(spectral_newsgroups, "medium"),
     "spectral_news_difficult": partial(spectral_newsgroups, "difficult"),
+    "leaderboard": leaderboard,
 }

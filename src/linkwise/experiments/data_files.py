@@ -8,8 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-__all__ = ["DataMissing", "data_path", "load_table"]
+__all__ = ["DataMissing", "data_path", "even_sample", "load_newsgroups", "load_table"]
+
+#: Tasks of the 20 newsgroups, in the order of their numbers in the file.
+TASKS = ("easy", "medium", "difficult")
 
 #: Columns of the tables that are no features.
 _OTHER_COLUMNS = (
@@ -68,3 +72,59 @@ def load_table(name: str, marked: str | None = None) -> tuple[NDArray[np.float64
         frame = frame[frame[marked] == 1]
     features = frame.drop(columns=[column for column in _OTHER_COLUMNS if column in frame])
     return features.to_numpy(dtype=np.float64), frame["label"].to_numpy()
+
+
+def load_newsgroups(task: str) -> tuple[sparse.csr_array, NDArray[np.int64]]:
+    """Term counts and groups of a task of the spectral paper, without stop words.
+
+    Parameters
+    ----------
+    task : {"easy", "medium", "difficult"}
+
+    Returns
+    -------
+    counts : (n, d) CSR
+    labels : (n,) int64
+    """
+    with np.load(data_path("newsgroups8_counts.npz"), allow_pickle=False) as stored:
+        counts = sparse.csr_array(
+            (
+                stored["data"].astype(np.float64),
+                stored["indices"].astype(np.int64),
+                stored["indptr"].astype(np.int64),
+            ),
+            shape=tuple(stored["shape"]),
+        )
+        rows = stored["task"] == TASKS.index(task)
+        return counts[rows][:, ~stored["is_stopword"]], stored["label"][rows].astype(np.int64)
+
+
+def even_sample(labels: NDArray[np.int64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows of which every class has the same number, give or take one.
+
+    Parameters
+    ----------
+    labels : (n,) int64
+    size : int
+    rng : Generator
+
+    Returns
+    -------
+    (size,) int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.experiments.data_files import even_sample
+    >>> labels = np.array([0, 0, 0, 0, 1, 1, 1])
+    >>> np.bincount(labels[even_sample(labels, 4, np.random.default_rng(0))])
+    array([2, 2])
+    """
+    classes = np.unique(labels)
+    shares = np.full(len(classes), size // len(classes))
+    shares[: size % len(classes)] += 1
+    chosen = [
+        rng.permutation(np.flatnonzero(labels == label))[:share]
+        for label, share in zip(classes, shares, strict=True)
+    ]
+    return np.concatenate(chosen)

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 
 from linkwise.cluster.hmrf_kmeans import HMRFKMeans
 from linkwise.constraints import Constraints
-from linkwise.experiments.spectral import _even_sample, _newsgroups
+from linkwise.experiments.data_files import even_sample, load_newsgroups
 from linkwise.metrics import pairwise_f1
 
 __all__ = ["hmrf_newsgroups"]
@@ -20,6 +20,7 @@ __all__ = ["hmrf_newsgroups"]
 #: Column of the table and the settings behind it. No metric is learned.
 _SETTINGS: dict[str, dict[str, Any]] = {
     "euclidean": {"distortion": "euclidean", "metric": None},
+    "euclidean, SVD": {"distortion": "euclidean", "metric": None},
     "cosine": {"distortion": "cosine", "metric": None},
     "cosine constant": {"distortion": "cosine", "metric": None, "penalty": "constant"},
     "cosine constant, k-means++": {
@@ -38,7 +39,8 @@ def hmrf_newsgroups(
     """Pairwise F of HMRF-KMeans on documents that carry no links, against the number of links.
 
     Links of weight 1 between random documents of one half; F is counted on the other half. The Euclidean
-    distortion, which takes dense rows, gets 100 components of the same TF-IDF rows (truncated SVD).
+    distortion, which takes dense rows, gets the same TF-IDF rows of the terms in at least three documents,
+    and 100 components of all of them (truncated SVD).
 
     Parameters
     ----------
@@ -56,10 +58,10 @@ def hmrf_newsgroups(
         Number of links and the mean F of every setting. ``constant``: a violated link costs 1 whatever the
         distance of its ends.
     """
-    counts, labels = _newsgroups(task)
+    counts, labels = load_newsgroups(task)
     rows: list[list[Any]] = []
     drawn = [
-        _even_sample(labels, n_documents, np.random.default_rng([random_state, run])) for run in range(n_runs)
+        even_sample(labels, n_documents, np.random.default_rng([random_state, run])) for run in range(n_runs)
     ]
     for count in n_links:
         scores = [
@@ -72,7 +74,11 @@ def hmrf_newsgroups(
 
 def _scores(counts: Any, y: NDArray[np.int64], n_links: int, rng: np.random.Generator) -> list[float]:
     words = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
-    dense = TruncatedSVD(100, random_state=0).fit_transform(words)
+    common = np.asarray((counts > 0).sum(axis=0)).ravel() >= 3
+    dense = {
+        "euclidean": words[:, common].toarray(),
+        "euclidean, SVD": TruncatedSVD(100, random_state=0).fit_transform(words),
+    }
     half = np.sort(rng.permutation(len(y))[: len(y) // 2])
     other = np.setdiff1d(np.arange(len(y)), half)
     links = None
@@ -80,11 +86,10 @@ def _scores(counts: Any, y: NDArray[np.int64], n_links: int, rng: np.random.Gene
         drawn = Constraints.sample(y[half], n_links, overlap=True, random_state=rng)
         links = Constraints(len(y), half[drawn.must_link], half[drawn.cannot_link], weight=1.0)
     found = []
-    for settings in _SETTINGS.values():
+    for name, settings in _SETTINGS.items():
         model = HMRFKMeans(len(np.unique(y)), n_init=10, random_state=0, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            rows = dense if settings["distortion"] == "euclidean" else words
-            labels = model.fit(rows, constraints=links).labels_
+            labels = model.fit(dense.get(name, words), constraints=links).labels_
         found.append(pairwise_f1(y[other], labels[other]))
     return found

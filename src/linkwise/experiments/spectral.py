@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.neighbors import NearestNeighbors
@@ -20,7 +19,7 @@ from linkwise.cluster.spectral import ConstrainedSpectralClustering
 from linkwise.cluster.spectral_learning import SpectralLearning
 from linkwise.constraints import Constraints
 from linkwise.datasets import load_bundled, make_rings, make_spirals, make_two_moons
-from linkwise.experiments.data_files import data_path, load_table
+from linkwise.experiments.data_files import even_sample, load_newsgroups, load_table
 from linkwise.metrics import rand_score
 
 __all__ = ["spectral_newsgroups", "spectral_two_class", "spectral_uci"]
@@ -37,8 +36,6 @@ _STANDARDISED = ("wine", "breast_cancer_wdbc", "forest_type_mapping")
 
 #: Rows kept of large tables.
 _ROWS = {"letters_ijl": 600, "satimage": 800}
-
-_TASKS = ("easy", "medium", "difficult")
 
 #: Certainty of a link of weight 1, as strong as a hard link for the spectral methods. Hard links that are
 #: partly wrong would contradict each other.
@@ -200,10 +197,10 @@ def spectral_newsgroups(
         As in :func:`spectral_uci`; the last column is the paper's algorithm (A for two groups, else B) with
         the heat kernel and softness 1e-5.
     """
-    counts, labels = _newsgroups(task)
+    counts, labels = load_newsgroups(task)
     problems = []
     for run in range(n_runs):
-        chosen = _even_sample(labels, n_documents, np.random.default_rng([random_state, run]))
+        chosen = even_sample(labels, n_documents, np.random.default_rng([random_state, run]))
         problems.append((TfidfTransformer(sublinear_tf=True).fit_transform(counts[chosen]), labels[chosen]))
     rows = [[count, *_mean_rand(problems, _TEXT_METHODS, count, 0.0, random_state)] for count in n_links]
     return ["links", *_TEXT_METHODS], rows
@@ -254,29 +251,3 @@ def _real_data(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
         rows = np.random.default_rng(0).permutation(len(y))[: _ROWS[name]]
         X, y = X[rows], y[rows]
     return X, y
-
-
-def _newsgroups(task: str) -> tuple[sparse.csr_array, NDArray[np.int64]]:
-    with np.load(data_path("newsgroups8_counts.npz"), allow_pickle=False) as stored:
-        counts = sparse.csr_array(
-            (
-                stored["data"].astype(np.float64),
-                stored["indices"].astype(np.int64),
-                stored["indptr"].astype(np.int64),
-            ),
-            shape=tuple(stored["shape"]),
-        )
-        rows = stored["task"] == _TASKS.index(task)
-        return counts[rows][:, ~stored["is_stopword"]], stored["label"][rows].astype(np.int64)
-
-
-def _even_sample(labels: NDArray[np.int64], size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows of which every class has the same number, give or take one."""
-    classes = np.unique(labels)
-    shares = np.full(len(classes), size // len(classes))
-    shares[: size % len(classes)] += 1
-    chosen = [
-        rng.permutation(np.flatnonzero(labels == label))[:share]
-        for label, share in zip(classes, shares, strict=True)
-    ]
-    return np.concatenate(chosen)
