@@ -25,7 +25,7 @@ __all__ = ["COPKMeans"]
 class COPKMeans(FittedKMeans):
     """K-means under hard must-links and cannot-links, none of which is ever broken.
 
-    Minimises the inertia sum_i |x_i - mu_{l_i}|^2 over the labels that keep all links. The algorithm of
+    Minimises the inertia ``sum_i |x_i - mu_{l_i}|^2`` over the labels that keep all links. The algorithm of
     Wagstaff et al. assigns rows one by one and fails when one of them has no cluster left, although other
     choices before would have left one. Here rows joined by must-links are assigned together, and conflicts
     about cannot-links are resolved by exact search: the labels of each step are the cheapest of all that
@@ -64,7 +64,7 @@ class COPKMeans(FittedKMeans):
     n_iter_ : int
         How often the centres were moved.
     converged_ : bool
-    objective_history_ : (2 n_iter_ + 1,)
+    objective_history_ : (2 * iterations + 1,)
         Inertia after every assignment and every move of the centres. It never rises.
     assignment_optimal_ : bool
         Whether every assignment step is proven optimal for its centres.

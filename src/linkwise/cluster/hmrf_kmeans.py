@@ -100,7 +100,7 @@ class HMRFKMeans(FittedKMeans):
         The learned metric.
     objective_ : float
         J at the end.
-    objective_history_ : (3 n_iter_ + 1,)
+    objective_history_ : (3 * iterations + 1,)
         J after every assignment, move of the centres and move of the metric. It never rises.
     n_iter_ : int
     converged_ : bool
@@ -109,7 +109,7 @@ class HMRFKMeans(FittedKMeans):
     n_violated_ : int
     certified_ : bool
         Whether the last assignment step is proven optimal for its centres and metric.
-    estep_gap_ : (n_iter_ + 1,)
+    estep_gap_ : (iterations + 1,)
         How much each assignment step costs above a lower bound of the best; only with ``compute_gap``.
     inference_ : dict
         How the last assignment was found: ``method``, ``optimal``, ``converged``.

@@ -16,7 +16,7 @@ class PCKMeans(HMRFKMeans):
     """K-means with a constant cost per violated link (Basu, Banerjee & Mooney 2004).
 
     The same as ``HMRFKMeans(distortion="euclidean", metric=None, penalty="constant")``: minimises
-    sum_i |x_i - mu_{l_i}|^2 plus w_ij for every violated link. Costs are in squared units of X.
+    ``sum_i |x_i - mu_{l_i}|^2`` plus w_ij for every violated link. Costs are in squared units of X.
 
     Parameters
     ----------

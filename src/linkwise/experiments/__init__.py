@@ -7,14 +7,14 @@ from typing import Any
 from linkwise.experiments.coarse_classes import coarse_digits, doubled_wine
 from linkwise.experiments.cppc import cppc_fixed_groupings, cppc_readings
 from linkwise.experiments.engines import engine_accuracy
-from linkwise.experiments.faces import faces
+from linkwise.experiments.faces import faces as yale_faces
 from linkwise.experiments.hmrf import hmrf_learning_curve
 from linkwise.experiments.land_cover import land_cover_legend
-from linkwise.experiments.leaderboard import leaderboard
+from linkwise.experiments.leaderboard import leaderboard as quality_leaderboard
 from linkwise.experiments.newsgroups import hmrf_newsgroups
 from linkwise.experiments.ppc import iris_hard_links, iris_noise_level, noisy_links
 from linkwise.experiments.spectral import spectral_newsgroups, spectral_two_class, spectral_uci
-from linkwise.experiments.teachers import teachers
+from linkwise.experiments.teachers import teachers as teachers_protocol
 from linkwise.experiments.texture import texture_mosaic
 from linkwise.experiments.widths import link_graph_widths
 
@@ -25,20 +25,20 @@ __all__ = [
     "cppc_readings",
     "doubled_wine",
     "engine_accuracy",
-    "faces",
     "hmrf_learning_curve",
     "hmrf_newsgroups",
     "iris_hard_links",
     "iris_noise_level",
     "land_cover_legend",
-    "leaderboard",
     "link_graph_widths",
     "noisy_links",
+    "quality_leaderboard",
     "spectral_newsgroups",
     "spectral_two_class",
     "spectral_uci",
-    "teachers",
+    "teachers_protocol",
     "texture_mosaic",
+    "yale_faces",
 ]
 
 #: Name on the command line and the function that returns (head, rows).
@@ -61,8 +61,8 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "hmrf_protein": partial(hmrf_learning_curve, "protein116"),
     "hmrf_news_easy": hmrf_newsgroups,
     "hmrf_news_difficult": partial(hmrf_newsgroups, "difficult"),
-    "teachers": teachers,
-    "faces": faces,
+    "teachers": teachers_protocol,
+    "faces": yale_faces,
     "texture_quadrants": texture_mosaic,
     "texture_curved": partial(texture_mosaic, "curved"),
     "spectral_moons": spectral_two_class,
@@ -77,5 +77,5 @@ EXPERIMENTS: dict[str, Callable[[], tuple[list[str], list[list[Any]]]]] = {
     "spectral_news_easy": spectral_newsgroups,
     "spectral_news_medium": partial(spectral_newsgroups, "medium"),
     "spectral_news_difficult": partial(spectral_newsgroups, "difficult"),
-    "leaderboard": leaderboard,
+    "leaderboard": quality_leaderboard,
 }
