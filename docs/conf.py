@@ -32,9 +32,10 @@ html_css_files = ["linkwise.css"]
 html_copy_source = False
 html_show_sourcelink = False
 PAGES = (
-    "add_an_engine", "classes", "command_line", "constraints", "contributing", "errata", "gallery", "howto_big_data",
-    "howto_images", "howto_noisy_annotators", "howto_pipelines", "howto_text", "howto_time_series", "index",
-    "inference", "kmeans", "leaderboard", "mixtures", "model", "spectral", "tutorial", "which_method",
+    "add_an_engine", "classes", "command_line", "constraints", "contributing", "errata", "gallery",
+    "howto_big_data", "howto_images", "howto_noisy_annotators", "howto_pipelines", "howto_text",
+    "howto_time_series", "index", "inference", "kmeans", "leaderboard", "mixtures", "model", "spectral",
+    "tutorial", "which_method",
 )  # fmt: skip
 # Only the reference has pages below it; elsewhere the left column would be empty.
 html_sidebars = {page: [] for page in PAGES}
