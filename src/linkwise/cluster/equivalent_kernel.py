@@ -126,7 +126,7 @@ def kernel_profile(
     ends = _as_points(sites)
     origin = np.atleast_2d(np.asarray(point, dtype=np.float64))
     every = np.concatenate([ends, origin, at])
-    matrix = gaussian_kernel(every, every, sigma)
+    matrix = gaussian_kernel(every[:3], every, sigma)
     sign = _sign(kind)
     columns = matrix[0] + sign * matrix[1]
     variance = columns[0] + sign * columns[1] + softness**2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,15 +76,16 @@ class NeighbourExtension:
         return row_normalised(np.einsum("nm,nmk->nk", weights, self._rows[nearest]))
 
 
-class _KernelExtension:
+class _KernelExtension(ABC):
     """Extension by a kernel that has values at further points."""
 
     def __init__(self, cut: KernelCut) -> None:
         # The affinity is the largest part and of no use here.
         self._cut = cut._replace(affinity=np.empty((0, 0)))
 
+    @abstractmethod
     def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
-        raise NotImplementedError
+        """Kernel between further points and those of the cut."""
 
     def state(self) -> dict[str, Any]:
         """Not offered: it would be the whole kernel."""

@@ -295,10 +295,8 @@ class CPPC(FittedMixture):
     # Results of fitting
 
     def _store(self, run: ClassRun, order: NDArray[np.int64]) -> None:
-        parameters = run.parameters
-        self.weights_ = np.exp(parameters.log_weights)
-        self.means_, self.precisions_cholesky_, _ = parameters.gaussians
-        self.covariances_ = parameters.covariances
+        for name, value in run.parameters.fitted_attributes().items():
+            setattr(self, name, value)
         self.lower_bounds_ = run.lower_bounds
         self.lower_bound_ = run.lower_bounds[-1]
         self.n_iter_ = len(run.lower_bounds) - 1
