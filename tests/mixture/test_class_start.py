@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.datasets import make_eleven_gaussians
-from linkwise.mixture.class_start import class_start
+from linkwise.mixture.class_start import class_start, half_start
 
 
 def start(X, codes, n_components, seed=0):
@@ -99,3 +99,26 @@ def test_impossible_splits_say_how_many_clusters_there_can_be():
         start(X, np.repeat([0, 1], 5), 3)
     with pytest.raises(ValueError, match="n_components=4 is too many"):
         start(np.arange(6.0)[:, np.newaxis], np.repeat([0, 1], 3), 4)
+
+
+class TestHalves:
+    def test_a_half_of_every_cluster(self):
+        labels = np.repeat([0, 1, 2, -1], [40, 21, 100, 9])
+        X = np.zeros((len(labels), 2))
+        half = half_start(X, labels, np.random.RandomState(0))
+        np.testing.assert_array_equal(np.bincount(half[half >= 0]), [20, 11, 50])
+        kept = half >= 0
+        np.testing.assert_array_equal(half[kept], labels[kept])
+
+    def test_reproducible_and_different(self):
+        labels = np.repeat([0, 1], 50)
+        random_state = np.random.RandomState(0)
+        first, second = (half_start(np.zeros((100, 1)), labels, random_state) for _ in range(2))
+        np.testing.assert_array_equal(first, half_start(np.zeros((100, 1)), labels, np.random.RandomState(0)))
+        assert (first != second).any()
+
+    @pytest.mark.parametrize(("n_rows", "n_kept"), [(2, 2), (6, 6), (7, 6), (11, 6), (13, 7)])
+    def test_clusters_keep_enough_rows_for_a_covariance(self, n_rows, n_kept):
+        labels = np.zeros(n_rows, dtype=np.int64)
+        half = half_start(np.zeros((n_rows, 5)), labels, np.random.RandomState(1))
+        assert (half == 0).sum() == n_kept

@@ -309,6 +309,20 @@ class TestInvariances:
         assert many.lower_bound_ >= one.lower_bound_
         assert many.responsibilities_.shape == (len(X), 12)
 
+    @pytest.mark.parametrize("n_components", [2, 3])
+    def test_restarts_with_no_more_clusters_than_classes(self, n_components):
+        """The first start is the classes; further ones find higher objectives, the same ones every time."""
+        X, y = load_wine(return_X_y=True)
+        X = StandardScaler().fit_transform(X)
+        rng = np.random.default_rng(1)
+        noisy = np.where(rng.random(len(y)) < 0.3, rng.integers(3, size=len(y)), y)
+        one, first, many, again = (
+            quiet_fit(CPPC(n_components, n_init=n_init, random_state=0), X, noisy) for n_init in (1, 1, 4, 4)
+        )
+        np.testing.assert_array_equal(one.means_, first.means_)
+        assert many.lower_bound_ > one.lower_bound_ + 0.01
+        np.testing.assert_array_equal(many.labels_, again.labels_)
+
 
 class TestUnlabelledRows:
     def test_markers_are_the_same(self, small):

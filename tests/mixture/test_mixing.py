@@ -7,10 +7,18 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import logsumexp, softmax
 
-from linkwise import Constraints
+from linkwise import PPC, Constraints
+from linkwise.inference import marginals
+from linkwise.mixture import label_prior
 from linkwise.mixture.label_prior import LabelPrior
 from linkwise.mixture.linked_rows import select_linked_rows
-from linkwise.mixture.mixing import grid_mixing, log_omega_disjoint, newton_mixing
+from linkwise.mixture.mixing import (
+    PASSES_PER_COMPONENT,
+    LastValue,
+    grid_mixing,
+    log_omega_disjoint,
+    newton_mixing,
+)
 from tests.mixture import oracle
 
 
@@ -179,3 +187,74 @@ def test_grid_finds_the_best_node():
     values = [counts @ np.log([p, 1 - p]) - oracle.log_omega(np.array([p, 1 - p]), links) for p in grid]
     assert np.exp(step.log_weights[0]) == pytest.approx(grid[int(np.argmax(values))])
     assert step.n_passes == 99
+
+
+class TestInferencePasses:
+    """Every evaluation of log Omega costs a pass over the links, so none may be wasted."""
+
+    def ordered(self, eta):
+        """100 rows held together: where two weights are the largest, log Omega nearly has a kink."""
+        return float(logsumexp(100.0 * eta)), 100.0 * softmax(100.0 * eta)
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_a_kink_is_found_in_few_passes(self, seed):
+        rng = np.random.default_rng(seed)
+        share, start = rng.dirichlet(np.full(4, 20.0)), np.log(rng.dirichlet(np.full(4, 20.0)))
+        step = newton_mixing(100.0 * share, 0.0, start, self.ordered)
+        assert step.converged
+        np.testing.assert_allclose(softmax(100.0 * step.log_weights), share, atol=1e-9)
+        # Halving the steps takes 45 on average and up to 70.
+        assert step.n_passes <= 32
+
+    def test_passes_are_limited(self):
+        step = newton_mixing(np.full(4, 25.0), 0.0, np.log([0.1, 0.2, 0.3, 0.4]), self.ordered, max_passes=5)
+        assert step.n_passes == 5
+        assert not step.converged
+        assert self.ordered(step.log_weights)[0] < self.ordered(np.log([0.1, 0.2, 0.3, 0.4]))[0]
+
+    def test_a_gain_that_a_concave_function_cannot_make_is_refused(self):
+        """Belief propagation may come to another fixed point, with a much lower log Omega."""
+        start = np.log([0.3, 0.7])
+
+        def jumping(eta):
+            log_omega, counts = self.ordered(eta)
+            return (log_omega if abs(eta - start).max() < 1e-12 else log_omega - 500.0), counts
+
+        step = newton_mixing(np.array([50.0, 50.0]), 0.0, start, jumping)
+        assert not step.converged
+        np.testing.assert_allclose(step.log_weights, start)
+
+    def test_the_last_value_is_not_computed_again(self):
+        asked = []
+
+        def prior(eta):
+            asked.append(eta)
+            return float(eta.sum()), eta.copy()
+
+        remembering = LastValue(prior)
+        eta = np.log([0.5, 0.5])
+        first = remembering(eta)
+        assert remembering(eta.copy()) == first
+        assert len(asked) == 1
+        eta[:] = np.log([0.1, 0.9])
+        assert remembering(eta)[0] == pytest.approx(np.log(0.09))
+        assert len(asked) == 2
+
+    @pytest.mark.parametrize(("mixing", "per_step"), [("exact", 4 * PASSES_PER_COMPONENT), ("fixed", 0)])
+    def test_of_a_fit_on_a_grid(self, monkeypatch, mixing, per_step):
+        passes = []
+
+        def counted(*arguments, **options):
+            passes.append(arguments)
+            return marginals(*arguments, **options)
+
+        monkeypatch.setattr(label_prior, "marginals", counted)
+        rng = np.random.default_rng(0)
+        quarter = np.add.outer(np.arange(12) // 6 * 2, np.arange(12) // 6).ravel()
+        X = rng.normal(size=(144, 2)) + 2.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[quarter]
+        model = PPC(4, mixing=mixing, random_state=0)
+        model.fit(X, constraints=Constraints.from_grid((12, 12), certainty=0.9))
+        assert not model.inference_["prior_exact"]
+        # One more to tell whether log Omega was exact at the end, and one for the first step.
+        assert len(passes) <= per_step * model.n_iter_ + 2
+        assert model.n_occupied_ == 4

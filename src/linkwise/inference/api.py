@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
 from linkwise.inference.field import PottsField
+from linkwise.inference.log_sums import log_sum_exp_rows
 from linkwise.inference.reduce import (
     DROPPED,
     Reduction,
@@ -87,13 +87,13 @@ def marginals(
     linked, free = np.flatnonzero(degree > 0), np.flatnonzero(degree == 0)
 
     prob = np.empty_like(problem.unary)
-    normaliser = logsumexp(problem.unary[free], axis=1, keepdims=True)
-    prob[free] = np.exp(problem.unary[free] - normaliser)
+    normaliser = log_sum_exp_rows(problem.unary[free])
+    prob[free] = np.exp(problem.unary[free] - normaliser[:, np.newaxis])
     log_partition = reduction.constant + float(normaliser.sum())
     agreement = np.empty(len(problem.pairs))
     answer = EngineMarginals(prob[linked], 0.0, agreement, exact=True)
     if linked.size:
-        part, _ = induced(problem, linked)
+        part, _ = induced(problem, linked, "linked")
         start = None if initial is None else _start_table(initial, field, reduction)[linked]
         answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
         if answer.log_partition == -np.inf:

@@ -11,7 +11,7 @@ from linkwise.inference.exact import exact_best_labels, solve_marginals
 from linkwise.inference.forest_descent import polish
 from linkwise.inference.junction_plan import plan
 from linkwise.inference.min_cut import signed_two_colouring
-from linkwise.inference.reduce import Problem, induced
+from linkwise.inference.reduce import Problem, induced, remembered
 from linkwise.inference.registry import (
     EngineLabels,
     EngineMarginals,
@@ -69,14 +69,14 @@ def auto_marginals(
     >>> marginals(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, -1.0])).method
     'junction_tree'
     """
-    planned = plan(problem, max_table)
+    planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
     prob, agreement, log_partition = solve_marginals(problem, planned)
     forest, feasible = planned.forest[planned.component], planned.feasible[planned.component]
     parts = {"tree": np.flatnonzero(forest), "junction_tree": np.flatnonzero(feasible & ~forest)}
     wide = np.flatnonzero(~feasible)
     if wide.size == 0 or log_partition == -np.inf:
         return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
-    part, rows = induced(problem, wide)
+    part, rows = induced(problem, wide, ("wide", max_table))
     name, engine = find_marginals_engine(approximate)
     start = None if initial is None else initial[wide]
     answer = engine(part, rng, initial=start, n_threads=n_threads, **options)

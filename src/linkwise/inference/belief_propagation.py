@@ -15,12 +15,14 @@ from linkwise.inference.log_messages import CONTRADICTION
 from linkwise.inference.message_graph import (
     LINEAR,
     LOGARITHMIC,
+    LinkTables,
     MessageGraph,
     coloured_order,
+    link_tables,
     message_graph,
     potential_tables,
 )
-from linkwise.inference.reduce import Problem
+from linkwise.inference.reduce import Problem, remembered
 from linkwise.inference.registry import EngineMarginals, marginals_engine
 from linkwise.inference.residual_schedule import residual_visits
 from linkwise.inference.schedules import SETTLED, Propagation, run_to_fixed_point, sweeps
@@ -90,21 +92,25 @@ def belief_propagation(
     (True, 2)
     """
     check_message_options(schedule, damping, tol, max_iter, ("sequential", "coloured", "residual"))
-    forest = is_forest(problem)
+    forest = remembered(problem, "is forest", lambda: is_forest(problem))
     if forest:
         schedule, damping = "sequential", 0.0
-    graph, class_ptr = message_layout(problem, schedule)
+    graph, class_ptr = remembered(
+        problem, ("message layout", schedule), lambda: message_layout(problem, schedule)
+    )
     by_residual = schedule == "residual"
+    # The same for messages that are numbers and for those that are logarithms.
+    links = remembered(problem, ("link tables", schedule), lambda: link_tables(problem, graph, LINEAR))
     arithmetic = LOGARITHMIC if by_residual else LINEAR
     messages, run = run_messages(
         problem, graph, arithmetic, class_ptr, by_residual=by_residual,
-        damping=damping, tol=tol, max_iter=max_iter, n_threads=n_threads,
+        damping=damping, tol=tol, max_iter=max_iter, n_threads=n_threads, links=links,
     )  # fmt: skip
     if run.failure == OUT_OF_RANGE:
         arithmetic = LOGARITHMIC
         messages, run = run_messages(
             problem, graph, arithmetic, class_ptr, by_residual=by_residual,
-            damping=damping, tol=tol, max_iter=max_iter, n_threads=n_threads,
+            damping=damping, tol=tol, max_iter=max_iter, n_threads=n_threads, links=links,
         )  # fmt: skip
     n_iter = len(run.residuals)
     details: dict[str, Any] = {
@@ -117,7 +123,7 @@ def belief_propagation(
         return EngineMarginals(prob, -np.inf, agreement, True, True, n_iter, "exact", details)
     if arithmetic == LINEAR:
         np.log(messages, out=messages)
-    tables = potential_tables(problem, graph, LOGARITHMIC)
+    tables = potential_tables(problem, graph, LOGARITHMIC, links)
     prob, agreement, log_partition = beliefs_from_messages(problem, graph, tables, messages)
     # A node without a label proves that there is no labelling, whatever the graph.
     exact = (forest and run.converged) or log_partition == -np.inf
@@ -144,10 +150,11 @@ def run_messages(
     tol: float,
     max_iter: int,
     n_threads: int,
+    links: LinkTables | None = None,
 ) -> tuple[NDArray[np.float64], Propagation]:
     """Sum-product messages from a flat start in one arithmetic, and how the iteration ended."""
     n_labels = problem.unary.shape[1]
-    tables = potential_tables(problem, graph, arithmetic)
+    tables = potential_tables(problem, graph, arithmetic, links)
     messages = np.full(len(graph.edges) * padded(n_labels), 1.0 if arithmetic == LINEAR else 0.0)
     if by_residual:
         changes = residual_visits(graph, tables, messages, n_labels, damping=damping, tol=tol)

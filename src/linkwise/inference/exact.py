@@ -21,7 +21,7 @@ from linkwise.inference.junction import junction_best_labels, junction_marginals
 from linkwise.inference.junction_plan import MAX_TABLE, Plan, find_components, plan, total_budget
 from linkwise.inference.milp import milp_labels
 from linkwise.inference.min_cut import min_cut_labels, signed_two_colouring
-from linkwise.inference.reduce import Problem, induced
+from linkwise.inference.reduce import Problem, induced, remembered
 from linkwise.inference.registry import EngineLabels, EngineMarginals, labels_engine, marginals_engine
 from linkwise.inference.scoring import component_scores, problem_score
 from linkwise.inference.spanning_forest import maximum_spanning_forest
@@ -73,7 +73,7 @@ def solve_marginals(
         agreement[:] = 1.0
         return prob, agreement, problem_score(problem, np.zeros(len(prob), dtype=np.int64))
     nodes = np.flatnonzero(planned.forest[planned.component])
-    part, rows = induced(problem, nodes)
+    part, rows = induced(problem, nodes, "forest")
     prob[nodes], agreement[rows], log_partition = forest_marginals(part)
     log_partition += junction_marginals(problem, planned.buckets, prob, agreement)
     return prob, agreement, log_partition
@@ -117,7 +117,7 @@ def exact_marginals(
     >>> result.exact, result.details["width"]
     (True, 2)
     """
-    planned = plan(problem, max_table)
+    planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
     if not planned.feasible.all():
         _refuse(planned, problem.unary.shape[1], max_table)
     prob, agreement, log_partition = solve_marginals(problem, planned)

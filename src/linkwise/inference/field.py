@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -45,6 +48,41 @@ class PottsField:
         self.unary = _checked_unary(unary)
         self.pairs = check_pairs(pairs, len(self.unary), "Potts")
         self.coupling = _checked_coupling(coupling, len(self.pairs), self.n_labels)
+        #: What inference found out about the links, shared by the fields that ``with_unary`` made.
+        self.known_of_links: dict[Any, Any] | None = None
+
+    def with_unary(self, unary: ArrayLike) -> PottsField:
+        """The same links with other scores.
+
+        Inference works out once for all fields made this way what depends on the links alone (contraction,
+        components, elimination orders), which is most of the work where the field is small.
+
+        Parameters
+        ----------
+        unary : (n, K) array_like
+            If costs do not depend on labels, K may differ.
+
+        Returns
+        -------
+        PottsField
+
+        Examples
+        --------
+        >>> from linkwise.inference import PottsField, marginals
+        >>> links = PottsField([[0.0], [0.0]], pairs=[(0, 1)], coupling=[2.0])
+        >>> for score in (0.0, 1.0):
+        ...     print(marginals(links.with_unary([[score, 0.0], [0.0, 0.0]])).prob[1].round(3))
+        [0.5 0.5]
+        [0.676 0.324]
+        """
+        table = _checked_unary(unary)
+        if len(table) != self.n_points or (self.coupling.ndim == 2 and table.shape[1] != self.n_labels):
+            raise ValueError(f"unary has shape {table.shape}, but the links need {self.unary.shape}")
+        if self.known_of_links is None:
+            self.known_of_links = {}
+        field = copy(self)
+        field.unary = table
+        return field
 
     @property
     def n_points(self) -> int:

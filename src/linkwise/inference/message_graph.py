@@ -23,9 +23,11 @@ __all__ = [
     "LOGARITHMIC",
     "MAXIMUM",
     "UNEVEN",
+    "LinkTables",
     "MessageGraph",
     "PotentialTables",
     "coloured_order",
+    "link_tables",
     "message_graph",
     "potential_tables",
     "reward_shift",
@@ -77,6 +79,14 @@ class MessageGraph(NamedTuple):
     later_rows: NDArray[np.int64]
     later_ptr: NDArray[np.int64]
     max_degree: int
+
+
+class LinkTables(NamedTuple):
+    """The part of the ``PotentialTables`` that scores do not change."""
+
+    agree: NDArray[np.float64]
+    differ: NDArray[np.float64]
+    gain: NDArray[np.float64]
 
 
 class PotentialTables(NamedTuple):
@@ -206,7 +216,9 @@ def coloured_order(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int6
     return np.argsort(colours, kind="stable"), class_ptr
 
 
-def potential_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> PotentialTables:
+def potential_tables(
+    problem: Problem, graph: MessageGraph, arithmetic: int, links: LinkTables | None = None
+) -> PotentialTables:
     """Unary and link potentials in the layout of ``graph``.
 
     Parameters
@@ -215,33 +227,54 @@ def potential_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> 
     graph : MessageGraph
     arithmetic : {LINEAR, LOGARITHMIC, MAXIMUM}
         ``LINEAR``: all in [0, 1]; ``LOGARITHMIC``: log unary, links in [0, 1]; ``MAXIMUM``: all logarithms.
+    links : LinkTables, optional
+        Those of ``link_tables``, if they are known.
 
     Returns
     -------
     PotentialTables
     """
     n_nodes, n_labels = problem.unary.shape
-    width = padded(n_labels)
-    unary = np.full((n_nodes, width), -np.inf)
+    unary = np.full((n_nodes, padded(n_labels)), -np.inf)
     unary[:, :n_labels] = problem.unary[graph.order]
     unary -= unary.max(axis=1, keepdims=True)
+    if arithmetic == LINEAR:
+        np.exp(unary, out=unary)
+    if links is None:
+        links = link_tables(problem, graph, arithmetic)
+    return PotentialTables(unary.ravel(), *links, problem.coupling)
+
+
+def link_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> LinkTables:
+    """Potentials of the links in the layout of ``graph``.
+
+    Parameters
+    ----------
+    problem : Problem
+        Only its links and its number of labels matter.
+    graph : MessageGraph
+    arithmetic : {LINEAR, LOGARITHMIC, MAXIMUM}
+
+    Returns
+    -------
+    LinkTables
+    """
+    n_labels = problem.unary.shape[1]
     if problem.coupling.ndim == 1:
         links = problem.coupling[graph.edges]
         agree, differ = np.minimum(links, 0.0), -np.maximum(links, 0.0)
     else:
         shift = reward_shift(problem.coupling)
-        agree = np.zeros((len(problem.coupling), width))
+        agree = np.zeros((len(problem.coupling), padded(n_labels)))
         agree[:, :n_labels] = problem.coupling - shift[:, None]
         differ = -shift[graph.edges]
-    if arithmetic == LINEAR:
-        np.exp(unary, out=unary)
     if arithmetic != MAXIMUM:
         np.exp(agree, out=agree)
         np.exp(differ, out=differ)
     gain = np.full(len(differ), UNEVEN)
     if problem.coupling.ndim == 1:
         np.subtract(agree, differ, out=gain, where=links >= np.log(EVEN))
-    return PotentialTables(unary.ravel(), agree, differ, gain, problem.coupling)
+    return LinkTables(agree, differ, gain)
 
 
 def reward_shift(coupling: NDArray[np.float64]) -> NDArray[np.float64]:

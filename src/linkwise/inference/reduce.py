@@ -7,7 +7,8 @@ links beside it, and couplings of zero dropped. What the reduction takes out of 
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,17 @@ from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
 from linkwise.inference.field import PottsField
 
-__all__ = ["Problem", "Reduction", "find_contradiction", "induced", "raise_infeasible", "reduce_field"]
+__all__ = [
+    "Problem",
+    "Reduction",
+    "find_contradiction",
+    "induced",
+    "raise_infeasible",
+    "reduce_field",
+    "remembered",
+]
+
+Found = TypeVar("Found")
 
 INSIDE = -1
 DROPPED = -2
@@ -35,12 +46,38 @@ class Problem(NamedTuple):
         See :mod:`linkwise.inference.potentials`; ``-inf`` is a hard cannot-link.
     graph : Adjacency
         Compressed rows of ``pairs``.
+    layouts : dict or None
+        What engines worked out from the links and the number of labels alone, to be found again when the same
+        links come with other scores (see ``remembered``); None where they will not.
     """
 
     unary: NDArray[np.float64]
     pairs: NDArray[np.int64]
     coupling: NDArray[np.float64]
     graph: Adjacency
+    layouts: dict[Hashable, Any] | None = None
+
+
+def remembered(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
+    """What ``find`` returns, found only once for all problems with these links and this number of labels.
+
+    Parameters
+    ----------
+    problem : Problem
+    key : hashable
+        Names what is found; has the options that it depends on.
+    find : callable
+        Must not use ``problem.unary`` beyond its shape.
+
+    Returns
+    -------
+    What ``find`` returns; shared, so not to be written to.
+    """
+    if problem.layouts is None:
+        return find()
+    if key not in problem.layouts:
+        problem.layouts[key] = find()
+    return problem.layouts[key]
 
 
 class Reduction(NamedTuple):
@@ -83,6 +120,26 @@ def reduce_field(field: PottsField, *, keep_zero_in_component: bool) -> Reductio
     InfeasibleConstraints
         If a hard cannot-link lies inside a chunklet, or a chunklet has no label its points all allow.
     """
+    # Costs that depend on labels are merged with the scores, so such fields are reduced anew.
+    if field.known_of_links is None or field.coupling.ndim == 2:
+        return _reduce(field, keep_zero_in_component)
+    key = (keep_zero_in_component, field.n_labels)
+    known = field.known_of_links.get(key)
+    if known is None:
+        known = _reduce(field, keep_zero_in_component)
+        problem = known.problem._replace(layouts={})
+        known = known._replace(problem=problem)
+        # Without the scores, which would be kept as long as the links are.
+        field.known_of_links[key] = known._replace(problem=problem._replace(unary=problem.unary[:0]))
+        return known
+    unary = _add_rows(field.unary, known.groups, len(known.problem.graph.indptr) - 1)
+    if (unary == -np.inf).all(axis=1).any():
+        raise_infeasible(field)
+    return known._replace(problem=known.problem._replace(unary=unary))
+
+
+def _reduce(field: PottsField, keep_zero_in_component: bool) -> Reduction:
+    """The reduction of a field whose links were not seen before."""
     hard = field.coupling if field.coupling.ndim == 1 else field.coupling[:, 0]
     groups, n_groups = group_labels(field.n_points, field.pairs[hard == np.inf])
     unary = _add_rows(field.unary, groups, n_groups)
@@ -109,7 +166,9 @@ def reduce_field(field: PottsField, *, keep_zero_in_component: bool) -> Reductio
     return Reduction(problem, groups, edge_of, constant)
 
 
-def induced(problem: Problem, nodes: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
+def induced(
+    problem: Problem, nodes: NDArray[np.int64], key: Hashable = None
+) -> tuple[Problem, NDArray[np.int64]]:
     """The problem restricted to some nodes and the links among them.
 
     Parameters
@@ -117,6 +176,8 @@ def induced(problem: Problem, nodes: NDArray[np.int64]) -> tuple[Problem, NDArra
     problem : Problem
     nodes : (s,) int64
         Ascending, without repetition.
+    key : hashable, optional
+        Remember the links among the nodes under this name.
 
     Returns
     -------
@@ -127,6 +188,18 @@ def induced(problem: Problem, nodes: NDArray[np.int64]) -> tuple[Problem, NDArra
     """
     if len(nodes) == len(problem.unary):
         return problem, np.arange(len(problem.pairs))
+    if key is None or problem.layouts is None:
+        return _induced(problem, nodes)
+
+    def find() -> tuple[Problem, NDArray[np.int64]]:
+        part, rows = _induced(problem, nodes)
+        return part._replace(unary=part.unary[:0], layouts={}), rows
+
+    part, rows = remembered(problem, key, find)
+    return part._replace(unary=problem.unary[nodes]), rows
+
+
+def _induced(problem: Problem, nodes: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
     place = np.full(len(problem.unary), -1)
     place[nodes] = np.arange(len(nodes))
     ends = place[problem.pairs]
@@ -139,9 +212,7 @@ def _add_rows(table: NDArray[np.float64], groups: NDArray[np.int64], n_groups: i
     """Sum of the rows of each group; a copy when nothing is contracted."""
     if n_groups == len(table):
         return table.copy()
-    sums = np.zeros((n_groups, table.shape[1]))
-    np.add.at(sums, groups, table)
-    return sums
+    return np.column_stack([np.bincount(groups, column, n_groups) for column in table.T])
 
 
 def _refuse_contradictions(field: PottsField, unary: NDArray[np.float64], inside: NDArray[np.bool_]) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from linkwise._math import exp_nonpositive, log_positive
 from linkwise._numba import kernel
 from linkwise.inference.potentials import log_agree, log_differ
-from linkwise.inference.reduce import Problem
+from linkwise.inference.reduce import Problem, remembered
 from linkwise.inference.rooted_forest import root_forest
 
 __all__ = ["forest_best_labels", "forest_marginals"]
@@ -224,7 +224,7 @@ def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.
     >>> agreement, round(log_partition, 4)
     (array([0.]), 0.6931)
     """
-    order, parent, edge = root_forest(problem.graph)
+    order, parent, edge = remembered(problem, "rooted forest", lambda: root_forest(problem.graph))
     coupling = _by_place(problem.coupling, edge)
     h = problem.unary[order]
     message = np.empty_like(h)

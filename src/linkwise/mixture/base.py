@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
@@ -20,11 +19,13 @@ from linkwise._validation import check_choice, check_constraints, check_number, 
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
+from linkwise.mixture.component_start import component_start_labels
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
 from linkwise.mixture.fitted import FittedMixture
 from linkwise.mixture.initialisation import INIT_METHODS, start_labels
 from linkwise.mixture.link_steps import MIXING_METHODS, LinkedStep, new_parameters
-from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, select_linked_rows
+from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
+from linkwise.mixture.occupancy import loss_reason, occupied_clusters, occupied_without_links
 from linkwise.mixture.parameters import (
     COVARIANCE_TYPES,
     Gaussians,
@@ -112,18 +113,16 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
         with Workers(n_jobs if len(starts) == 1 else 1) as workers:
-
-            def make_step() -> LinkedStep:
-                return LinkedStep(
-                    points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-                    sources, seed, workers,
-                )  # fmt: skip
+            step = LinkedStep(
+                points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
+                sources, seed, workers,
+            )  # fmt: skip
 
             def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
                 number, start = numbered
                 restart = task.subtask("restart", number, self.max_iter)
                 found = run_em(
-                    make_step(),
+                    step.fresh(),
                     start,
                     tol=self.tol,
                     max_iter=self.max_iter,
@@ -138,11 +137,12 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
                 n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
             )  # fmt: skip
             self._store(best)
-            final = make_step()
+            final = step.fresh()
             posterior = None if linked is None else final.e_step(best.parameters)
             labels = self._store_training_rows(points, constraints, linked, posterior, workers)
             if linked is not None:
                 self.inference_["prior_exact"] = final.prior_is_exact(best.parameters.log_weights)
+                self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
         task.end(best.parameters.fitted_attributes)
         return labels
 
@@ -200,9 +200,12 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
     ) -> MixtureParameters:
         """Parameters from a first hard assignment of the rows; every second start leaves out k-means."""
         n_gaussians = self._n_gaussians
-        labels = start_labels(
-            X, n_gaussians, self.init_params, constraints, random_state, refine=number % 2 == 0
-        )
+        per_cluster = n_gaussians // self.n_components
+        arguments = (self.init_params, constraints, random_state)
+        if per_cluster == 1:
+            labels = start_labels(X, n_gaussians, *arguments, refine=number % 2 == 0)
+        else:
+            labels = component_start_labels(X, self.n_components, per_cluster, *arguments)
         # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
         about = np.tile(points.offset, (n_gaussians, 1))
         rough = self._assigned_statistics(points, labels, about)
@@ -281,6 +284,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
                 delattr(self, name)
         if linked is None or posterior is None or constraints is None:
             self.labels_ = self._labels_of(self._posterior(points, labels=True, workers=workers))
+            self.n_occupied_ = self._n_occupied()
             return self.labels_
         found = posterior.marginals
         if not found.converged:
@@ -303,7 +307,36 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         self.violation_probability_ = np.where(linked.coupling > 0, 1.0 - found.agreement, found.agreement)
         self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
         self.labels_[linked.rows] = self._decode(points, linked, found.prob)
+        self.n_occupied_ = self._n_occupied()
         return self.labels_
+
+    def _n_occupied(self) -> int:
+        return int(occupied_clusters(self.labels_, self.weights_, self._cluster_of).sum())
+
+    def _warn_of_lost_clusters(
+        self, points: Points, linked: LinkedRows, learns_noise: bool, run: EMRun, workers: Workers
+    ) -> None:
+        """Say which clusters of the start have no rows, and whether that is due to the links or to Omega."""
+        if self.n_occupied_ == self.n_components or run.start is None:
+            return
+        occupied = occupied_clusters(self.labels_, self.weights_, self._cluster_of)
+        at_start, without_links = occupied_without_links(
+            points, run.start, self._cluster_of, mixing=self.mixing, reg_covar=self.reg_covar,
+            tol=self.tol, max_iter=self.max_iter, workers=workers,
+        )  # fmt: skip
+        lost = at_start & ~occupied
+        if lost.any():
+            reason = loss_reason(
+                linked, points.n_samples, mixing=self.mixing, learns_noise=learns_noise,
+                prior_exact=bool(self.inference_["prior_exact"]),
+                kept_without_links=bool((lost & without_links).any()),
+            )  # fmt: skip
+            warnings.warn(
+                f"{lost.sum()} of {self.n_components} clusters lost all their rows (n_occupied_ is "
+                f"{self.n_occupied_}). {reason}",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _decode(self, points: Points, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         """Labels of the linked rows: most probable one by one, or all together.
@@ -319,7 +352,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
         joint = log_density_pass(points, gaussians, rows=linked.rows)
         joint += linked.share[:, np.newaxis] * np.log(self.weights_)
-        per_cluster = logsumexp(joint.reshape(len(joint), self.n_components, -1), axis=2)
+        per_cluster = sum_components(joint, self._cluster_of)
         field = PottsField(per_cluster, linked.pairs, linked.coupling)
         together = best_labels(field, random_state=0).labels
         if self.decode == "map":

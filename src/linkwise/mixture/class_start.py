@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-__all__ = ["class_start"]
+__all__ = ["class_start", "half_start"]
 
 #: Rows in each half of a split: a Gaussian of a single row has no spread.
 _SMALLEST_HALF = 2
@@ -74,6 +74,44 @@ def class_start(
     for cluster, rows in enumerate(members):
         labels[rows] = cluster
     return labels
+
+
+def half_start(
+    X: NDArray[np.floating], labels: NDArray[np.int64], random_state: np.random.RandomState
+) -> NDArray[np.int64]:
+    """Another start near a given one: clusters of a random half of their rows.
+
+    Classes, unlike random centres, are a start worth staying close to; their halves are different enough for
+    EM to find other optima, and cluster k still stands for class k.
+
+    Parameters
+    ----------
+    X : (n, d)
+    labels : (n,) int64
+        A start, -1 for rows that do not take part in it.
+    random_state : RandomState
+
+    Returns
+    -------
+    (n,) int64
+        The same labels, -1 for the rows left out. Clusters keep d + 1 rows or more, if they have them: fewer
+        would make covariances singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.class_start import half_start
+    >>> labels = np.repeat([0, 1, -1], [10, 2, 3])
+    >>> half = half_start(np.zeros((15, 1)), labels, np.random.RandomState(0))
+    >>> np.bincount(half[half >= 0])
+    array([5, 2])
+    """
+    half = np.full_like(labels, -1)
+    for cluster in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == cluster)
+        size = min(len(rows), max((len(rows) + 1) // 2, X.shape[1] + 1))
+        half[random_state.choice(rows, size=size, replace=False)] = cluster
+    return half
 
 
 def _split(

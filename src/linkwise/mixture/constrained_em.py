@@ -46,7 +46,7 @@ class ConstrainedEM(LinkMixture):
         As in :class:`PPC`.
     labels_, responsibilities_, violation_probability_ : ndarray
         As in :class:`PPC`.
-    lower_bound_, lower_bounds_, n_iter_, converged_, n_decreases_, inference_, n_features_in_
+    lower_bound_, lower_bounds_, n_iter_, converged_, n_decreases_, inference_, n_occupied_, n_features_in_
         As in :class:`PPC`.
 
     See Also

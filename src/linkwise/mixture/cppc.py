@@ -21,7 +21,7 @@ from linkwise.mixture.class_inputs import check_beliefs, check_class_labels, che
 from linkwise.mixture.class_omega import N_DRAWS, SMALLEST_ESS
 from linkwise.mixture.class_pull import block_sweeps_climb, class_rows, pair_weights
 from linkwise.mixture.class_report import ClassReport
-from linkwise.mixture.class_start import class_start
+from linkwise.mixture.class_start import class_start, half_start
 from linkwise.mixture.em import best_run
 from linkwise.mixture.fitted import FittedMixture
 from linkwise.mixture.parameters import Gaussians, n_free_parameters
@@ -77,8 +77,9 @@ class CPPC(FittedMixture):
         Added to the variances.
     max_iter : int, default=1000
     n_init : int, default=1
-        Number of starts; the one with the highest objective is kept. Only starts with more clusters than
-        classes are random, so otherwise there is one.
+        Number of starts; the one with the highest objective is kept. With more clusters than classes every
+        start splits classes at random. Otherwise the first start is the classes themselves (or the nearest
+        ones merged), and every further one a random half of the rows of each.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads over starts, or over rows when there is one start. Results do not depend on it.
@@ -257,10 +258,12 @@ class CPPC(FittedMixture):
         block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
         points = points_of(data)
         random_state = check_random_state(self.random_state)
-        starts = [
-            (class_start(data, codes, n_components, random_state), int(random_state.randint(2**31)))
-            for _ in range(self.n_init if n_components > len(classes) else 1)
-        ]
+        starts = []
+        for number in range(self.n_init):
+            labels = class_start(data, codes, n_components, random_state)
+            if number > 0 and n_components <= len(classes):
+                labels = half_start(data, labels, random_state)
+            starts.append((labels, int(random_state.randint(2**31))))
         n_jobs = effective_n_jobs(self.n_jobs)
         lock = threading.Lock()
         leading: list[ClassRun] = []

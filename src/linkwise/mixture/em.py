@@ -67,6 +67,8 @@ class EMRun(NamedTuple):
         ``reg_covar=0``; regularisation and approximate inference can lower it.
     stopped : bool
         Whether a callback ended the run.
+    start : MixtureParameters or None
+        Where it began; None if that was an assignment of the rows.
     """
 
     parameters: MixtureParameters
@@ -74,6 +76,7 @@ class EMRun(NamedTuple):
     converged: bool
     n_decreases: int
     stopped: bool = False
+    start: MixtureParameters | None = None
 
     @property
     def objective(self) -> float:
@@ -123,10 +126,10 @@ def run_em(
         parameters, previous = new, bound
         if abs(change) < tol:
             _ended(subtask, parameters)
-            return EMRun(parameters, bounds, True, n_decreases)
+            return EMRun(parameters, bounds, True, n_decreases, start=start)
         if _ended(subtask, parameters):
-            return EMRun(parameters, bounds, False, n_decreases, stopped=True)
-    return EMRun(parameters, bounds, False, n_decreases)
+            return EMRun(parameters, bounds, False, n_decreases, stopped=True, start=start)
+    return EMRun(parameters, bounds, False, n_decreases, start=start)
 
 
 def _ended(task: FitTask | None, parameters: MixtureParameters) -> bool:

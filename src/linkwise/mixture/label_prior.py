@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
 from linkwise.inference.reduce import induced, reduce_field
-from linkwise.mixture.linked_rows import LinkedRows, sum_components
+from linkwise.mixture.kernels_omega import add_pairs, add_singles
+from linkwise.mixture.linked_rows import LinkedRows, link_field, sum_components
 
 __all__ = ["LabelPrior"]
 
@@ -64,7 +64,8 @@ class LabelPrior:
         self._pairs, self._n_pairs = np.unique(kinds, axis=0, return_counts=True)
         rest = np.flatnonzero(n_groups > 2)
         self._rest_power = power[rest]
-        self._rest, _ = induced(problem, rest)
+        inside, _ = induced(problem, rest)
+        self._rest = link_field(inside.pairs, inside.coupling, len(rest))
 
     def __call__(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Log Omega and E_prior[n_k], every row counted by its share, at these log weights.
@@ -80,43 +81,18 @@ class LabelPrior:
         counts : (K,)
         """
         per_cluster = sum_components(log_weights[np.newaxis], self._cluster_of)[0]
-        log_omega, counts = self._constant, np.zeros(len(per_cluster))
-        for part in (self._of_singles, self._of_pairs, self._of_rest):
-            part_log_omega, part_counts = part(per_cluster)
-            log_omega += part_log_omega
-            counts += part_counts
+        log_omega, counts = self._of_rest(per_cluster)
+        log_omega += self._constant
+        log_omega += add_singles(self._singles, self._n_singles, per_cluster, counts)
+        log_omega += add_pairs(self._pairs, self._n_pairs, per_cluster, counts)
         within = np.exp(log_weights - per_cluster[self._cluster_of])
         return log_omega, counts[self._cluster_of] * within
-
-    def _of_singles(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Chunklets linked to nothing: sum_k pi_k^a."""
-        scores = self._singles[:, np.newaxis] * log_weights
-        log_omega = self._n_singles @ logsumexp(scores, axis=1)
-        return float(log_omega), (self._n_singles * self._singles) @ softmax(scores, axis=1)
-
-    def _of_pairs(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Two groups joined by a link: sum_kl pi_k^a pi_l^b exp(-cost of k, l)."""
-        powers, coupling = self._pairs[:, :2], self._pairs[:, 2]
-        scores = powers[:, :, np.newaxis] * log_weights
-        first, second = softmax(scores, axis=2).transpose(1, 0, 2)
-        agree = np.exp(np.minimum(coupling, 0.0))[:, np.newaxis]
-        differ = np.exp(-np.maximum(coupling, 0.0))[:, np.newaxis]
-        # The probability of another label is added up, not 1 - p, which would cancel.
-        others = 1.0 - np.eye(len(log_weights))
-        joint_first = first * (agree * second + differ * (second @ others))
-        joint_second = second * (agree * first + differ * (first @ others))
-        omega = joint_first.sum(axis=1)
-        log_omega = self._n_pairs @ (np.log(omega) + logsumexp(scores, axis=2).sum(axis=1))
-        weight = self._n_pairs / omega
-        counts = (weight * powers[:, 0]) @ joint_first + (weight * powers[:, 1]) @ joint_second
-        return float(log_omega), counts
 
     def _of_rest(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Larger components, by inference."""
         if not self._rest_power.size:
             return 0.0, np.zeros(len(log_weights))
         unary = self._rest_power[:, np.newaxis] * log_weights
-        field = PottsField(unary, self._rest.pairs, self._rest.coupling)
-        found = marginals(field, self._method, self._random_state)
+        found = marginals(self._rest.with_unary(unary), self._method, self._random_state)
         self.exact = self.exact and found.exact
         return found.log_partition, self._rest_power @ found.prob

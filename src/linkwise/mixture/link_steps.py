@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -11,8 +12,16 @@ from numpy.typing import NDArray
 
 from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.label_prior import LabelPrior
-from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, linked_posterior
-from linkwise.mixture.mixing import Prior, grid_mixing, log_omega_disjoint, newton_mixing
+from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, link_field, linked_posterior
+from linkwise.mixture.mixing import (
+    MAX_PASSES,
+    PASSES_PER_COMPONENT,
+    LastValue,
+    Prior,
+    grid_mixing,
+    log_omega_disjoint,
+    newton_mixing,
+)
 from linkwise.mixture.noise import learned_coupling
 from linkwise.mixture.parameters import Gaussians, precision_factors
 from linkwise.mixture.passes import em_pass, log_density_pass, statistics_pass
@@ -70,11 +79,20 @@ class LinkedStep:
         self.random_state = random_state
         self.workers = workers
         self.posterior: LinkedPosterior | None = None
+        self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
         self._prior: Prior = _no_prior
         if linked is not None and mixing == "disjoint":
             self._prior = partial(log_omega_disjoint, linked)
         elif linked is not None and mixing != "ignore":
             self._prior = LabelPrior(linked, inference, random_state)
+        self._log_omega = LastValue(self._prior)
+
+    def fresh(self) -> LinkedStep:
+        """The same step for another run of EM; what is known of the links is shared."""
+        step = copy(self)
+        step.posterior = None
+        step._log_omega = LastValue(self._prior)
+        return step
 
     def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
         """New parameters, and the penalised log-likelihood per sample at the old ones."""
@@ -104,17 +122,22 @@ class LinkedStep:
         """Whether log Omega at these weights is exact, or none enters."""
         if not isinstance(self._prior, LabelPrior) or self.noise_sources is not None:
             return True
-        self._prior(log_weights)
+        self._log_omega(log_weights)
         return self._prior.exact
 
     def e_step(self, parameters: MixtureParameters) -> LinkedPosterior:
         """Constrained posterior of the linked rows, started from that of the last step."""
         assert self.linked is not None
+        assert self._links is not None
+        links = self._links
+        if self.noise_sources is not None:
+            links = link_field(self.linked.pairs, parameters.coupling, len(self.linked.rows))
         log_density = log_density_pass(
             self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
         )
         self.posterior = linked_posterior(
-            self.linked._replace(coupling=parameters.coupling),
+            self.linked,
+            links,
             log_density,
             parameters.log_weights,
             self.inference,
@@ -146,12 +169,17 @@ class LinkedStep:
         if self.mixing == "ignore" or self.noise_sources is not None:
             return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
 
-        penalty = self._prior(log_weights)[0]
+        penalty = self._log_omega(log_weights)[0]
         if self.mixing == "fixed":
             return log_weights, penalty
         if self.mixing == "grid":
-            return grid_mixing(counts, self._prior).log_weights, penalty
-        return newton_mixing(counts, float(free_counts.sum()), log_weights, self._prior).log_weights, penalty
+            return grid_mixing(counts, self._log_omega).log_weights, penalty
+        exact = not isinstance(self._prior, LabelPrior) or self._prior.exact
+        step = newton_mixing(
+            counts, float(free_counts.sum()), log_weights, self._log_omega,
+            max_passes=MAX_PASSES if exact else PASSES_PER_COMPONENT * len(counts),
+        )  # fmt: skip
+        return step.log_weights, penalty
 
 
 def _no_prior(log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

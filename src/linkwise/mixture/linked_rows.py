@@ -7,12 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from linkwise.constraints import Constraints
 from linkwise.inference import Marginals, PottsField, marginals
+from linkwise.inference.log_sums import log_sum_exp_rows
 
-__all__ = ["LinkedPosterior", "LinkedRows", "linked_posterior", "select_linked_rows", "sum_components"]
+__all__ = [
+    "LinkedPosterior",
+    "LinkedRows",
+    "link_field",
+    "linked_posterior",
+    "select_linked_rows",
+    "sum_components",
+]
 
 
 class LinkedRows(NamedTuple):
@@ -86,8 +93,14 @@ def select_linked_rows(
     return LinkedRows(rows, pairs, 2.0 * constraints.weights, share, cluster_of)
 
 
+def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points: int) -> PottsField:
+    """A field of the links with scores still to come (``with_unary``), so that it is analysed once."""
+    return PottsField(np.zeros((n_points, 1)), pairs, coupling)
+
+
 def linked_posterior(
     linked: LinkedRows,
+    links: PottsField,
     log_density: NDArray[np.float64],
     log_weights: NDArray[np.float64],
     method: str | Callable[..., Any],
@@ -102,6 +115,8 @@ def linked_posterior(
     Parameters
     ----------
     linked : LinkedRows
+    links : PottsField
+        Its links, see ``link_field``.
     log_density : (n, K)
         log N(x_i; k).
     log_weights : (K,)
@@ -116,9 +131,7 @@ def linked_posterior(
     """
     joint = log_density + linked.share[:, np.newaxis] * log_weights
     scores = sum_components(joint, linked.cluster_of)
-    found = marginals(
-        PottsField(scores, linked.pairs, linked.coupling), method, random_state, initial=initial
-    )
+    found = marginals(links.with_unary(scores), method, random_state, initial=initial)
     if scores.shape == joint.shape:
         return LinkedPosterior(found.prob, found)
     within = np.exp(joint - scores[:, linked.cluster_of])
@@ -130,4 +143,5 @@ def sum_components(log_values: NDArray[np.float64], cluster_of: NDArray[np.int64
     n_clusters = int(cluster_of.max()) + 1
     if n_clusters == len(cluster_of):
         return log_values
-    return np.asarray(logsumexp(log_values.reshape(len(log_values), n_clusters, -1), axis=2))
+    by_cluster = log_values.reshape(len(log_values) * n_clusters, -1)
+    return log_sum_exp_rows(by_cluster).reshape(len(log_values), n_clusters)

@@ -47,7 +47,8 @@ class PPC(LinkMixture):
         Number of starts; the one with the highest penalised likelihood is kept.
     init_params : {"constraints", "kmeans", "random"}, default="constraints"
         ``constraints`` starts from the means of must-linked groups that lie far apart, improved by k-means in
-        every first and left as they are in every second of the ``n_init`` starts.
+        every first and left as they are in every second of the ``n_init`` starts. With several components per
+        cluster, links tell which pieces of a k-means make up a cluster.
     weights_init, means_init, precisions_init : array_like, optional
         Parts of the start, as in GaussianMixture.
     decode : {"marginal", "map"}, default="marginal"
@@ -60,7 +61,8 @@ class PPC(LinkMixture):
         The weights in the constraints are then only a start, and links are treated as observations (as with
         ``mixing="ignore"``).
     components_per_cluster : int, default=1
-        Gaussians per cluster; links act on the cluster, so that clusters need not be Gaussian.
+        Gaussians per cluster; links act on the cluster, so that clusters need not be Gaussian. Only links
+        tell which Gaussians make up a cluster: without, or with few, one component is the safer choice.
     warm_start : bool, default=False
         Start from the last fit.
     random_state : int, RandomState or None
@@ -79,6 +81,9 @@ class PPC(LinkMixture):
     violation_probability_ : (n_pairs,)
         Posterior probability that each link is violated, in the order of ``constraints.pairs``: the links
         that data and the other links speak against come first when sorted.
+    n_occupied_ : int
+        Clusters that are the most probable one of some row and whose weight is not 0 (1e-6 or more). If links
+        were given and clusters of the start are empty, a warning says why.
     noise_ : float, (2,) ndarray or dict
         Learned flip rate, if ``learn_noise``; for "kind" that of must-links and of cannot-links, for sources
         a dict from source to rate. NaN for those without soft links.

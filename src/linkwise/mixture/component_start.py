@@ -1,0 +1,133 @@
+"""Where EM starts when clusters have several Gaussians each: which Gaussians belong together matters most.
+
+Gaussians of one cluster may lie anywhere, and the likelihood does not tell how to group them; only links do.
+EM rarely regroups them, so a start that groups neighbours, or those that links join, decides the fit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from linkwise.constraints import Constraints
+from linkwise.mixture.initialisation import start_labels
+
+__all__ = ["component_start_labels", "group_pieces"]
+
+#: What a hard link counts when pieces are grouped, in nats: a piece may hold a few rows of another cluster.
+_HARD_LINK = 5.0
+#: Rows looked at for each part when counting those that differ.
+_SOME = 16
+
+
+def component_start_labels(
+    X: NDArray[np.floating],
+    n_clusters: int,
+    per_cluster: int,
+    method: str,
+    constraints: Constraints | None,
+    random_state: np.random.RandomState,
+) -> NDArray[np.int64]:
+    """A hard assignment of every row to one of ``n_clusters * per_cluster`` components to start EM from.
+
+    Components ``k * per_cluster, ..., (k + 1) * per_cluster - 1`` are those of cluster k.
+
+    Parameters
+    ----------
+    X : (n, d)
+    n_clusters, per_cluster : int
+    method : {"constraints", "kmeans", "random"}
+        ``constraints``: k-means finds as many pieces as there are components, links tell which of them make
+        up a cluster, and every cluster is cut anew. The others, and ``constraints`` without links: clusters
+        as for one component each (``start_labels``), cut by k-means.
+    constraints : Constraints or None
+    random_state : RandomState
+
+    Returns
+    -------
+    (n,) int64
+
+    Notes
+    -----
+    Accuracy with three components per cluster and 70 disjoint links, one start, 4 draws: Iris .978, wine
+    .966, 500 digits .826, two moons 1.00, six lumps in three clusters of opposite ones .997; with clusters
+    of one k-means, cut, .950, .975, .756, .914, .500; with components of one k-means in the order in which
+    they come .635, .673, .449, .886, .696.
+    """
+    if method == "constraints" and constraints is not None and constraints.n_pairs:
+        pieces = _k_means(X, n_clusters * per_cluster, random_state)
+        clusters = group_pieces(X, pieces, n_clusters, constraints)[pieces]
+    else:
+        clusters = start_labels(X, n_clusters, method, constraints, random_state)
+    labels = clusters * per_cluster
+    for cluster in range(n_clusters):
+        rows = np.flatnonzero(clusters == cluster)
+        if rows.size:
+            labels[rows] += _k_means(X[rows], per_cluster, random_state)
+    return labels
+
+
+def group_pieces(
+    X: NDArray[np.floating], pieces: NDArray[np.int64], n_clusters: int, constraints: Constraints
+) -> NDArray[np.int64]:
+    """Join pieces to clusters: those first that links join most, then the nearest, last those held apart.
+
+    Of the groups with the largest sum of link weights between them (must-links count > 0, cannot-links < 0)
+    the two are merged whose union adds least to the sum of squares (Ward), until K are left.
+
+    Parameters
+    ----------
+    X : (n, d)
+    pieces : (n,) int64
+        Piece of each row; none is empty.
+    n_clusters : int
+    constraints : Constraints
+
+    Returns
+    -------
+    (n_pieces,) int64
+        Cluster of each piece.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise import Constraints
+    >>> from linkwise.mixture.component_start import group_pieces
+    >>> X = np.array([[0.0], [1.0], [2.5], [9.0]])
+    >>> group_pieces(X, np.arange(4), 2, Constraints(4))
+    array([0, 0, 0, 1])
+    >>> group_pieces(X, np.arange(4), 2, Constraints(4, must_link=[(0, 3)]))
+    array([0, 1, 1, 0])
+    """
+    n_pieces = int(pieces.max()) + 1
+    cluster = np.arange(n_pieces)
+    sizes = np.bincount(pieces, minlength=n_pieces).astype(np.float64)
+    means = np.column_stack([np.bincount(pieces, column, n_pieces) for column in X.T]) / sizes[:, np.newaxis]
+    evidence = np.zeros((n_pieces, n_pieces))
+    first, second = pieces[constraints.pairs].T
+    np.add.at(evidence, (first, second), np.clip(2.0 * constraints.weights, -_HARD_LINK, _HARD_LINK))
+    evidence += evidence.T
+    for n_groups in range(n_pieces, n_clusters, -1):
+        squared = ((means[:, np.newaxis] - means) ** 2).sum(axis=2)
+        growth = squared * np.outer(sizes, sizes) / (sizes[:, np.newaxis] + sizes)
+        upper = np.triu_indices(n_groups, 1)
+        best = np.lexsort((growth[upper], -evidence[upper]))[0]
+        kept, gone = int(upper[0][best]), int(upper[1][best])
+        means[kept] = (sizes[[kept, gone]] @ means[[kept, gone]]) / sizes[[kept, gone]].sum()
+        sizes[kept] += sizes[gone]
+        evidence[kept] += evidence[gone]
+        evidence[:, kept] += evidence[:, gone]
+        means, sizes = np.delete(means, gone, axis=0), np.delete(sizes, gone)
+        evidence = np.delete(np.delete(evidence, gone, axis=0), gone, axis=1)
+        cluster[cluster == gone] = kept
+        cluster[cluster > gone] -= 1
+    return cluster
+
+
+def _k_means(X: NDArray[np.floating], n_parts: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
+    """Parts found by k-means from one start; fewer than asked for if fewer rows differ."""
+    # Nearly always the first rows hold enough different ones; sorting all takes seconds for a million.
+    if len(np.unique(X[: _SOME * n_parts], axis=0)) < n_parts:
+        n_parts = min(n_parts, len(np.unique(X, axis=0)))
+    return KMeans(n_parts, n_init=1, random_state=random_state).fit(X).labels_.astype(np.int64)
