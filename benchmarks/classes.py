@@ -1,10 +1,11 @@
-"""The class-level E-step of CPPC: growth in N and L, beside the printed O(NKL) and the naive O(N^2 K)."""
+"""The class-level E-step of CPPC: growth in N and L, beside the printed O(NKL) and the naive O(N² K)."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numba
@@ -12,14 +13,26 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks._timing import print_table
+from benchmarks._table import Measured, Table
+from benchmarks._targets import TARGETS
+from benchmarks._timing import best_of, in_child, peak_mebibytes
 from linkwise.mixture.class_pull import class_rows, class_sums, class_sweep, empty_table, pair_weights
 from linkwise.mixture.cppc import CPPC
+from linkwise.mixture.workers import Workers
 
-#: DESIGN.md: nanoseconds per row and cluster of a block sweep at (N, L, K) = (1e6, 100, 34), and the least
-#: gain over O(NKL).
-TARGET_NANOSECONDS = 4.5
-TARGET_RATIO = 5.0
+#: (N, L, K) of the sweeps; the first is that of the targets.
+TARGET_SHAPE = (1_000_000, 100, 34)
+SHAPES = (
+    TARGET_SHAPE,
+    (10_000, 100, 34),
+    (100_000, 100, 34),
+    (1_000_000, 10, 34),
+    (1_000_000, 1000, 34),
+    (1_000_000, 100, 10),
+)
+PAIRED_ROWS = (1000, 2000, 4000)
+#: (N, D, L = K) of the fits.
+FIT_SHAPE = (100_000, 19, 34)
 ROUNDS = 4
 
 
@@ -78,106 +91,134 @@ def _problem(n_samples: int, n_classes: int, n_components: int, dtype: Any = np.
     return {"unary": unary, "prob": prob, "sums": class_sums(prob, rows), "weights": weights, "rows": rows}
 
 
-def _seconds(function: Callable[[], Any], rounds: int = ROUNDS) -> float:
-    """Processor time of this thread, the shortest of some rounds after a warm-up."""
-    function()
-    best = np.inf
-    for _ in range(rounds):
-        start = time.thread_time()
-        function()
-        best = min(best, time.thread_time() - start)
-    return float(best)
+def _per_row(seconds: float, n_samples: int, n_components: int) -> float:
+    return 1e9 * seconds / n_samples / n_components
 
 
-def _sweep_nanoseconds(
-    n_samples: int, n_classes: int, n_components: int, dtype: Any, sequential: bool
-) -> float:
+def _sweep_nanoseconds(shape: tuple[int, int, int], dtype: Any, sequential: bool) -> float:
+    n_samples, n_classes, n_components = shape
     problem = _problem(n_samples, n_classes, n_components, dtype)
-    seconds = _seconds(lambda: class_sweep(**problem, sequential=sequential))
-    return 1e9 * seconds / n_samples / n_components
+    sweep = partial(class_sweep, **problem, sequential=sequential)
+    seconds, _ = best_of(sweep, repeats=ROUNDS, clock=time.thread_time)
+    return _per_row(seconds, n_samples, n_components)
 
 
-def _printed_nanoseconds(n_samples: int, n_classes: int, n_components: int) -> float:
+def _peer_nanoseconds(shape: tuple[int, int, int], naive: bool) -> float:
+    """The printed formula, or the naive one, on rows without padding."""
+    n_samples, n_classes, n_components = shape
     problem = _problem(n_samples, n_classes, n_components)
-    unary, prob = (np.ascontiguousarray(problem[name][:, :n_components]) for name in ("unary", "prob"))
-    sums = np.ascontiguousarray(problem["sums"][:, :n_components])
-    codes = np.repeat(np.arange(n_classes), problem["rows"].sizes)
-    seconds = _seconds(lambda: _printed_sweep(unary, prob, codes, problem["weights"], sums), rounds=2)
-    return 1e9 * seconds / n_samples / n_components
+    unary, prob, sums = (
+        np.ascontiguousarray(problem[name][:, :n_components]) for name in ("unary", "prob", "sums")
+    )
+    arguments = (unary, prob, np.repeat(np.arange(n_classes), problem["rows"].sizes), problem["weights"])
+    sweep = partial(_naive_sweep, *arguments) if naive else partial(_printed_sweep, *arguments, sums)
+    seconds, _ = best_of(sweep, repeats=1 if naive else 2, clock=time.thread_time)
+    return _per_row(seconds, n_samples, n_components)
 
 
-def _naive_nanoseconds(n_samples: int, n_classes: int, n_components: int) -> float:
-    problem = _problem(n_samples, n_classes, n_components)
-    unary, prob = (np.ascontiguousarray(problem[name][:, :n_components]) for name in ("unary", "prob"))
-    codes = np.repeat(np.arange(n_classes), problem["rows"].sizes)
-    seconds = _seconds(lambda: _naive_sweep(unary, prob, codes, problem["weights"]), rounds=1)
-    return 1e9 * seconds / n_samples / n_components
-
-
-def _growth() -> list[list[Any]]:
+def growth_table() -> Table:
     """Growth along each axis; the printed formula on fewer rows, as its time per row is the same."""
-    rows = []
-    for n_samples, n_classes, n_components in (
-        (10_000, 100, 34),
-        (100_000, 100, 34),
-        (1_000_000, 100, 34),
-        (1_000_000, 10, 34),
-        (1_000_000, 1000, 34),
-        (1_000_000, 100, 10),
-    ):
-        block, sequential, single = (
-            _sweep_nanoseconds(n_samples, n_classes, n_components, dtype, in_turn)
-            for dtype, in_turn in ((np.float64, False), (np.float64, True), (np.float32, False))
-        )
-        printed = _printed_nanoseconds(min(n_samples, 20_000), n_classes, n_components)
-        target = (n_samples, n_classes, n_components) == (1_000_000, 100, 34)
+    rows, measured = [], {}
+    for shape in SHAPES:
+        block = _sweep_nanoseconds(shape, np.float64, False)
+        sequential = _sweep_nanoseconds(shape, np.float64, True)
+        single = _sweep_nanoseconds(shape, np.float32, False)
+        printed = _peer_nanoseconds((min(shape[0], 20_000), *shape[1:]), naive=False)
+        aims = ["", ""]
+        if shape == TARGET_SHAPE:
+            measured = {"class sweep": Measured(block), "class ratio": Measured(printed / block)}
+            aims = [f" ({TARGETS[name]})" for name in measured]
         rows.append(
             [
-                f"{n_samples:,}",
-                n_classes,
-                n_components,
-                f"{block:.2f}" + (f" (<= {TARGET_NANOSECONDS:g})" if target else ""),
-                f"{sequential:.2f}",
-                f"{single:.2f}",
-                f"{printed:.1f}",
-                f"{printed / block:.1f}" + (f" (>= {TARGET_RATIO:g})" if target else ""),
+                f"{shape[0]:,}",
+                *shape[1:],
+                f"{block:.2f}{aims[0]}",
+                sequential,
+                single,
+                printed,
+                f"{printed / block:.1f}{aims[1]}",
             ]
         )
-    return rows
+    return Table(
+        "One sweep, one thread: nanoseconds per row and cluster",
+        ["N", "L", "K", "block", "sequential", "block, float32", "O(NKL)", "O(NKL) / block"],
+        rows,
+        "Processor time.",
+        measured,
+    )
 
 
-def _against_all_pairs() -> list[list[Any]]:
+def pairs_table() -> Table:
     rows = []
-    for n_samples in (1000, 2000, 4000):
-        block = _sweep_nanoseconds(n_samples, 10, 10, np.float64, False)
-        naive = _naive_nanoseconds(n_samples, 10, 10)
-        rows.append([f"{n_samples:,}", f"{block:.2f}", f"{naive:.0f}", f"{naive / block:.0f}"])
-    return rows
+    for n_samples in PAIRED_ROWS:
+        block = _sweep_nanoseconds((n_samples, 10, 10), np.float64, False)
+        naive = _peer_nanoseconds((n_samples, 10, 10), naive=True)
+        rows.append([f"{n_samples:,}", block, naive, f"{naive / block:.0f}"])
+    return Table(
+        "Against every pair of rows, O(N² K), L = K = 10: the same",
+        ["N", "block", "all pairs", "ratio"],
+        rows,
+    )
 
 
-def _iterations() -> list[list[Any]]:
-    """Share of the class-level E-step in an iteration of CPPC: the long fit less the short one."""
+def threads_table() -> Table:
+    n_samples, _, n_components = TARGET_SHAPE
+    problem = _problem(*TARGET_SHAPE)
+    found = []
+    for n_threads in (1, 2):
+        with Workers(n_threads) as workers:
+            seconds, _ = best_of(partial(class_sweep, **problem, workers=workers), repeats=ROUNDS)
+        found.append(_per_row(seconds, n_samples, n_components))
+    return Table(
+        f"A second thread, block sweep, (N, L, K) = {TARGET_SHAPE}: the same",
+        ["1 thread", "2 threads", "gain"],
+        [[*found, found[0] / found[1]]],
+        "Wall clock. A sequential sweep shares out unlabelled rows only, and here all have a label.",
+    )
+
+
+def _fit_data(shape: tuple[int, int, int], dtype: str) -> tuple[Any, Any]:
+    n_samples, n_features, n_classes = shape
     rng = np.random.default_rng(0)
-    n_samples, n_features, n_classes = 100_000, 19, 34
     centres = rng.normal(size=(n_classes, n_features))
     y = rng.integers(n_classes, size=n_samples)
-    rows = []
-    for dtype in (np.float64, np.float32):
-        X = (centres[y] + rng.normal(size=(n_samples, n_features))).astype(dtype)
-        seconds = [
-            _seconds(lambda X=X, n=n: CPPC(tol=0.0, max_iter=n, random_state=0).fit(X, y), rounds=1)
-            for n in (2, 6)
-        ]
-        rows.append([np.dtype(dtype).name, f"{1e3 * (seconds[1] - seconds[0]) / 4:.0f}"])
-    return rows
+    return (centres[y] + rng.normal(size=(n_samples, n_features))).astype(dtype), y
 
 
-def run() -> None:
-    print("one sweep, one thread; nanoseconds of processor time per row and cluster")
+def _fit(X: Any, y: Any, max_iter: int) -> CPPC:
+    return CPPC(tol=0.0, max_iter=max_iter, random_state=0).fit(X, y)
+
+
+def _fit_memory(shape: tuple[int, int, int], dtype: str) -> float:
+    X, y = _fit_data(shape, dtype)
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        print_table(["N", "L", "K", "block", "sequential", "float32", "O(NKL)", "O(NKL) / block"], _growth())
-        print("\nL = K = 10, against every pair of rows, O(N^2 K)")
-        print_table(["N", "block", "all pairs", "ratio"], _against_all_pairs())
-        print("\nwhole EM iteration of CPPC, N = 100,000, D = 19, L = K = 34, full covariances, milliseconds")
-        print_table(["type", "iteration"], _iterations())
+        _fit(X[:2000], y[:2000], 2)
+        return peak_mebibytes(lambda: _fit(X, y, 2))
+
+
+def iterations_table() -> Table:
+    """The long fit less the short one."""
+    rows = []
+    for dtype in ("float64", "float32"):
+        X, y = _fit_data(FIT_SHAPE, dtype)
+        short, long = (
+            best_of(partial(_fit, X, y, n_iter), repeats=1, clock=time.thread_time)[0] for n_iter in (2, 6)
+        )
+        rows.append([dtype, 1e3 * (long - short) / 4, in_child(_fit_memory, FIT_SHAPE, dtype)])
+    n_samples, n_features, n_classes = FIT_SHAPE
+    return Table(
+        f"Whole EM iteration of CPPC, N = {n_samples:,}, D = {n_features}, L = K = {n_classes}, one thread",
+        ["type", "iteration, ms", "fit, peak MiB"],
+        rows,
+        "Processor time; memory beyond the data, in a process of its own.",
+    )
+
+
+def run() -> Iterator[Table]:
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield growth_table()
+        yield pairs_table()
+        yield threads_table()
+        yield iterations_table()

@@ -1,15 +1,22 @@
-"""Building and checking links: the costs every user pays first."""
+"""Building and checking links: the costs every user pays first. Nothing here uses a second thread."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
 import numpy as np
 
-from benchmarks._timing import best_of, print_table
+from benchmarks._table import Table
+from benchmarks._timing import best_of, in_child, peak_mebibytes
 from linkwise import Constraints
 
+GROWTH = (10_000, 100_000, 1_000_000)
 
-def run() -> None:
-    n = 1_000_000
+
+def _cases(n: int) -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, n, size=(n, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
@@ -18,18 +25,40 @@ def run() -> None:
     star = np.column_stack([np.zeros(n - 1, dtype=np.int64), np.arange(1, n)])
     links = Constraints(n, pairs, weight=1.0)
     half = rng.permutation(n)[: n // 2]
-    cases = {
-        "build, 1e6 random soft pairs": lambda: Constraints(n, pairs, weight=1.0),
-        "build, hard must-link chain of 1e6": lambda: Constraints(n, chain),
-        "build, hard must-link star of 1e6": lambda: Constraints(n, star),
-        "components, 1e6 random pairs": links.components,
-        "components, chain of 1e6": Constraints(n, chain).components,
-        "from_labels, 1e6 labels of 10 classes": lambda: Constraints.from_labels(y),
-        "sample 1e6 overlapping pairs": lambda: Constraints.sample(
-            y, n, overlap=True, certainty=0.9, random_state=0
+    side = round(n**0.5)
+    return {
+        "build, N random soft pairs": partial(Constraints, n, pairs, weight=1.0),
+        "build, hard must-link chain": partial(Constraints, n, chain),
+        "build, hard must-link star": partial(Constraints, n, star),
+        "components, N random pairs": links.components,
+        "components, chain": Constraints(n, chain).components,
+        "from_labels, 10 classes": partial(Constraints.from_labels, y),
+        "sample N overlapping pairs": partial(
+            Constraints.sample, y, n, overlap=True, certainty=0.9, random_state=0
         ),
-        "from_grid 1000 x 1000": lambda: Constraints.from_grid((1000, 1000), weight=1.0),
-        "links[half of the rows]": lambda: links[half],
-        "violations": lambda: links.violations(y),
+        "from_grid, a square of N": partial(Constraints.from_grid, (side, side), weight=1.0),
+        "links[half of the rows]": partial(links.__getitem__, half),
+        "violations": partial(links.violations, y),
     }
-    print_table(["work", "seconds"], [[name, best_of(case)[0]] for name, case in cases.items()])
+
+
+def _memory(n: int) -> dict[str, float]:
+    for case in _cases(1000).values():
+        case()
+    return {name: peak_mebibytes(case) for name, case in _cases(n).items()}
+
+
+def run() -> Iterator[Table]:
+    rows: dict[str, list[Any]] = {name: [name] for name in _cases(1000)}
+    for n in GROWTH:
+        for name, case in _cases(n).items():
+            seconds, _ = best_of(case, clock=time.thread_time)
+            rows[name].append(1e3 * seconds)
+    for name, memory in in_child(_memory, GROWTH[-1]).items():
+        rows[name].append(memory)
+    yield Table(
+        "Links among N points: milliseconds",
+        ["work", *[f"N = {n:,}" for n in GROWTH], f"N = {GROWTH[-1]:,}, peak MiB"],
+        list(rows.values()),
+        "Processor time; memory beyond the arguments, result included, in a process of its own.",
+    )

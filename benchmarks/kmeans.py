@@ -1,29 +1,33 @@
 """The K-means family: the assignment step beside HiGHS, whole fits beside an installable package, and alone.
 
-Times are those of the processor, one thread. Links are true ones at unit cost; F is the pairwise F of all
-rows, the mean over as many random starts as stand in brackets. The package active-semi-supervised-clustering
-runs in a process of its own that is stopped at a time limit.
+Links are true ones at unit cost; F is the pairwise F of all rows, the mean over as many random starts as
+stand in brackets. The package active-semi-supervised-clustering (the peer) runs in a process of its own that
+is stopped at a time limit.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import multiprocessing
 import queue
 import resource
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import minimum_spanning_tree
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from benchmarks._timing import print_table
+from benchmarks._table import Measured, Table
+from benchmarks._targets import TARGETS
+from benchmarks._timing import best_of, in_child, one_line, peak_mebibytes
 from linkwise import Constraints
 from linkwise.cluster.assignment import assign_linked, link_costs, weighted_links
+from linkwise.cluster.cop_kmeans import COPKMeans
 from linkwise.cluster.distortions import make_distortion
 from linkwise.cluster.settings import MPCKMeans, PCKMeans
 from linkwise.inference import PottsField
@@ -31,12 +35,16 @@ from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.reduce import reduce_field
 from linkwise.metrics import pairwise_f1
 
-E_STEP_TARGET = 100.0
-FIT_TARGET, TARGET_ROWS = 50.0, 10_000
-# Seconds, on the wall clock, after which a fit of the other package is stopped.
-PATIENCE = 20.0
+E_STEP_ROWS, E_STEP_LINKS = 100_000, 10_000
+#: Rows, and random starts.
+FITS = ((1_000, 8), (10_000, 4), (100_000, 1))
+TARGET_ROWS = 10_000
+#: The peer is not asked for more.
+PEER_ROWS = 10_000
+# Seconds, on the wall clock, after which a fit of the peer is stopped.
+PATIENCE, START_UP_PATIENCE = 20.0, 60.0
 FEATURES, CLUSTERS = 10, 10
-PEER = "active_semi_clustering"
+NAMES = ("PCKMeans", "MPCKMeans", "COPKMeans")
 
 
 def _data(n_samples: int, n_links: int) -> tuple[Any, Any, Constraints]:
@@ -49,26 +57,24 @@ def _data(n_samples: int, n_links: int) -> tuple[Any, Any, Constraints]:
     return X, y, Constraints(n_samples, hard.must_link, hard.cannot_link, weight=1.0)
 
 
-def _cpu_seconds(function: Callable[[], Any], repeats: int = 1) -> tuple[float, Any]:
-    """Shortest processor time of this thread over some calls, and the last result."""
-    best, result = np.inf, None
-    for _ in range(repeats):
-        start = time.thread_time()
-        result = function()
-        best = min(best, time.thread_time() - start)
-    return best, result
+def _forest(pairs: Any, n_samples: int) -> Any:
+    """Which pairs make a spanning forest of the links."""
+    numbers = np.arange(1, len(pairs) + 1)
+    tree = minimum_spanning_tree(csr_array((numbers, pairs.T), shape=(n_samples, n_samples)))
+    return tree.data.astype(np.int64) - 1
 
 
-def _e_step_row() -> list[Any]:
-    X, y, constraints = _data(100_000, 10_000)
+def _e_step_row(forest: bool) -> tuple[list[Any], float, float]:
+    """Cells, ratio, and relative gap between our cost and the bound of the LP."""
+    X, y, constraints = _data(E_STEP_ROWS, E_STEP_LINKS)
     # Some links are wrong, so that they pull against the data.
     rng = np.random.default_rng(1)
-    flipped = np.where(rng.random(constraints.n_pairs) < 0.05, -1.0, 1.0) * constraints.weights
-    links = weighted_links(
-        Constraints(
-            len(X), constraints.pairs[flipped > 0], constraints.pairs[flipped < 0], weight=1.0
-        ), 1.0, 1.0,
-    )  # fmt: skip
+    pairs = constraints.pairs
+    together = (rng.random(len(pairs)) >= 0.05) == (constraints.weights > 0)
+    if forest:
+        kept = _forest(pairs, len(X))
+        pairs, together = pairs[kept], together[kept]
+    links = weighted_links(Constraints(len(X), pairs[together], pairs[~together], weight=1.0), 1.0, 1.0)
     distortion = make_distortion("euclidean", "diag", CLUSTERS)
     rows = distortion.rows(X)
     linked_rows = rows.take(links.rows)
@@ -87,24 +93,37 @@ def _e_step_row() -> list[Any]:
         distortion.assign(rows, centres, metric, given, 1)
         return answer
 
-    ours, answer = _cpu_seconds(e_step, repeats=5)
+    ours, answer = best_of(e_step, repeats=5, clock=time.thread_time)
     reduction = reduce_field(field, keep_zero_in_component=False)
-    theirs, relaxed = _cpu_seconds(lambda: solve_relaxation(reduction.problem))
-    return [
-        "100,000 x 10, K = 10, 10,000 links",
-        f"{1e3 * ours:.0f}",
-        f"{1e3 * theirs:.0f}",
-        f"{theirs / ours:.0f} (>= {E_STEP_TARGET:g})",
-        f"{-field.score(answer.labels):.6f}",
-        f"{-(relaxed.upper_bound or np.nan) - reduction.constant:.6f}",
-        str(answer.optimal),
-    ]
+    theirs, relaxed = best_of(
+        lambda: solve_relaxation(reduction.problem), repeats=1, warm_up=False, clock=time.thread_time
+    )
+    cost = -field.score(answer.labels)
+    bound = np.nan if relaxed.upper_bound is None else -relaxed.upper_bound - reduction.constant
+    aim = "" if forest else f" ({TARGETS['e-step']})"
+    cells = [len(pairs), "a forest of them" if forest else "random", 1e3 * ours, 1e3 * theirs]
+    cells += [f"{theirs / ours:.0f}{aim}", f"{cost:.6f}", f"{bound:.6f}", str(answer.optimal)]
+    return cells, theirs / ours, float(abs(cost - bound) / abs(cost))
+
+
+def e_step_table() -> Table:
+    (some, ratio, _), (forest, _, gap) = (_e_step_row(forest) for forest in (False, True))
+    return Table(
+        f"Assignment step, {E_STEP_ROWS:,} x {FEATURES}, K = {CLUSTERS}, one thread",
+        ["links", "", "linkwise ms", "HiGHS LP ms", "ratio", "cost of linked rows", "LP bound", "optimal"],
+        [some, forest],
+        "Processor time. The step assigns all rows, the LP those with links.",
+        {"e-step": Measured(ratio), "forest gap": Measured(gap)},
+    )
 
 
 def _peer_fit(name: str, X: Any, must_link: Any, cannot_link: Any, n_seeds: int, results: Any) -> None:
-    """Fit a class of the other package in a process of its own; tells first what starting up has cost."""
-    from active_semi_clustering.semi_supervised import pairwise_constraints
-
+    """Fit a class of the peer in a process of its own; tells first what starting up has cost."""
+    try:
+        from active_semi_clustering.semi_supervised import pairwise_constraints
+    except Exception as error:  # whatever it raises is the answer of this row
+        results.put(one_line(error))
+        return
     results.put(time.process_time())
     for seed in range(n_seeds):
         np.random.seed(seed)  # noqa: NPY002  (the only way to seed it)
@@ -114,8 +133,8 @@ def _peer_fit(name: str, X: Any, must_link: Any, cannot_link: Any, n_seeds: int,
                 model = getattr(pairwise_constraints, name)(n_clusters=CLUSTERS)
                 model.fit(X, ml=must_link, cl=cannot_link)
                 results.put((time.process_time() - start, model.labels_, ""))
-            except Exception as error:  # whatever it raises is the answer of this row
-                results.put((time.process_time() - start, None, type(error).__name__))
+            except Exception as error:
+                results.put((time.process_time() - start, None, one_line(error)))
 
 
 def _children_seconds() -> float:
@@ -124,10 +143,21 @@ def _children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _peer(name: str, X: Any, y: Any, links: Constraints, n_seeds: int) -> tuple[float, str, str]:
-    """Processor time of a fit (at least, if none came to an end), what became of it, and the mean F."""
-    if importlib.util.find_spec(PEER) is None:
-        return np.nan, "not installed", ""
+class PeerResult(NamedTuple):
+    """Processor seconds of a fit (at least, if none came to an end), mean F, number of fits, or the error."""
+
+    seconds: float = np.nan
+    quality: float = np.nan
+    n_fits: int = 0
+    error: str = ""
+
+    @property
+    def text(self) -> str:
+        """Seconds as they are shown."""
+        return self.error or f"{'' if self.n_fits else '> '}{self.seconds:.3g}"
+
+
+def _peer(name: str, X: Any, y: Any, links: Constraints, n_seeds: int) -> PeerResult:
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
     pairs = [[tuple(pair) for pair in part.tolist()] for part in (links.must_link, links.cannot_link)]
@@ -137,71 +167,102 @@ def _peer(name: str, X: Any, y: Any, links: Constraints, n_seeds: int) -> tuple[
     fits: list[tuple[float, Any, str]] = []
     start_up = None
     try:
-        start_up = results.get(timeout=60.0)
+        start_up = results.get(timeout=START_UP_PATIENCE)
         deadline = time.monotonic() + PATIENCE
-        while len(fits) < n_seeds:
+        while len(fits) < n_seeds and not isinstance(start_up, str):
             fits.append(results.get(timeout=max(deadline - time.monotonic(), 0.0)))
     except queue.Empty:
         process.terminate()
     process.join()
-    if start_up is None:
-        return np.nan, "does not start", ""
+    if start_up is None or isinstance(start_up, str):
+        return PeerResult(error=start_up or "does not start")
     if not fits:
-        seconds = _children_seconds() - before - start_up
-        return seconds, f"> {seconds:.3g}", ""
+        return PeerResult(_children_seconds() - before - start_up)
     done = [(seconds, pairwise_f1(y, labels)) for seconds, labels, _ in fits if labels is not None]
     if not done:
-        return np.nan, fits[0][2], ""
-    seconds = float(np.median([seconds for seconds, _ in done]))
-    return seconds, f"{seconds:.3g}", f"{np.mean([f for _, f in done]):.3f} ({len(done)})"
+        return PeerResult(error=fits[0][2])
+    seconds, qualities = zip(*done, strict=True)
+    return PeerResult(float(np.median(seconds)), float(np.mean(qualities)), len(done))
 
 
-def _fit(name: str, X: Any, links: Constraints, seed: int) -> Any:
+def _fit(name: str, X: Any, links: Constraints, seed: int, n_jobs: int | None = None) -> Any:
+    settings: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     if name == "PCKMeans":
-        # The other package halves squared distances, as the paper does: its w = 1 is a weight of 2.
-        return PCKMeans(CLUSTERS, weight=2.0, random_state=seed).fit(X, constraints=links)
+        # The peer halves squared distances, as the paper does: its w = 1 is a weight of 2.
+        return PCKMeans(CLUSTERS, weight=2.0, **settings).fit(X, constraints=links)
     if name == "MPCKMeans":
-        return MPCKMeans(CLUSTERS, random_state=seed).fit(X, constraints=links)
-    from linkwise.cluster.cop_kmeans import COPKMeans
-
+        return MPCKMeans(CLUSTERS, **settings).fit(X, constraints=links)
     hard = Constraints(len(X), links.must_link, links.cannot_link)
-    return COPKMeans(CLUSTERS, random_state=seed).fit(X, constraints=hard)
+    return COPKMeans(CLUSTERS, **settings).fit(X, constraints=hard)
 
 
-def _fit_rows() -> list[list[Any]]:
-    names = ["PCKMeans", "MPCKMeans"]
-    if importlib.util.find_spec("linkwise.cluster.cop_kmeans") is not None:
-        names.append("COPKMeans")
-    rows = []
-    for n_samples, n_seeds in ((1_000, 8), (10_000, 4), (100_000, 1), (1_000_000, 1)):
+def fits_table() -> Table:
+    rows: list[list[Any]] = []
+    measured: dict[str, Measured] = {}
+    for n_samples, n_seeds in FITS:
         X, y, links = _data(n_samples, n_samples // 20)
-        for name in names:
-            fits = [_cpu_seconds(partial(_fit, name, X, links, seed)) for seed in range(n_seeds)]
-            ours = np.median([seconds for seconds, _ in fits])
+        for name in NAMES:
+            fits = [
+                best_of(partial(_fit, name, X, links, seed), repeats=1, warm_up=False, clock=time.thread_time)
+                for seed in range(n_seeds)
+            ]
+            ours = float(np.median([seconds for seconds, _ in fits]))
             n_iter = np.mean([fitted.n_iter_ for _, fitted in fits])
-            quality = np.mean([pairwise_f1(y, fitted.labels_) for _, fitted in fits])
-            outcome = peer_f = ratio = ""
-            if n_samples <= 10_000:
-                theirs, outcome, peer_f = _peer(name, X, y, links, n_seeds)
-                if np.isfinite(theirs):
-                    more = "" if peer_f else "> "
-                    target = f" (>= {FIT_TARGET:g})" if n_samples == TARGET_ROWS else ""
-                    ratio = f"{more}{theirs / ours:.0f}{target}"
-            cells = [name, f"{n_samples:,}", f"{ours:.3g}", f"{n_iter:.0f}", f"{quality:.3f} ({n_seeds})"]
-            rows.append([*cells, outcome, peer_f, ratio])
-    return rows
+            quality = float(np.mean([pairwise_f1(y, fitted.labels_) for _, fitted in fits]))
+            cells = [name, f"{n_samples:,}", ours, f"{n_iter:.0f}", f"{quality:.3f} ({n_seeds})"]
+            if n_samples > PEER_ROWS:
+                rows.append([*cells, "", "", ""])
+                continue
+            peer = _peer(name, X, y, links, n_seeds)
+            ratio = Measured(None if peer.error else peer.seconds / ours, not peer.n_fits, peer.error)
+            peer_quality = f"{peer.quality:.3f} ({peer.n_fits})" if peer.n_fits else ""
+            at_target = n_samples == TARGET_ROWS
+            aim = f" ({TARGETS[f'{name} speed']})" if at_target and not peer.error else ""
+            rows.append([*cells, peer.text, peer_quality, "" if peer.error else f"{ratio}{aim}"])
+            if at_target:
+                measured[f"{name} speed"] = ratio
+            if peer.n_fits:
+                measured[f"{name} F"] = Measured(quality - peer.quality)
+            else:
+                measured.setdefault(f"{name} F", Measured(reason=peer.error or "stopped"))
+    return Table(
+        f"Fits, {FEATURES} features, K = {CLUSTERS}, one link for every 20 rows, one thread",
+        ["", "rows", "linkwise s", "iterations", "F", "peer s", "peer F", "ratio"],
+        rows,
+        f"Processor time. The peer is stopped after {PATIENCE:g} s on the wall clock and not asked for more "
+        f"than {PEER_ROWS:,} rows. The summary compares F at the largest size that it finishes.",
+        measured,
+    )
 
 
-def run() -> None:
+def _fit_memory(name: str, n_samples: int) -> float:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        e_step = _e_step_row()
-        print("assignment step: milliseconds, and cost of the linked rows")
-        print_table(
-            ["problem", "linkwise", "HiGHS LP", "ratio", "cost", "LP bound", "optimal"],
-            [e_step],
-        )
-        if importlib.util.find_spec(PEER) is None:
-            print("\nactive-semi-supervised-clustering is not installed: its columns stay empty")
-        print(f"\nfits: {FEATURES} features, K = {CLUSTERS}, one link for every 20 rows; seconds")
-        print_table(["", "rows", "linkwise", "iterations", "F", "peer", "peer F", "ratio"], _fit_rows())
+        small, _, few = _data(1000, 50)
+        _fit(name, small, few, 0)
+        X, _, links = _data(n_samples, n_samples // 20)
+        return peak_mebibytes(lambda: _fit(name, X, links, 0))
+
+
+def threads_table() -> Table:
+    n_samples = FITS[-1][0]
+    X, _, links = _data(n_samples, n_samples // 20)
+    rows = []
+    for name in NAMES:
+        one, two = (best_of(partial(_fit, name, X, links, 0, n_jobs), repeats=2)[0] for n_jobs in (1, 2))
+        rows.append([name, one, two, one / two, in_child(_fit_memory, name, n_samples)])
+    return Table(
+        f"A second thread and memory, {n_samples:,} rows",
+        ["", "1 thread, s", "2 threads, s", "gain", "peak MiB"],
+        rows,
+        f"Wall clock. Memory beyond the data of {X.nbytes / 2**20:.1f} MiB, in a process of its own.",
+    )
+
+
+def run() -> Iterator[Table]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        with threadpool_limits(1):
+            yield e_step_table()
+            yield fits_table()
+        yield threads_table()

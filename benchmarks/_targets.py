@@ -1,0 +1,123 @@
+"""The table "Speed the design must reach" of DESIGN.md, and whether a measurement meets its line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from benchmarks._table import Measured, Table
+
+__all__ = ["TARGETS", "Target", "summary", "verdict"]
+
+
+class Target(NamedTuple):
+    """A line of the table.
+
+    Attributes
+    ----------
+    section : str
+        Which section measures it.
+    work, anchor : str
+        What is measured, and against what or in which unit.
+    sense : {">=", "<="}
+    limit : float
+    """
+
+    section: str
+    work: str
+    anchor: str
+    sense: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.sense} {self.limit:.3g}"
+
+
+_SHAPES = {
+    "10k": ("(10k, 10, 5)", 6.0),
+    "100k": ("(100k, 19, 34)", 9.0),
+    "1M": ("(1M, 10, 10)", 15.0),
+    "200k": ("(200k, 50, 10)", 6.0),
+}
+_FASTER = "times faster than scikit-learn in float64"
+_GRID = "ns per edge and label"
+_EIGENSOLVE = "times the plain eigensolve"
+_PEER = "active-semi-supervised-clustering"
+
+#: Every line of the table by the name that sections give their measurements.
+TARGETS: dict[str, Target] = {
+    **{
+        f"em {name}": Target("em", f"EM iteration, float64, (N, D, K) = {shape}", _FASTER, ">=", limit)
+        for name, (shape, limit) in _SHAPES.items()
+    },
+    **{
+        f"em {name} float32": Target("em", f"EM iteration, float32, {shape}", _FASTER, ">=", 10.0)
+        for name, (shape, _) in _SHAPES.items()
+    },
+    "em memory": Target(
+        "em", "unconstrained fit, the dearest of these shapes", "MiB beyond the data", "<=", 10.0
+    ),
+    "em linked memory": Target(
+        "em", "EM loop with links, less N_constrained x K numbers", "MiB beyond the data", "<=", 10.0
+    ),
+    "mean_field": Target("graph", "mean-field sweep, 1000 x 1000 grid, K = 10", _GRID, "<=", 4.0),
+    "icm": Target("graph", "ICM sweep, the same", _GRID, "<=", 3.0),
+    "gibbs": Target("graph", "Gibbs sweep, the same", _GRID, "<=", 4.5),
+    "belief_propagation": Target("graph", "belief propagation sweep, the same", _GRID, "<=", 7.5),
+    "class sweep": Target("classes", "class-level sweep, N = 1e6, L = 100, K = 34", "ns per N K", "<=", 4.5),
+    "class ratio": Target("classes", "the same", "times faster than O(N K L)", ">=", 5.0),
+    "e-step": Target(
+        "kmeans", "HMRF E-step, N = 1e5, K = 10, 1e4 links", "times faster than the HiGHS LP", ">=", 100.0
+    ),
+    "forest gap": Target(
+        "kmeans", "the same on a forest", "relative gap to the objective of the LP", "<=", 1e-6
+    ),
+    **{
+        f"{name} speed": Target("kmeans", f"{name}, N = 1e4", f"times faster than {_PEER}", ">=", 50.0)
+        for name in ("PCKMeans", "MPCKMeans", "COPKMeans")
+    },
+    **{
+        f"{name} F": Target("kmeans", f"{name}, pairwise F", f"less that of {_PEER}", ">=", 0.0)
+        for name in ("PCKMeans", "MPCKMeans", "COPKMeans")
+    },
+    "spectral A": Target("spectral", "algorithm A, N = 5000, 500 links", _EIGENSOLVE, "<=", 2.0),
+    "spectral B": Target("spectral", "algorithm B, the same", _EIGENSOLVE, "<=", 8.0),
+    "spectral memory": Target("spectral", "fit of N = 100k", "memory of one N x N matrix", "<=", 1.0),
+    "warm start": Target("startup", "first small PPC fit with links, numba cache warm", "s", "<=", 0.4),
+    "cold start": Target("startup", "the same, numba cache empty", "s", "<=", 5.0),
+}
+
+
+def verdict(target: Target, measured: Measured | None) -> str:
+    """``met``, ``missed``, ``not measured``, or ``open`` if the anchor was stopped too early to tell."""
+    if measured is None or measured.value is None:
+        return "not measured"
+    if target.sense == ">=":
+        if measured.value >= target.limit:
+            return "met"
+        return "open" if measured.at_least else "missed"
+    if measured.value > target.limit:
+        return "missed"
+    return "open" if measured.at_least else "met"
+
+
+def summary(measured: Mapping[str, Measured]) -> Table:
+    """Every target with what was measured."""
+    verdicts = {name: verdict(target, measured.get(name)) for name, target in TARGETS.items()}
+    rows = [
+        [target.section, target.work, target.anchor, str(target), str(measured.get(name, "")), verdicts[name]]
+        for name, target in TARGETS.items()
+    ]
+    words = {
+        "met": "",
+        "missed": "",
+        "open": " (the anchor was stopped too early to tell)",
+        "not measured": "",
+    }
+    counts = [f"{list(verdicts.values()).count(word)} {word}{more}" for word, more in words.items()]
+    return Table(
+        "Targets",
+        ["section", "work", "measured in", "target", "measured", ""],
+        rows,
+        f"{', '.join(counts)}.",
+    )
