@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+SCALE ?= quick
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
 .PHONY: help demo test lint bench reproduce docs clean
@@ -10,8 +11,8 @@ help:
 	@echo "make demo       what links buy, on bundled data; writes build/demo/report.html"
 	@echo "make test       lint, type-check, doctests and the whole test suite"
 	@echo "make lint       ruff and mypy only"
-	@echo "make bench      speed against what a user would pick instead (SECTION=graph for one section)"
-	@echo "make reproduce  the papers' experiments"
+	@echo "make bench      speed and memory, written to benchmarks/RESULTS.md (SECTION=graph for one section)"
+	@echo "make reproduce  the papers' experiments, quick (SCALE=full for all draws, DATA=folder for more data sets)"
 	@echo "make docs       the HTML documentation in docs/_build/html"
 
 $(VENV)/bin/python:
@@ -27,8 +28,7 @@ $(VENV)/.docs: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
-	$(PIP) install --group bench
-	@touch $@
+	$(PIP) install --group bench && touch $@ || echo "not all packages to compare with are there: their rows say so"
 
 demo: $(VENV)/.dev
 	$(RUN) -m linkwise demo
@@ -45,7 +45,7 @@ bench: $(VENV)/.bench
 	$(RUN) -m benchmarks $(SECTION)
 
 reproduce: $(VENV)/.dev
-	$(RUN) -m linkwise.experiments
+	$(RUN) -m linkwise reproduce --$(SCALE) $(if $(DATA),--data $(DATA)) $(NAMES)
 
 docs: $(VENV)/.docs
 	$(RUN) -m sphinx -W --keep-going -b html docs docs/_build/html

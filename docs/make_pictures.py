@@ -1,4 +1,4 @@
-"""Draw the pictures of the documentation: ``python docs/make_pictures.py``."""
+"""Draw the picture of the first page: ``python docs/make_pictures.py``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sklearn.mixture import GaussianMixture
 
 from linkwise import PPC, Constraints
 from linkwise.datasets import make_four_blobs
-from linkwise.experiments.engines import STRENGTHS, engine_accuracy
 
 STATIC = Path(__file__).parent / "_static"
 
@@ -102,41 +101,10 @@ def picture_of_links() -> Figure:
     return figure
 
 
-def picture_of_engines() -> Figure:
-    """How far the marginals of the approximate engines are from exact ones, by kind and strength of links."""
-    head, rows = engine_accuracy(n_draws=50)
-    styles = {
-        "belief_propagation": (BLUE, "o", "-"),
-        "mean_field": (ORANGE, "^", "--"),
-        "tree": ("0.45", "s", ":"),
-    }
-    kinds = list(dict.fromkeys(row[0] for row in rows))
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    for ax, kind in zip(figure.subplots(1, len(kinds), sharey=True), kinds, strict=True):
-        chosen = [row for row in rows if row[0] == kind]
-        for engine, (colour, marker, line) in styles.items():
-            column = head.index(engine)
-            strength, error = [row[1] for row in chosen], [row[column] for row in chosen]
-            ax.plot(strength, error, color=colour, marker=marker, linestyle=line, label=engine)
-        ax.set_title(kind, fontsize=11)
-        ax.set_xscale("log")
-        ax.set_yscale("log")
-        ax.set_xticks(STRENGTHS, [f"{value:g}" for value in STRENGTHS])
-        ax.minorticks_off()
-        ax.set_xlabel("coupling (nats)")
-        ax.spines[["top", "right"]].set_visible(False)
-    figure.axes[0].set_ylabel("largest error of a marginal")
-    figure.legend(
-        *figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
-    )
-    return figure
-
-
 def main() -> None:
-    for name, draw in {"links": picture_of_links, "engines": picture_of_engines}.items():
-        path = STATIC / f"{name}.png"
-        draw().savefig(path, dpi=110)
-        print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
+    path = STATIC / "links.png"
+    picture_of_links().savefig(path, dpi=110)
+    print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
 
 
 if __name__ == "__main__":

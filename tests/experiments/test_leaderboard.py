@@ -1,28 +1,33 @@
-"""Cells are paired, resumable and scored on the right rows; summaries agree with counting by hand."""
+"""Cells are paired and scored on the right rows; standings and choices agree with counting by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+from linkwise.exceptions import InfeasibleConstraints
 from linkwise.experiments import leaderboard as board
+from linkwise.experiments.leaderboard_choice import CANDIDATES, SITUATIONS, choice_table, choose
 from linkwise.experiments.leaderboard_data import SETS, draw_links, half_of, load_set
 from linkwise.experiments.leaderboard_methods import COUNTERPARTS, METHODS
-from linkwise.experiments.leaderboard_summary import losses, read_cells, summarise
+from linkwise.experiments.leaderboard_page import leaderboard_tables
+from linkwise.experiments.leaderboard_peers import PEERS
+from linkwise.experiments.leaderboard_summary import losses, scores_by_setting, standings
 
 METHOD, WITHOUT = "PCKMeans", "PCKMeans, no links"
 
 
-def cell(name, flip, draw, method, score, *, status="ok", share="0.3", half="A"):
+def row(name, flip, method, mean, *, share=0.3, n=3):
     return {
-        "set": name, "half": half, "share": share, "flip": flip, "draw": str(draw), "method": method,
-        "status": status, "ari_unlinked": "" if score is None else str(score),
+        "set": name, "share": share, "flip": flip, "method": method, "measure": "ari_unlinked",
+        "n": n, "mean": mean, "low": None, "high": None, "text": "",
     }  # fmt: skip
 
 
 def test_every_method_has_a_counterpart_without_links():
-    assert {method.counterpart for method in METHODS.values()} <= set(COUNTERPARTS)
+    assert {method.counterpart for method in {**METHODS, **PEERS}.values()} <= set(COUNTERPARTS)
     assert all(method.links is None for method in COUNTERPARTS.values())
+    assert not set(METHODS) & set(PEERS)
 
 
 def test_halves_cover_all_sets_and_differ_by_one_at_most():
@@ -55,123 +60,151 @@ def test_flips_change_kinds_and_not_pairs():
     assert set(np.flatnonzero(linked)) == {*must.ravel(), *cannot.ravel()}
 
 
-def test_run_resumes_without_measuring_again(tmp_path, monkeypatch):
-    path = tmp_path / "cells.csv"
-    settings = {"sets": ("iris",), "shares": (0.2,), "flips": (0.0, 0.1), "n_draws": 1, "n_rows": 150}
-    board.run_cells(path, methods=(METHOD, WITHOUT), **settings)
-    first = path.read_text()
-    cells = read_cells(path)
-    assert [c["method"] for c in cells] == [METHOD, WITHOUT, METHOD]
-    assert {c["status"] for c in cells} == {"ok"}
+class Recorder:
+    """A method that returns fixed labels and remembers its links."""
 
-    monkeypatch.setattr(board, "load_set", lambda *_: pytest.fail("measured a cell that is in the file"))
-    board.run_cells(path, methods=(METHOD, WITHOUT), **settings)
-    assert path.read_text() == first
+    def __init__(self, labels):
+        self.labels_ = labels
+        self.given = []
 
-    monkeypatch.undo()
-    board.run_cells(path, methods=(METHOD, WITHOUT, "COPKMeans"), **settings)
-    assert path.read_text().startswith(first)
-    assert [c["method"] for c in read_cells(path)[3:]] == ["COPKMeans", "COPKMeans"]
+    def fit(self, X, constraints=None):
+        self.given.append(constraints)
+        return self
+
+    def fit_predict(self, X):
+        self.given.append(None)
+        return self.labels_
 
 
-def test_cells_do_not_depend_on_the_number_of_processes(tmp_path):
-    settings = {"sets": ("iris",), "shares": (0.2,), "flips": (0.0, 0.2), "n_draws": 1, "n_rows": 100}
-    scores = []
-    for n_jobs in (1, 2):
-        board.run_cells(tmp_path / f"{n_jobs}.csv", methods=("MPCKMeans",), n_jobs=n_jobs, **settings)
-        cells = read_cells(tmp_path / f"{n_jobs}.csv")
-        scores.append(sorted((c["flip"], c["ari"], c["accuracy_unlinked"]) for c in cells))
-    assert scores[0] == scores[1]
+@pytest.fixture
+def recorded(monkeypatch):
+    """Three methods that share one recorder, on twelve rows of which the last six carry no links."""
+    y = np.array([0, 1] * 6)
+    labels = y.copy()
+    labels[[0, 11]] = 1 - labels[[0, 11]]
+    recorder = Recorder(labels)
+    monkeypatch.setattr(board, "load_set", lambda name, n_rows: (np.zeros((12, 1)), y))
+    must, cannot = np.array([[0, 2], [1, 3]]), np.array([[0, 1], [4, 5]])
+    linked = np.arange(12) < 6
+    monkeypatch.setattr(board, "draw_links", lambda *_: (must, cannot, linked))
+    for name, links in (("hard", "hard"), ("soft", "soft"), ("unsure", "unsure"), ("plain", None)):
+        method = METHODS[METHOD]._replace(build=lambda *_: recorder, links=links)
+        monkeypatch.setitem(board.EVERYTHING, name, method)
+    return recorder
 
 
-def test_missing_data_are_skipped_and_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.delenv("LINKWISE_DATA", raising=False)
-    board.run_cells(tmp_path / "cells.csv", ("iris", "bupa"), (0.2,), (0.0,), 1, 50, (METHOD,))
-    assert {c["set"] for c in read_cells(tmp_path / "cells.csv")} == {"iris"}
-    assert "skipped bupa" in capsys.readouterr().out
+def test_all_methods_get_the_same_pairs_in_their_own_kind(recorded):
+    board.leaderboard_trial(0, "iris", 0.3, 0.2, methods=["hard", "soft", "unsure", "plain"])
+    hard, soft, unsure, plain = recorded.given
+    assert plain is None
+    for links in (hard, soft, unsure):
+        np.testing.assert_array_equal(links.pairs, [[0, 1], [0, 2], [1, 3], [4, 5]])
+        np.testing.assert_array_equal(np.sign(links.weights), [-1, 1, 1, -1])
+    assert np.isinf(hard.weights).all()
+    np.testing.assert_allclose(abs(soft.weights), 0.5 * np.log(0.8 / 0.2))
+    np.testing.assert_allclose(abs(unsure.weights), 0.5 * np.log(0.9 / 0.1))
 
 
-def test_impossible_links_and_errors_are_recorded(monkeypatch):
-    y = np.array([0, 0, 1, 1])
-    X = y[:, np.newaxis].astype(float)
-    linked = np.array([True, True, True, False])
-    task = board.Task("iris", 0.2, 0.2, 0, ())
-    must, cannot = np.array([[0, 1], [1, 2]]), np.array([[0, 2]])
-    row = board._run_method(METHODS["COPKMeans"], X, y, must, cannot, linked, task)
-    assert row[0] == "infeasible"
-    assert row[1:] == [""] * 6
+def test_scores_count_rows_without_links(recorded):
+    (found,) = board.leaderboard_trial(0, "iris", 0.3, 0.0, methods=["soft"])
+    y = np.array([0, 1] * 6)
+    assert found["satisfaction"] == 0.5  # row 0 is wrong: it breaks 0-2 and 0-1
+    from sklearn.metrics import adjusted_rand_score
 
-    broken = METHODS["PCKMeans"]._replace(build=lambda *_: None)
-    assert board._run_method(broken, X, y, must, cannot, linked, task)[0].startswith("AttributeError")
+    assert found["ari_unlinked"] == pytest.approx(adjusted_rand_score(y[6:], [0, 1, 0, 1, 0, 0]))
+    assert found["ari"] == pytest.approx(adjusted_rand_score(y, recorded.labels_))
 
 
-def test_scores_count_unlinked_rows_after_matching_on_all():
-    class Fixed:
-        labels_ = np.array([0, 0, 0, 1, 1, 0])
+def test_impossible_links_and_errors_are_recorded(recorded, monkeypatch):
+    def fail(*_):
+        raise ZeroDivisionError("of no use")
 
-        def fit(self, X, constraints=None):
-            return self
+    monkeypatch.setitem(board.EVERYTHING, "broken", METHODS[METHOD]._replace(build=fail))
 
-    y = np.array([0, 0, 0, 1, 1, 1])
-    linked = np.array([True, True, False, False, False, False])
-    method = METHODS["PCKMeans"]._replace(build=lambda *_: Fixed())
-    row = board._run_method(
-        method, np.zeros((6, 1)), y, np.array([[0, 1]]), np.zeros((0, 2), int), linked,
-        board.Task("iris", 0.2, 0.0, 0, ()),
-    )  # fmt: skip
-    assert row[0] == "ok"
-    assert float(row[3]) == pytest.approx(5 / 6, abs=1e-4)
-    assert float(row[4]) == pytest.approx(3 / 4, abs=1e-4)
-    assert float(row[5]) == 1.0
+    def impossible(*_):
+        return np.array([[0, 1], [1, 2]]), np.array([[0, 2]]), np.arange(12) < 3
+
+    monkeypatch.setattr(board, "draw_links", impossible)
+    rows = board.leaderboard_trial(0, "iris", 0.3, 0.0, methods=["hard", "broken", "soft"])
+    assert rows[0] == {"method": "hard", "problem": "infeasible"}
+    assert rows[1] == {"method": "broken", "problem": "ZeroDivisionError: of no use"}
+    assert "ari" in rows[2]
+    with pytest.raises(InfeasibleConstraints):
+        board.Constraints(12, *impossible()[:2])
 
 
-def test_summary_of_two_settings_by_hand():
-    cells = [
-        cell("iris", "0", 0, METHOD, 0.5), cell("iris", "0", 1, METHOD, 0.7),
-        cell("iris", "0", 0, "MPCKMeans", 0.9), cell("iris", "0", 1, "MPCKMeans", 0.5),
-        cell("iris", "", 0, WITHOUT, 0.8), cell("iris", "", 1, WITHOUT, 0.6),
-        cell("wine", "0", 0, METHOD, 0.9, half="B"), cell("wine", "0", 0, "MPCKMeans", 0.1, half="B"),
-        cell("wine", "", 0, WITHOUT, 0.2, half="B"),
+def test_standings_of_two_settings_by_hand():
+    table = [
+        row("iris", 0.0, METHOD, 0.6), row("iris", 0.0, "MPCKMeans", 0.7), row("iris", 0.0, WITHOUT, 0.7),
+        row("wine", 0.0, METHOD, 0.9), row("wine", 0.0, "MPCKMeans", 0.1), row("wine", 0.0, WITHOUT, 0.2),
     ]  # fmt: skip
-    head, rows = summarise(cells)
-    table = {row[0]: dict(zip(head, row, strict=True)) for row in rows}
-    assert table[METHOD]["settings"] == 2
-    assert table[METHOD]["ari_unlinked"] == pytest.approx(0.75)
-    assert table[METHOD]["rank"] == pytest.approx(0.5)
-    assert (table[METHOD]["wins"], table["MPCKMeans"]["wins"]) == (1, 1)
-    assert (table[METHOD]["better"], table[METHOD]["worse"]) == (1, 1)
-    assert table[METHOD]["gain"] == pytest.approx((-0.1 + 0.7) / 2)
-    assert table["MPCKMeans"]["better"] == table["MPCKMeans"]["worse"] == 0
-
-    only_a = summarise(cells, half="A")[1]
-    assert [row[0] for row in only_a] == ["MPCKMeans", METHOD]
-    assert losses(cells)[1] == [[METHOD, "iris", "0", pytest.approx(0.7), pytest.approx(0.6)]]
+    head, rows = standings(scores_by_setting(table))
+    found = {line[0]: dict(zip(head, line, strict=True)) for line in rows}
+    assert found[METHOD]["settings"] == 2
+    assert found[METHOD]["score"] == pytest.approx(0.75)
+    assert found[METHOD]["rank"] == pytest.approx(0.5)
+    assert (found[METHOD]["wins"], found["MPCKMeans"]["wins"]) == (1, 1)
+    assert (found[METHOD]["better"], found[METHOD]["worse"]) == (1, 1)
+    assert found[METHOD]["gain"] == pytest.approx((-0.1 + 0.7) / 2)
+    assert found[METHOD]["error"] == pytest.approx(0.4)
+    assert found["MPCKMeans"]["better"] == found["MPCKMeans"]["worse"] == 0
+    assert losses(scores_by_setting(table))[1] == [[METHOD, "iris", 0.0, pytest.approx(0.7), 0.6]]
 
 
-def test_method_infeasible_in_one_draw_is_left_out_of_the_setting():
-    cells = [
-        cell("iris", "0.2", 0, METHOD, 0.5), cell("iris", "0.2", 1, METHOD, 0.7),
-        cell("iris", "0.2", 0, "COPKMeans", 0.9),
-        cell("iris", "0.2", 1, "COPKMeans", None, status="infeasible"),
-        cell("iris", "", 0, WITHOUT, 0.1), cell("iris", "", 1, WITHOUT, 0.1),
+def test_settings_are_selected_and_incomplete_methods_left_out():
+    table = [
+        row("iris", 0.2, METHOD, 0.6), row("iris", 0.2, "COPKMeans", 0.9, n=2),
+        row("iris", 0.0, METHOD, 0.5, share=0.05), row("balance_scale", 0.0, METHOD, 0.4),
     ]  # fmt: skip
-    _, rows = summarise(cells)
-    assert [row[:3] for row in rows] == [[METHOD, 1, pytest.approx(0.6)]]
+    assert scores_by_setting(table)["iris", 0.3, 0.2] == {METHOD: 0.6}
+    assert set(scores_by_setting(table, flips=(0.2,))) == {("iris", 0.3, 0.2)}
+    assert set(scores_by_setting(table, shares=(0.05,))) == {("iris", 0.05, 0.0)}
+    half = half_of("balance_scale")
+    assert ("balance_scale", 0.3, 0.0) in scores_by_setting(table, half=half)
+    assert ("balance_scale", 0.3, 0.0) not in scores_by_setting(table, half="AB".replace(half, ""))
 
 
-def test_draws_that_some_method_lacks_are_not_compared():
-    cells = [
-        cell("iris", "0", 0, METHOD, 0.5), cell("iris", "0", 1, METHOD, 0.9),
-        cell("iris", "0", 0, "MPCKMeans", 0.6),
-    ]  # fmt: skip
-    table = {row[0]: row[2] for row in summarise(cells)[1]}
-    assert table == {METHOD: pytest.approx(0.5), "MPCKMeans": pytest.approx(0.6)}
+def test_choice_prefers_methods_that_links_seldom_harm():
+    def scores(ppc, kmeans):
+        return {
+            ("iris", 0.3, flip): {
+                "PPC soft": p, "PPC, no links": 0.5, "MPCKMeans": k, "MPCKMeans, no links": 0.5,
+            }
+            for flip, (p, k) in enumerate(zip(ppc, kmeans, strict=True))
+        }  # fmt: skip
+
+    methods = ["PPC soft", "MPCKMeans"]
+    assert choose(scores([0.6] * 5, [0.9, 0.9, 0.9, 0.9, 0.4]), methods) == "MPCKMeans"
+    assert choose(scores([0.6] * 5, [0.9, 0.9, 0.9, 0.4, 0.4]), methods) == "PPC soft"
+    assert choose(scores([0.4] * 5, [0.9, 0.9, 0.9, 0.4, 0.4]), methods) == "MPCKMeans"
 
 
-def test_noise_level_selects_settings_and_shares_the_fits_without_links():
-    cells = [
-        cell("iris", "0", 0, METHOD, 0.5), cell("iris", "0.1", 0, METHOD, 0.3),
-        cell("iris", "", 0, WITHOUT, 0.4),
-    ]  # fmt: skip
-    gains = {flip: summarise(cells, flip=flip)[1][0][7] for flip in ("0", "0.1")}
-    assert gains == {"0": pytest.approx(0.1), "0.1": pytest.approx(-0.1)}
+def test_choice_is_made_on_half_a_alone():
+    names = {half: next(name for name in SETS if half_of(name) == half) for half in "AB"}
+    table = []
+    for half, (ppc, kmeans) in {"A": (0.9, 0.6), "B": (0.2, 0.8)}.items():
+        for share in (0.05, 0.15, 0.3):
+            for flip in (0.0, 0.1, 0.2):
+                for method, mean in (
+                    ("PPC soft", ppc), ("PPC hard", ppc), ("PPC, no links", 0.5), ("MPCKMeans", kmeans),
+                    ("MPCKMeans, no links", 0.5), ("COPKMeans", kmeans), (WITHOUT, 0.5),
+                    ("ConstrainedEM", 0.1), ("ConstrainedSpectral", 0.1),
+                    ("ConstrainedSpectral, no links", 0.5),
+                ):  # fmt: skip
+                    table.append(row(names[half], flip, method, mean, share=share))
+    _, rows = choice_table(table)
+    assert [line[0] for line in rows] == list(SITUATIONS)
+    for line in rows:
+        assert line[1] == "PPC"
+        assert line[2:] == [pytest.approx(0.4), line[3], pytest.approx(-0.3), line[5]]
+        assert line[3].startswith("0 of")
+        assert line[5].split(" of ")[0] == line[5].split(" of ")[1]
+    page = leaderboard_tables(table)
+    assert "2 of 19 sets, 3 draws" in page
+    assert f"Sets: {names['A']}." in page
+    assert "| soft, sure, few | PPC | 0.400 | 0 of 1 | -0.300 | 1 of 1 |" in page
+
+
+def test_candidates_are_on_the_leaderboard_with_these_links():
+    for kind, methods in CANDIDATES.items():
+        assert all(METHODS[name].links == kind for name in methods)

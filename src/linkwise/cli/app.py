@@ -15,6 +15,7 @@ from linkwise.cli.demo import demo
 from linkwise.cli.errors import EXIT_CODES, close_pipe, guard, terminable
 from linkwise.cli.fit import fit
 from linkwise.cli.predict import predict
+from linkwise.cli.reproduce import reproduce
 from linkwise.cli.segment import segment
 
 __all__ = ["app", "run"]
@@ -59,7 +60,7 @@ def linkwise(
     """Cluster data while listening to what people know: these two belong together, these two do not."""
 
 
-for _command in (fit, predict, check, compare, classes, segment, demo):
+for _command in (fit, predict, check, compare, classes, segment, demo, reproduce):
     app.command(epilog=EXIT_CODES)(_command)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import typer
 
-__all__ = ["BAD_INPUT", "DEFECT", "EXIT_CODES", "INFEASIBLE", "CommandError", "guard", "terminable"]
+__all__ = ["BAD_INPUT", "DEFECT", "EXIT_CODES", "INFEASIBLE", "USAGE", "CommandError", "guard", "terminable"]
 
 BAD_INPUT, USAGE, INFEASIBLE, DEFECT = 1, 2, 3, 70
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143

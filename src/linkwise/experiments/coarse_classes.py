@@ -14,99 +14,93 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from linkwise.beliefs import ClassBeliefs
+from linkwise.experiments.experiment import Experiment, Size
+from linkwise.experiments.summary import Row
 from linkwise.mixture.cppc import CPPC
 
-__all__ = ["coarse_digits", "doubled_wine"]
+__all__ = ["COARSE", "CRITERIA", "EXPERIMENTS", "coarse_digits", "doubled_wine"]
 
-#: Three coarse classes of the ten digits.
+#: Three coarse classes of the ten digits: the class of each digit.
 COARSE = {
-    "0-3 | 4-7 | 8-9": lambda digit: digit // 4,
-    "0-2 | 3-5 | 6-9": lambda digit: np.minimum(digit // 3, 2),
-    "modulo 3": lambda digit: digit % 3,
+    "0-3 | 4-7 | 8-9": (0, 0, 0, 0, 1, 1, 1, 1, 2, 2),
+    "0-2 | 3-5 | 6-9": (0, 0, 0, 1, 1, 1, 2, 2, 2, 2),
+    "modulo 3": (0, 1, 2, 0, 1, 2, 0, 1, 2, 0),
 }
+CRITERIA = ("cbic", "bic", "icl", "cbic_paper")
 
 
-def coarse_digits(
-    n_components: Iterable[int] = range(3, 21), n_init: int = 1, random_state: int = 0
-) -> tuple[list[str], list[list[Any]]]:
+def coarse_digits(draw: int, classes: str, fewest: int = 3, most: int = 15) -> list[Row]:
     """How well CPPC finds the digits inside three coarse classes that it was told may fall apart.
 
-    15 principal components, full covariances, beliefs .1 on the diagonal and -1 elsewhere.
+    15 principal components, full covariances, beliefs .1 on the diagonal and -1 elsewhere. A draw is a start.
 
     Parameters
     ----------
-    n_components : iterable of int
-    n_init : int
-    random_state : int
+    draw : int
+    classes : str
+        A key of ``COARSE``.
+    fewest, most : int
+        Range of K.
 
     Returns
     -------
-    head, rows
-        Coarse classes, criterion, the K it chooses, adjusted Rand index to the ten digits there, and the
-        highest over all K.
+    list of dict
+        For each criterion the K it chooses, "k", the adjusted Rand index to the ten digits there, "ari", and
+        the highest over all K, "best_ari".
 
     Examples
     --------
-    >>> from linkwise.experiments import coarse_digits
-    >>> head, rows = coarse_digits(n_components=[3])
-    >>> len(rows)
-    9
+    >>> from linkwise.experiments.coarse_classes import coarse_digits
+    >>> [row["k"] for row in coarse_digits(0, "modulo 3", fewest=3, most=3)]
+    [3, 3, 3, 3]
     """
     X, digits = load_digits(return_X_y=True)
     X = PCA(15, random_state=0).fit_transform(X)
-    rows = []
-    for name, coarse in COARSE.items():
-        beliefs = ClassBeliefs.keep([0, 1, 2]).keep_whole(0, 1, 2, strength=0.1)
-        model = CPPC(beliefs=beliefs, n_init=n_init, random_state=random_state)
-        rows += _chosen(name, model, X, coarse(digits), digits, n_components)
-    return ["classes", "criterion", "K", "ARI", "best ARI"], rows
+    beliefs = ClassBeliefs.keep([0, 1, 2]).keep_whole(0, 1, 2, strength=0.1)
+    model = CPPC(beliefs=beliefs, random_state=draw)
+    return _chosen(model, X, np.array(COARSE[classes])[digits], digits, range(fewest, most + 1))
 
 
-def doubled_wine(
-    n_components: Iterable[int] = range(2, 7), random_state: int = 0
-) -> tuple[list[str], list[list[Any]]]:
+def doubled_wine(draw: int, strength: float, fewest: int = 2, most: int = 6) -> list[Row]:
     """Whether CPPC merges a class of wine that was given two names at random.
 
-    Five principal components of standardised features, full covariances; the two names are believed to be
-    one with the strength in the first column.
+    Five principal components of standardised features, full covariances. A draw is the choice of the rows
+    that get the second name, and a start.
 
     Parameters
     ----------
-    n_components : iterable of int
-    random_state : int
+    draw : int
+    strength : float
+        Belief that the two names are one.
+    fewest, most : int
+        Range of K.
 
     Returns
     -------
-    head, rows
+    list of dict
         As in :func:`coarse_digits`; the truth has three classes.
 
     Examples
     --------
-    >>> from linkwise.experiments import doubled_wine
-    >>> head, rows = doubled_wine(n_components=[3])
-    >>> all(row[3] > 0.9 for row in rows)
+    >>> from linkwise.experiments.coarse_classes import doubled_wine
+    >>> all(row["ari"] > 0.9 for row in doubled_wine(0, 1.0, fewest=3, most=3))
     True
     """
     X, y = load_wine(return_X_y=True)
     X = PCA(5, random_state=0).fit_transform(StandardScaler().fit_transform(X))
-    second = np.random.default_rng(random_state).random(len(y)) < 0.5
-    named = np.where((y == 1) & second, 3, y)
-    rows = []
-    for strength in (0.5, 1.0):
-        beliefs = ClassBeliefs.keep([0, 1, 2, 3]).merge(1, 3, strength)
-        model = CPPC(beliefs=beliefs, random_state=random_state)
-        rows += _chosen(f"belief {strength:g}", model, X, named, y, n_components)
-    return ["classes", "criterion", "K", "ARI", "best ARI"], rows
+    second = np.random.default_rng(draw).random(len(y)) < 0.5
+    beliefs = ClassBeliefs.keep([0, 1, 2, 3]).merge(1, 3, strength)
+    model = CPPC(beliefs=beliefs, random_state=draw)
+    return _chosen(model, X, np.where((y == 1) & second, 3, y), y, range(fewest, most + 1))
 
 
 def _chosen(
-    name: str,
     model: CPPC,
     X: NDArray[np.float64],
     y: NDArray[Any],
     truth: NDArray[Any],
     n_components: Iterable[int],
-) -> list[list[Any]]:
+) -> list[Row]:
     """A row for each criterion."""
     fits = []
     for k in n_components:
@@ -116,8 +110,40 @@ def _chosen(
         score = adjusted_rand_score(truth, fitted.labels_)
         fits.append((k, float(score), dict(fitted.criteria_)))
     highest = max(score for _, score, _ in fits)
-    rows: list[list[Any]] = []
-    for criterion in ("cbic", "bic", "icl"):
+    rows = []
+    for criterion in CRITERIA:
         k, score, _ = min(fits, key=lambda fit: fit[2][criterion])
-        rows.append([name, criterion, k, score, highest])
+        rows.append({"method": criterion, "k": k, "ari": score, "best_ari": highest})
     return rows
+
+
+def _digits_settings(names: Iterable[str]) -> list[dict[str, Any]]:
+    return [{"classes": name} for name in names]
+
+
+_WINE = [{"strength": strength} for strength in (0.25, 0.5, 1.0)]
+_MEASURES = ("ari", "k", "best_ari")
+
+EXPERIMENTS = (
+    Experiment(
+        "cppc_coarse_digits",
+        "The ten digits found inside three coarse classes, at the K that each criterion chooses",
+        "beyond the papers: CPPC where the truth is known, classes too coarse",
+        coarse_digits,
+        quick=Size(_digits_settings(("0-3 | 4-7 | 8-9", "modulo 3")), 2),
+        full=Size(_digits_settings(COARSE), 10),
+        measures=_MEASURES,
+        reference="bic",
+    ),
+    Experiment(
+        "cppc_doubled_wine",
+        "A class of wine with two names merged again, at the K that each criterion chooses",
+        "beyond the papers: CPPC where the truth is known, classes too fine",
+        doubled_wine,
+        quick=Size(_WINE, 5),
+        full=Size(_WINE, 50),
+        measures=_MEASURES,
+        reference="bic",
+        axis="strength",
+    ),
+)

@@ -2,93 +2,60 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from linkwise.experiments.leaderboard_choice import choice_table
 from linkwise.experiments.leaderboard_data import SETS, half_of
 from linkwise.experiments.leaderboard_methods import METHODS
-from linkwise.experiments.leaderboard_summary import Cells, losses, summarise
+from linkwise.experiments.leaderboard_summary import WITHOUT_LINKS, losses, scores_by_setting, standings
+from linkwise.experiments.summary import Row
+from linkwise.experiments.tables import markdown_table
 
-__all__ = ["leaderboard_tables", "markdown_table"]
+__all__ = ["leaderboard_tables"]
 
-_FLIPS = {"0": "all links right", "0.1": "10 % of the links wrong", "0.2": "20 % of the links wrong"}
+_FLIPS = {0.0: "all links right", 0.1: "10 % of the links wrong", 0.2: "20 % of the links wrong"}
 _LISTED = 30
 
 
-def markdown_table(head: list[str], rows: list[list[Any]]) -> str:
-    """A table in Markdown, numbers with three decimals and nothing for NaN.
-
-    Parameters
-    ----------
-    head : list of str
-    rows : list of list
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from linkwise.experiments.leaderboard_page import markdown_table
-    >>> print(markdown_table(["method", "rank"], [["PPC", 0.25]]))
-    | method | rank |
-    | --- | --- |
-    | PPC | 0.250 |
-    """
-
-    def text(value: Any) -> str:
-        if isinstance(value, float):
-            return "" if value != value else f"{value:.3f}"
-        return str(value)
-
-    lines = [head, ["---"] * len(head), *[[text(value) for value in row] for row in rows]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def leaderboard_tables(cells: Cells) -> str:
+def leaderboard_tables(table: list[Row]) -> str:
     """All tables of the page.
 
     Parameters
     ----------
-    cells : list of dict
-        From :func:`linkwise.experiments.leaderboard_summary.read_cells`.
+    table : list of dict
+        Tidy table of the experiment "leaderboard".
 
     Returns
     -------
     str
         Markdown.
     """
-    ran = sorted({cell["set"] for cell in cells})
-    draws = {name: len({cell["draw"] for cell in cells if cell["set"] == name}) for name in ran}
-    infeasible = sum(cell["status"] == "infeasible" for cell in cells)
-    errors = sorted({cell["status"] for cell in cells} - {"ok", "infeasible"})
+    ran = sorted({row["set"] for row in table})
+    draws = max(row["n"] for row in table)
+    problems = [row for row in table if row["measure"] == "problem"]
+    other = sorted({f"{row['method']}: {row['text']}" for row in problems if row["text"] != "infeasible"})
     parts = [
-        f"{len(cells)} cells on {len(ran)} of {len(SETS)} sets; draws begun: "
-        + ", ".join(f"{name} {count}" for name, count in draws.items())
-        + f". {infeasible} cells had hard links that no labelling keeps. "
-        + (f"Errors: {'; '.join(errors)}." if errors else "No fit raised an error.")
+        f"{len(ran)} of {len(SETS)} sets, {draws} draws. "
+        f"{sum(row['n'] for row in problems if row['text'] == 'infeasible')} fits had hard links that no "
+        "labelling keeps. "
+        + (f"Other problems: {'; '.join(other)}." if other else "No fit raised another error."),
+        f"## The choice of auto\n\n{markdown_table(*choice_table(table))}",
     ]
     for half in "AB":
         names = ", ".join(name for name in ran if half_of(name) == half)
         parts.append(f"## Half {half}\n\nSets: {names}.")
         for flip, title in _FLIPS.items():
-            parts.append(f"### Half {half}: {title}\n\n{markdown_table(*summarise(cells, half, flip))}")
-        parts.append(f"### Half {half}: overall\n\n{markdown_table(*summarise(cells, half))}")
-    parts.append(f"## All sets\n\n{markdown_table(*summarise(cells))}")
-    head, rows = losses(cells, tuple(name for name in METHODS if "start" not in name))
+            scores = scores_by_setting(table, half=half, flips=(flip,))
+            parts.append(f"### Half {half}: {title}\n\n{markdown_table(*standings(scores))}")
+        scores = scores_by_setting(table, half=half)
+        parts.append(f"### Half {half}: overall\n\n{markdown_table(*standings(scores))}")
+    scores = scores_by_setting(table)
+    parts.append(f"## All sets\n\n{markdown_table(*standings(scores))}")
+    methods = [name for name in METHODS if "start" not in name]
+    head, rows = losses(scores, methods)
+    n_compared = len({(m, key[0], key[2]) for key, found in scores.items() for m in methods
+                      if m in found and WITHOUT_LINKS[m] in found})  # fmt: skip
     parts.append(
-        f"## Where links lose to ignoring them\n\n{len(rows)} of {_n_compared(cells)} triples of method, set "
-        f"and share of wrong links, each the mean over the shares of linked rows; "
+        f"## Where links lose to ignoring them\n\n{len(rows)} of {n_compared} triples of method, set and "
+        "share of wrong links, each the mean over the shares of linked rows; "
         f"the {min(len(rows), _LISTED)} largest losses:\n\n{markdown_table(head, rows[:_LISTED])}"
     )
     return "\n\n".join(parts) + "\n"
-
-
-def _n_compared(cells: Cells) -> int:
-    """Triples of method, set and share of wrong links in the file, variants of the start left out."""
-    return len(
-        {
-            (cell["method"], cell["set"], cell["flip"])
-            for cell in cells
-            if cell["method"] in METHODS and "start" not in cell["method"] and cell["status"] == "ok"
-        }
-    )

@@ -3,93 +3,95 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
+from threadpoolctl import threadpool_limits
 
 from linkwise.cluster.hmrf_kmeans import HMRFKMeans
 from linkwise.constraints import Constraints
-from linkwise.experiments.data_files import even_sample, load_newsgroups
+from linkwise.experiments.data_files import TASKS, even_sample, load_newsgroups
+from linkwise.experiments.experiment import Experiment, Size
+from linkwise.experiments.summary import Row
 from linkwise.metrics import pairwise_f1
 
-__all__ = ["hmrf_newsgroups"]
+__all__ = ["EXPERIMENTS", "hmrf_newsgroups"]
 
-#: Column of the table and the settings behind it. No metric is learned.
-_SETTINGS: dict[str, dict[str, Any]] = {
-    "euclidean": {"distortion": "euclidean", "metric": None},
-    "euclidean, SVD": {"distortion": "euclidean", "metric": None},
-    "cosine": {"distortion": "cosine", "metric": None},
-    "cosine constant": {"distortion": "cosine", "metric": None, "penalty": "constant"},
-    "cosine constant, k-means++": {
-        "distortion": "cosine", "metric": None, "penalty": "constant", "init": "k-means++",
-    },
-}  # fmt: skip
+#: Methods and their settings. No metric is learned.
+METHODS: dict[str, dict[str, Any]] = {
+    "euclidean": {"distortion": "euclidean"},
+    "euclidean, SVD": {"distortion": "euclidean"},
+    "cosine": {"distortion": "cosine"},
+    "cosine constant": {"distortion": "cosine", "penalty": "constant"},
+    "cosine constant, k-means++": {"distortion": "cosine", "penalty": "constant", "init": "k-means++"},
+}
 
 
-def hmrf_newsgroups(
-    task: str = "easy",
-    n_links: tuple[int, ...] = (0, 50, 100, 200),
-    n_documents: int = 600,
-    n_runs: int = 3,
-    random_state: int = 0,
-) -> tuple[list[str], list[list[Any]]]:
-    """Pairwise F of HMRF-KMeans on documents that carry no links, against the number of links.
+def hmrf_newsgroups(draw: int, task: str, links: int, documents: int = 400) -> list[Row]:
+    """Pairwise F of HMRF-KMeans on documents that carry no links.
 
-    Links of weight 1 between random documents of one half; F is counted on the other half. The Euclidean
-    distortion, which takes dense rows, gets the same TF-IDF rows of the terms in at least three documents,
-    and 100 components of all of them (truncated SVD).
+    Links of weight 1 between random documents of one half; F is counted on the other half. Documents are
+    drawn evenly from the groups. TF-IDF with logarithmic term frequencies, without stop words; the Euclidean
+    distortion, which takes dense rows, gets the same rows for the terms in at least three documents, and 100
+    components of all of them (truncated SVD). Ten starts. "constant": a violated link costs 1 whatever the
+    distance of its ends.
 
     Parameters
     ----------
+    draw : int
     task : {"easy", "medium", "difficult"}
         As in :func:`linkwise.experiments.spectral.spectral_newsgroups`.
-    n_links : tuple of int
-    n_documents : int
-        Drawn evenly from the groups, anew in each run.
-    n_runs : int
-    random_state : int
+    links : int
+    documents : int
 
     Returns
     -------
-    head, rows
-        Number of links and the mean F of every setting. ``constant``: a violated link costs 1 whatever the
-        distance of its ends.
+    list of dict
+        "f" of each method.
     """
     counts, labels = load_newsgroups(task)
-    rows: list[list[Any]] = []
-    drawn = [
-        even_sample(labels, n_documents, np.random.default_rng([random_state, run])) for run in range(n_runs)
-    ]
-    for count in n_links:
-        scores = [
-            _scores(counts[chosen], labels[chosen], count, np.random.default_rng([random_state, run, count]))
-            for run, chosen in enumerate(drawn)
-        ]
-        rows.append([count, *np.mean(scores, axis=0).tolist()])
-    return ["links", *_SETTINGS], rows
-
-
-def _scores(counts: Any, y: NDArray[np.int64], n_links: int, rng: np.random.Generator) -> list[float]:
+    chosen = even_sample(labels, documents, np.random.default_rng([draw, TASKS.index(task)]))
+    counts, y = counts[chosen], labels[chosen]
     words = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
     common = np.asarray((counts > 0).sum(axis=0)).ravel() >= 3
-    dense = {
-        "euclidean": words[:, common].toarray(),
-        "euclidean, SVD": TruncatedSVD(100, random_state=0).fit_transform(words),
-    }
-    half = np.sort(rng.permutation(len(y))[: len(y) // 2])
-    other = np.setdiff1d(np.arange(len(y)), half)
-    links = None
-    if n_links:
-        drawn = Constraints.sample(y[half], n_links, overlap=True, random_state=rng)
-        links = Constraints(len(y), half[drawn.must_link], half[drawn.cannot_link], weight=1.0)
-    found = []
-    for name, settings in _SETTINGS.items():
-        model = HMRFKMeans(len(np.unique(y)), n_init=10, random_state=0, **settings)
+    # Threads of small matrix products wait for each other on a busy machine.
+    with threadpool_limits(1):
+        components = TruncatedSVD(100, random_state=draw).fit_transform(words)
+    dense = {"euclidean": words[:, common].toarray(), "euclidean, SVD": components}
+    half, other = np.array_split(np.random.default_rng([draw, documents]).permutation(documents), 2)
+    given = None
+    if links:
+        drawn = Constraints.sample(
+            y[half], links, overlap=True, random_state=np.random.default_rng([draw, links])
+        )
+        given = Constraints(documents, half[drawn.must_link], half[drawn.cannot_link], weight=1.0)
+    rows = []
+    for name, settings in METHODS.items():
+        model = HMRFKMeans(len(np.unique(y)), metric=None, n_init=10, random_state=draw, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            labels = model.fit(dense.get(name, words), constraints=links).labels_
-        found.append(pairwise_f1(y[other], labels[other]))
-    return found
+            found = model.fit(dense.get(name, words), constraints=given).labels_
+        rows.append({"method": name, "f": pairwise_f1(y[other], found[other])})
+    return rows
+
+
+def _settings(links: tuple[int, ...]) -> list[dict[str, Any]]:
+    return [{"task": task, "links": count} for task, count in product(TASKS, links)]
+
+
+EXPERIMENTS = (
+    Experiment(
+        "hmrf_newsgroups",
+        "Pairwise F of HMRF-KMeans on 400 documents of 20 newsgroups, cosine and Euclidean",
+        "Basu, Bilenko & Mooney 2004; tasks of Lu & Carreira-Perpinan 2008",
+        hmrf_newsgroups,
+        quick=Size(_settings((0, 200)), 2),
+        full=Size(_settings((0, 50, 100, 200)), 8),
+        measures=("f",),
+        reference="euclidean",
+        axis="links",
+    ),
+)

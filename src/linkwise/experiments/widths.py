@@ -5,43 +5,54 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise._link_builders import draw_pairs
+from linkwise.experiments.experiment import Experiment, Size
+from linkwise.experiments.summary import Row
 from linkwise.graph import adjacency, min_fill_order
 
-__all__ = ["link_graph_widths"]
-
-_SIZES = ((100, 50), (100, 100), (100, 150), (100, 200), (200, 200), (200, 300))
+__all__ = ["EXPERIMENTS", "link_graph_widths"]
 
 
-def link_graph_widths(n_draws: int = 10, seed: int = 0) -> tuple[list[str], list[list[float]]]:
-    """Min-fill width of random link graphs: exact inference costs K ** (width + 1).
+def link_graph_widths(draw: int, points: int, links: int) -> list[Row]:
+    """Min-fill width of a random link graph: exact inference costs K ** (width + 1).
 
     Shental et al. (2003) advise to keep the number of negative links O(N); the width grows without
     bound all the same (erratum S6).
 
     Parameters
     ----------
-    n_draws : int
-    seed : int
+    draw : int
+    points, links : int
 
     Returns
     -------
-    head : list of str
-    rows : list of list
-        Points, links, and the smallest, mean and largest width over the draws.
+    list of dict
+        "width".
 
     Examples
     --------
-    >>> from linkwise.experiments import link_graph_widths
-    >>> head, rows = link_graph_widths(n_draws=2)
-    >>> head
-    ['points', 'links', 'least', 'mean', 'most']
+    >>> from linkwise.experiments.widths import link_graph_widths
+    >>> link_graph_widths(0, points=100, links=20)
+    [{'method': 'min-fill', 'width': 1}]
     """
-    rng = np.random.default_rng(seed)
-    rows = []
-    for n_points, n_links in _SIZES:
-        widths = [
-            min_fill_order(adjacency(n_points, draw_pairs(np.arange(n_points), n_links, True, rng))).width
-            for _ in range(n_draws)
-        ]
-        rows.append([n_points, n_links, min(widths), float(np.mean(widths)), max(widths)])
-    return ["points", "links", "least", "mean", "most"], rows
+    rng = np.random.default_rng([draw, points, links])
+    pairs = draw_pairs(np.arange(points), links, True, rng)
+    return [{"method": "min-fill", "width": min_fill_order(adjacency(points, pairs)).width}]
+
+
+_SETTINGS = [
+    {"points": points, "links": links}
+    for points, links in ((100, 50), (100, 100), (100, 150), (100, 200), (200, 200), (200, 300))
+]
+
+EXPERIMENTS = (
+    Experiment(
+        "link_graph_widths",
+        "Width of random link graphs, on which exact inference depends exponentially",
+        "constrained EM, section 3: O(N) negative links",
+        link_graph_widths,
+        quick=Size(_SETTINGS, 10),
+        full=Size(_SETTINGS, 50),
+        measures=("width",),
+        axis="links",
+    ),
+)

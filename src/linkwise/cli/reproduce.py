@@ -1,0 +1,148 @@
+"""``linkwise reproduce``: the papers' experiments, with seeds, pairs and confidence intervals."""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from linkwise.cli import options
+from linkwise.cli.errors import USAGE, CommandError
+from linkwise.cli.files import check_folder, write_text
+from linkwise.cli.output import Output, TextTable, as_json
+
+if TYPE_CHECKING:
+    from linkwise.experiments.experiment import Experiment, Outcome
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Experiments; none means all."),
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="Say which experiments there are.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="As many draws as are reported, or a few.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            metavar="FOLDER",
+            envvar="LINKWISE_DATA",
+            help="Data sets that are not bundled.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write tables and figures.")
+    ] = Path("build/reproduce"),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = os.cpu_count() or 1,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the trials of an earlier run.")] = False,
+    json_wanted: options.JsonOption = False,
+) -> None:
+    """Run the papers' experiments and write their tables and figures.
+
+    A run that was stopped goes on where it was. Experiments whose data are missing are skipped, and named.
+    """
+    from linkwise.experiments import EXPERIMENTS
+
+    out = Output(json_wanted)
+    unknown = [name for name in names or [] if name not in EXPERIMENTS]
+    if unknown:
+        raise CommandError(f"no experiment {', '.join(unknown)}; linkwise reproduce --list names them", USAGE)
+    chosen = [EXPERIMENTS[name] for name in names or EXPERIMENTS]
+    if show_list:
+        _show(out, chosen)
+        return
+    if data is not None:
+        if not data.is_dir():
+            raise CommandError(f"--data {data} is not a folder")
+        os.environ["LINKWISE_DATA"] = str(data)
+    check_folder(output)
+    results = [_run(out, experiment, not full, output, jobs, fresh) for experiment in chosen]
+    failed = sum(len(result["failed"]) for result in results)
+    out.finish({"experiments": results})
+    if failed:
+        raise CommandError(f"{failed} trials failed; the same command tries them again")
+
+
+def _show(out: Output, chosen: list[Experiment]) -> None:
+    keys = ("name", "paper", "title", "quick", "full")
+    rows = [[e.name, e.paper, e.title, str(_n_trials(e, True)), str(_n_trials(e, False))] for e in chosen]
+    out.table(TextTable("Experiments; trials of --quick and --full", list(keys), rows, 3))
+    out.finish({"experiments": [dict(zip(keys, row, strict=True)) for row in rows]})
+
+
+def _n_trials(experiment: Experiment, quick: bool) -> int:
+    size = experiment.size(quick)
+    return len(size.settings) * size.n_draws
+
+
+def _run(
+    out: Output, experiment: Experiment, quick: bool, output: Path, jobs: int, fresh: bool
+) -> dict[str, Any]:
+    """One experiment: its table, its provenance and its figure."""
+    from linkwise.experiments.data_files import DataMissing
+    from linkwise.experiments.figures import save_figure
+    from linkwise.experiments.tables import table_text, wide
+
+    scale = "quick" if quick else "full"
+    trials = output / "trials" / f"{experiment.name}-{scale}.jsonl"
+    if fresh:
+        trials.unlink(missing_ok=True)
+    out.say(f"{experiment.name} ({scale}): {experiment.title}")
+    with out.progress(experiment.name, _n_trials(experiment, quick)) as step:
+        counted = [0]
+
+        def progress(done: int, total: int) -> None:
+            for _ in range(done - counted[0]):
+                step()
+            counted[0] = done
+
+        outcome = experiment.run(quick=quick, path=trials, n_jobs=jobs, progress=progress)
+    files = []
+    if outcome.table:
+        files.append(write_text(output / f"{experiment.name}.csv", table_text(outcome.table)))
+        try:
+            picture = output / f"{experiment.name}.png"
+            if save_figure(experiment, outcome.table, picture):
+                files.append(picture)
+        except DataMissing as error:
+            out.warn(f"{experiment.name}: no picture: {error}")
+    record = _record(experiment, scale, outcome)
+    files.append(write_text(output / f"{experiment.name}.json", as_json(record) + "\n"))
+    for measure in (*experiment.measures, *experiment.texts):
+        head, rows = wide(outcome.table, measure)
+        if rows:
+            n_keys = head.index("draws")
+            out.table(TextTable(f"{experiment.name}: {measure}", head, rows, n_keys))
+    for reason, settings in outcome.skipped.items():
+        out.warn(f"{experiment.name}: {len(settings)} settings skipped: {reason}")
+    for trial in outcome.failed:
+        out.warn(f"{experiment.name}: draw {trial.draw} of {trial.setting} failed: {trial.error}")
+    return {**record, "files": files}
+
+
+def _record(experiment: Experiment, scale: str, outcome: Outcome) -> dict[str, Any]:
+    """Where a table comes from."""
+    import platform
+    from importlib.metadata import version
+
+    packages = ("linkwise", "numpy", "scipy", "scikit-learn", "numba")
+    return {
+        "name": experiment.name,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "command": f"linkwise reproduce {experiment.name} --{scale}",
+        "date": date.today().isoformat(),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
+        "trials": outcome.n_trials,
+        "seconds": round(outcome.seconds, 1),
+        "skipped": outcome.skipped,
+        "failed": [{"setting": t.setting, "draw": t.draw, "error": t.error} for t in outcome.failed],
+    }

@@ -1,0 +1,119 @@
+"""What ``auto`` should be: chosen on one half of the sets by a fixed rule, reported on the other half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from linkwise.experiments.leaderboard_summary import WITHOUT_LINKS, Scores, against_itself, scores_by_setting
+from linkwise.experiments.summary import Row
+
+__all__ = ["CANDIDATES", "SITUATIONS", "Situation", "choice_table", "choose"]
+
+#: Method of the leaderboard for each estimator with its defaults; by kind of links it was given.
+CANDIDATES = {
+    "hard": {"PPC hard": "PPC", "ConstrainedEM": "ConstrainedEM", "COPKMeans": "COPKMeans"},
+    "soft": {
+        "PPC soft": "PPC", "MPCKMeans": "HMRFKMeans", "ConstrainedSpectral": "ConstrainedSpectralClustering",
+    },
+}  # fmt: skip
+
+#: A method may be worse than without links in this share of the settings at most, if any is.
+_MOST_WORSE = 0.2
+
+
+class Situation(NamedTuple):
+    """What is known before a fit: the kind of links, how many, and whether some are expected to be wrong."""
+
+    kind: str
+    shares: tuple[float, ...]
+    flips: tuple[float, ...]
+
+
+#: Few links are 0.05 per row, many 0.15 or 0.3.
+SITUATIONS = {
+    "hard, many": Situation("hard", (0.15, 0.3), (0.0,)),
+    "hard, few": Situation("hard", (0.05,), (0.0,)),
+    "soft, sure, many": Situation("soft", (0.15, 0.3), (0.0,)),
+    "soft, sure, few": Situation("soft", (0.05,), (0.0,)),
+    "soft, doubtful, many": Situation("soft", (0.15, 0.3), (0.1, 0.2)),
+    "soft, doubtful, few": Situation("soft", (0.05,), (0.1, 0.2)),
+}
+
+
+def choose(scores: Scores, methods: Iterable[str]) -> str:
+    """The highest mean score among methods that links seldom harm.
+
+    Parameters
+    ----------
+    scores : dict
+        From :func:`linkwise.experiments.leaderboard_summary.scores_by_setting`.
+    methods : iterable of str
+
+    Returns
+    -------
+    str
+        The method with the highest mean score over the settings where all ran, among those that are worse
+        than without links (by more than 0.01) in at most a fifth of the settings; among all of them, if each
+        is worse more often.
+
+    Examples
+    --------
+    >>> from linkwise.experiments.leaderboard_choice import choose
+    >>> without = {"PPC, no links": 0.4, "MPCKMeans, no links": 0.7}
+    >>> scores = {("iris", 0.3, 0.0): {"PPC soft": 0.5, "MPCKMeans": 0.6, **without}}
+    >>> choose(scores, ["PPC soft", "MPCKMeans"])
+    'PPC soft'
+    """
+    methods = list(methods)
+    common = {key: found for key, found in scores.items() if set(methods) <= set(found)}
+    means = {m: sum(found[m] for found in common.values()) / max(1, len(common)) for m in methods}
+    careful = [m for m in methods if _harm(scores, m) <= _MOST_WORSE]
+    return max(careful or methods, key=lambda method: means[method])
+
+
+def _record(scores: Scores, method: str) -> tuple[int, list[Any]]:
+    """Settings compared, and better, worse, gain and its error."""
+    counterpart = WITHOUT_LINKS[method]
+    gains = [
+        (key[0], found[method] - found[counterpart])
+        for key, found in scores.items()
+        if method in found and counterpart in found
+    ]
+    return len(gains), against_itself(gains)
+
+
+def _harm(scores: Scores, method: str) -> float:
+    n, (_, worse, _, _) = _record(scores, method)
+    return worse / n if n else 1.0
+
+
+def choice_table(table: Iterable[Row]) -> tuple[list[str], list[list[Any]]]:
+    """The choice of half A in every situation, and how it does on half B.
+
+    Parameters
+    ----------
+    table : list of dict
+        Tidy table of the experiment "leaderboard".
+
+    Returns
+    -------
+    head, rows
+        Situation, method, estimator, and for each half the mean gain over no links and the settings worse
+        than that out of all.
+    """
+    table = list(table)
+    rows = []
+    for name, situation in SITUATIONS.items():
+        candidates = CANDIDATES[situation.kind]
+        by_half = {
+            half: scores_by_setting(table, half=half, shares=situation.shares, flips=situation.flips)
+            for half in "AB"
+        }
+        method = choose(by_half["A"], candidates)
+        row: list[Any] = [name, candidates[method]]
+        for half in "AB":
+            n, (_, worse, gain, _) = _record(by_half[half], method)
+            row += [gain, f"{worse} of {n}"]
+        rows.append(row)
+    return ["situation", "chosen on half A", "gain, half A", "worse, A", "gain, half B", "worse, B"], rows

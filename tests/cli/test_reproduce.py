@@ -1,0 +1,103 @@
+"""``linkwise reproduce`` from end to end on a small experiment, and what it says of missing data."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from linkwise import experiments
+from linkwise.experiments.data_files import data_path
+from linkwise.experiments.experiment import Experiment, Size
+from linkwise.experiments.tables import read_table
+
+
+def trial(draw, data, links):
+    if data == "folder":
+        data_path("something.csv.gz")
+    if data == "broken":
+        raise ZeroDivisionError("no")
+    return [{"method": "plain", "f": 0.5}, {"method": "linked", "f": 0.5 + links / 100 + draw / 1000}]
+
+
+@pytest.fixture
+def register(monkeypatch):
+    def add(name, sets):
+        settings = [{"data": data, "links": links} for data in sets for links in (10, 20)]
+        experiment = Experiment(
+            name, f"About {name}", "a paper", trial, Size(settings, 2), Size(settings, 4), ("f",),
+            reference="plain", axis="links",
+        )  # fmt: skip
+        monkeypatch.setitem(experiments.EXPERIMENTS, name, experiment)
+
+    return add
+
+
+def test_tables_figure_and_provenance(invoke, register, tmp_path):
+    register("small", ["bundled"])
+    result = invoke("reproduce", "small", "--full", "-j", "1", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "0.600" in result.stdout or "0.601" in result.stdout
+    table = read_table(tmp_path / "out" / "small.csv")
+    assert {row["n"] for row in table} == {4}
+    assert [row["difference"] for row in table if row["method"] == "linked"] == [
+        pytest.approx(0.1015, rel=1e-3), pytest.approx(0.2015, rel=1e-3),
+    ]  # fmt: skip
+    record = json.loads((tmp_path / "out" / "small.json").read_text())
+    assert record["command"] == "linkwise reproduce small --full"
+    assert record["trials"] == 8
+    assert set(record["versions"]) >= {"python", "numpy", "linkwise"}
+    assert (tmp_path / "out" / "small.png").exists()
+    assert str(tmp_path) not in (tmp_path / "out" / "small.json").read_text()
+
+
+def test_second_run_measures_nothing_again(invoke, register, tmp_path, monkeypatch):
+    register("small", ["bundled"])
+    assert invoke("reproduce", "small", "-j", "1").exit_code == 0
+    stored = (tmp_path / "build/reproduce/trials/small-quick.jsonl").read_text()
+    assert len(stored.splitlines()) == 4
+    assert invoke("reproduce", "small", "-j", "1").exit_code == 0
+    assert (tmp_path / "build/reproduce/trials/small-quick.jsonl").read_text() == stored
+    assert invoke("reproduce", "small", "-j", "1", "--fresh").exit_code == 0
+    again = (tmp_path / "build/reproduce/trials/small-quick.jsonl").read_text()
+    assert again != stored  # seconds differ
+    assert len(again.splitlines()) == 4
+
+
+def test_missing_data_are_a_warning(invoke, register, monkeypatch, tmp_path):
+    monkeypatch.delenv("LINKWISE_DATA", raising=False)
+    register("small", ["bundled", "folder"])
+    result = invoke("reproduce", "small", "-j", "1")
+    assert result.exit_code == 0
+    assert "2 settings skipped: something.csv.gz is needed: set LINKWISE_DATA" in result.stderr
+    record = json.loads((tmp_path / "build/reproduce/small.json").read_text())
+    assert list(record["skipped"].values()) == [
+        [{"data": "folder", "links": 10}, {"data": "folder", "links": 20}]
+    ]
+
+
+def test_failed_trials_are_named_and_make_the_command_fail(invoke, register):
+    register("small", ["broken"])
+    result = invoke("reproduce", "small", "-j", "1")
+    assert result.exit_code == 1
+    assert "ZeroDivisionError: no" in result.stderr
+    assert "4 trials failed" in result.stderr
+
+
+def test_list_and_unknown_names(invoke, register):
+    register("small", ["bundled"])
+    listed = invoke("reproduce", "--list", "small", "--json")
+    assert json.loads(listed.stdout)["experiments"] == [
+        {"name": "small", "paper": "a paper", "title": "About small", "quick": "4", "full": "8"}
+    ]
+    assert "small" in invoke("reproduce", "--list").stdout
+    unknown = invoke("reproduce", "smal")
+    assert unknown.exit_code == 2
+    assert "no experiment smal" in unknown.stderr
+
+
+def test_folder_of_data_must_exist(invoke, register):
+    register("small", ["bundled"])
+    result = invoke("reproduce", "small", "--data", "nowhere")
+    assert result.exit_code == 1
+    assert "nowhere is not a folder" in result.stderr

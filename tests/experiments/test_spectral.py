@@ -1,0 +1,272 @@
+"""Spectral experiments: all methods get the same rows and links; figures against closed forms; images."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from linkwise import Constraints
+from linkwise.cluster.equivalent_kernel import equivalent_kernel
+from linkwise.cluster.kernels import gaussian_kernel, local_scale
+from linkwise.datasets import make_rings
+from linkwise.experiments import spectral, spectral_figures, spectral_images
+from linkwise.experiments.data_files import DataMissing
+from linkwise.experiments.spectral_figures import affinities, best_cut, explained, problem, spectrum
+from linkwise.experiments.spectral_images import IMAGES, scene
+from linkwise.experiments.spectral_methods import (
+    IMAGE_METHODS,
+    TEXT_METHODS,
+    VECTOR_METHODS,
+    Method,
+    compare,
+    draw_links,
+    fitted_labels,
+)
+
+RNG = np.random.default_rng
+
+
+class Recorder:
+    """An estimator that keeps what it was given."""
+
+    given: list[dict] = []  # noqa: RUF012
+
+    def __init__(self, n_clusters, **settings):
+        self.record = {"n_clusters": n_clusters, **settings}
+
+    def fit(self, X, constraints=None):
+        self.given.append({**self.record, "X": X, "links": constraints})
+        self.labels_ = np.arange(X.shape[0]) % 2
+        return self
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """Every method of the tables records its call instead of clustering."""
+    Recorder.given = []
+    for methods in (VECTOR_METHODS, TEXT_METHODS, IMAGE_METHODS, spectral._TWO_CLASS_METHODS):
+        for name, method in methods.items():
+            monkeypatch.setitem(methods, name, method._replace(estimator=Recorder))
+    return Recorder.given
+
+
+def test_all_methods_get_the_same_rows_links_and_seed(recorded):
+    rows = spectral.spectral_uci(3, "iris", 0.0, 25)
+    assert [row["method"] for row in rows] == list(VECTOR_METHODS)
+    assert len(recorded) == len(rows)
+    for call in recorded:
+        assert call["n_clusters"] == 3
+        assert call["random_state"] == 3
+        assert call["X"] is recorded[0]["X"]
+        assert call["links"] is recorded[0]["links"]
+    assert recorded[0]["links"].n_pairs == 25
+    assert np.isinf(recorded[0]["links"].weights).all()
+
+
+def test_methods_that_need_hard_links_get_none_that_are_wrong(recorded):
+    rows = spectral.spectral_uci(0, "iris", 0.1, 50)
+    assert "COPKMeans" not in {row["method"] for row in rows}
+    assert len(rows) == len(VECTOR_METHODS) - 1
+    # Soft links of weight 1 are as strong as hard ones for the spectral methods.
+    assert np.abs(recorded[0]["links"].weights) == pytest.approx(np.ones(50))
+
+
+def test_no_links_are_no_constraints(recorded):
+    spectral.spectral_two_class(0, "moons", 0)
+    assert all(call["links"] is None for call in recorded)
+
+
+def test_flips_change_kinds_only():
+    y = np.arange(90) % 3
+    right, wrong = draw_links(y, 300, 0.0, RNG(5)), draw_links(y, 300, 0.2, RNG(5))
+    assert {tuple(pair) for pair in right.pairs} == {tuple(pair) for pair in wrong.pairs}
+    assert right.satisfaction(y) == 1.0
+    assert 0.7 < wrong.satisfaction(y) < 0.9
+
+
+def test_links_do_not_change_the_points(recorded):
+    spectral.spectral_two_class(0, "rings", 5)
+    first = recorded[-1]
+    spectral.spectral_two_class(0, "rings", 10)
+    second = recorded[-1]
+    spectral.spectral_two_class(1, "rings", 5)
+    assert np.array_equal(first["X"], second["X"])
+    assert (first["links"].n_pairs, second["links"].n_pairs) == (5, 10)
+    assert not np.array_equal(first["X"], recorded[-1]["X"])
+
+
+def test_real_rows_are_the_same_in_all_draws(recorded):
+    spectral.spectral_uci(0, "digits389", 0.0, 5)
+    first = recorded[-1]
+    spectral.spectral_uci(1, "digits389", 0.0, 5)
+    assert np.array_equal(first["X"], recorded[-1]["X"])
+    assert first["X"].shape == (400, 64)
+    assert not np.array_equal(first["links"].pairs, recorded[-1]["links"].pairs)
+
+
+def test_widths_are_multiples_of_the_local_scale():
+    Recorder.given = []
+    X = RNG(0).normal(size=(50, 2))
+    for width in (None, 0.5, 2.0):
+        fitted_labels(Method(Recorder, {"softness": 0.3}, width), X, 2, None, 7)
+    scale = local_scale(NearestNeighbors().fit(X))
+    plain, narrow, wide = Recorder.given
+    assert "sigma" not in plain
+    assert (narrow["sigma"], wide["sigma"]) == pytest.approx((0.5 * scale, 2.0 * scale))
+    assert narrow["softness"] == 0.3
+
+
+def test_references_are_among_the_methods():
+    assert {experiment.reference for experiment in spectral.EXPERIMENTS} <= {*VECTOR_METHODS, *TEXT_METHODS}
+    for experiment in spectral.EXPERIMENTS:
+        assert all(setting in experiment.full.settings for setting in experiment.quick.settings)
+
+
+def test_scores_compare_with_the_truth():
+    class Given:
+        def __init__(self, n_clusters, random_state):
+            pass
+
+        def fit(self, X, constraints=None):
+            self.labels_ = X[:, 0].astype(np.int64)
+            return self
+
+    y = np.array([0, 0, 1, 1])
+    for labels, rand, ari in (([1, 1, 0, 0], 1.0, 1.0), ([0, 1, 0, 1], 2 / 6, -0.5)):
+        X = np.array(labels, dtype=np.float64)[:, np.newaxis]
+        (row,) = compare({"given": Method(Given, {})}, X, y, None, 0)
+        assert (row["rand"], row["ari"]) == pytest.approx((rand, ari))
+
+
+@pytest.mark.parametrize(
+    "trial",
+    [
+        lambda: spectral.spectral_newsgroups(0, "easy", 0),
+        lambda: spectral.spectral_uci(0, "ionosphere", 0.0, 0),
+    ],
+)
+def test_missing_data_are_named(trial, monkeypatch):
+    monkeypatch.delenv("LINKWISE_DATA", raising=False)
+    with pytest.raises(DataMissing, match="LINKWISE_DATA"):
+        trial()
+
+
+def test_two_points_have_the_eigenvalues_of_the_closed_form():
+    values, second = spectrum(np.array([[1.0, 0.25], [0.25, 1.0]]))
+    assert values == pytest.approx([0.0, 2 * 0.25 / 1.25])
+    assert second[0] == pytest.approx(-second[1])
+
+
+def test_explained_variance_of_two_groups():
+    labels = np.array([0, 0, 0, 1, 1])
+    values = np.array([0.0, 1.0, 2.0, 4.0, 6.0])
+    between = 3 * (1.0 - 2.6) ** 2 + 2 * (5.0 - 2.6) ** 2
+    assert explained(values, labels) == pytest.approx(between / ((values - 2.6) ** 2).sum())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_best_cut_is_the_smallest_normalised_cut_along_the_line(seed):
+    x = np.sort(RNG(seed).uniform(size=12))[:, np.newaxis]
+    affinity = gaussian_kernel(x, x, 0.1)
+    degree = affinity.sum(axis=1)
+
+    def cut(first):
+        across = affinity[:first, first:].sum()
+        return across / degree[:first].sum() + across / degree[first:].sum()
+
+    expected = min(range(1, 12), key=cut)
+    assert best_cut(affinity, x[:, 0]) == expected
+    assert best_cut(affinity, -x[:, 0]) == expected
+
+
+@pytest.mark.parametrize(("figure", "kind", "ends"), [(2, "must", (4, 19)), (3, "cannot", (4, 14))])
+def test_one_link_gives_the_equivalent_kernel(figure, kind, ends):
+    x, _ = problem(figure)
+    found = affinities(figure, 0.15)
+    K = gaussian_kernel(x, x, 0.15)
+    assert found["no links"] == pytest.approx(K)
+    expected = np.maximum(equivalent_kernel(K, *ends, kind), 0.0)
+    assert found["A"] == pytest.approx(expected, abs=1e-6)
+    assert found["B"] == pytest.approx(expected, abs=1e-6)
+    changed = np.argwhere(np.triu(np.abs(found["Kamvar"] - K) > 1e-9))
+    assert changed.tolist() == [list(ends)]
+    assert found["Kamvar"][ends] == (1.0 if kind == "must" else 0.0)
+
+
+def figure_rows(figure, width):
+    return {row["method"]: row for row in spectral_figures.spectral_figures(0, figure, width)}
+
+
+def test_figure_2_merges_two_of_three_groups():
+    rows = figure_rows(2, 0.1)
+    assert [rows[method]["zeros"] for method in ("no links", "A")] == [3.0, 2.0]
+    assert rows["A"]["affinity"] > 0.2 > rows["no links"]["affinity"]
+    assert rows["A"]["r2"] > 0.999
+
+
+def test_figure_3_moves_the_cut_between_the_ends_of_the_link():
+    rows = figure_rows(3, 0.2)
+    assert rows["no links"]["boundary"] == 20.0
+    assert 5 <= rows["A"]["boundary"] <= 14
+    assert rows["A"]["ratio"] > 10 * rows["no links"]["ratio"]
+    assert rows["A"]["affinity"] < 0.05 < rows["no links"]["affinity"]
+    assert rows["Kamvar"]["boundary"] == 20.0
+
+
+def test_figure_4_shows_the_false_affinity_of_algorithm_a():
+    rows = figure_rows(4, 0.05)
+    assert rows["A"]["affinity"] > 0.2
+    assert rows["B"]["affinity"] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_links_by_hand_are_true_whatever_the_noise(name):
+    first, second = scene(name, 0), scene(name, 1)
+    assert np.array_equal(first.truth, second.truth)
+    assert not np.array_equal(first.image, second.image)
+    assert first.links.satisfaction(first.truth.ravel()) == 1.0
+    assert len(first.links.must_link) == len(IMAGES[name].must)
+    row, column = IMAGES[name].must[0][0]
+    width = first.image.shape[1]
+    assert row * width + column in first.links.pairs
+    assert first.X[row * width + column, :2].tolist() == [row, column]
+    assert first.X[row * width + column, 2] == IMAGES[name].contrast * first.image[row, column]
+
+
+def test_random_links_are_as_many_as_links_by_hand(recorded):
+    by_hand = spectral_images.spectral_images(0, "occluder", "by hand")
+    n_methods = len(by_hand)
+    at_random = spectral_images.spectral_images(0, "occluder", "at random")
+    assert [row["method"] for row in by_hand] == ["no links", *IMAGE_METHODS]
+    assert [row["method"] for row in at_random] == ["no links", *IMAGE_METHODS]
+    hand, drawn = recorded[:n_methods], recorded[n_methods:]
+    assert hand[0]["links"] is None
+    assert drawn[0]["links"] is None
+    assert hand[1]["links"].n_pairs == drawn[1]["links"].n_pairs == 8
+    assert not np.array_equal(hand[1]["links"].pairs, drawn[1]["links"].pairs)
+    assert np.array_equal(hand[1]["X"], drawn[1]["X"])
+
+
+def test_propagated_links_find_the_occluder():
+    scores = {row["method"]: row["ari"] for row in spectral_images.spectral_images(0, "occluder", "by hand")}
+    assert scores["A heat"] > 0.6
+    assert scores["Kamvar x2"] == pytest.approx(scores["no links"], abs=0.1)
+
+
+def test_pictures_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        spectral_images, "IMAGES", {"occluder": IMAGES["occluder"], "again": IMAGES["occluder"]}
+    )
+    for number, draw in enumerate((spectral_images.picture, spectral_figures.picture)):
+        path = tmp_path / f"{number}.png"
+        draw(path)
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_propagated_links_separate_rings():
+    X, y = make_rings(60, random_state=1)
+    methods = {"softness 0.3": VECTOR_METHODS["softness 0.3"]}
+    (none,) = compare(methods, X, y, Constraints(120), 0)
+    (many,) = compare(methods, X, y, draw_links(y, 80, 0.0, RNG(1)), 0)
+    assert many["rand"] > none["rand"] + 0.25
