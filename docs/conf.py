@@ -34,8 +34,8 @@ html_show_sourcelink = False
 PAGES = (
     "add_an_engine", "classes", "command_line", "constraints", "contributing", "errata", "gallery",
     "howto_big_data", "howto_images", "howto_noisy_annotators", "howto_pipelines", "howto_text",
-    "howto_time_series", "index", "inference", "kmeans", "leaderboard", "mixtures", "model", "spectral",
-    "tutorial", "which_method",
+    "howto_time_series", "index", "inference", "kmeans", "leaderboard", "mixtures", "model", "results",
+    "spectral", "tutorial", "which_method",
 )  # fmt: skip
 # Only the reference has pages below it; elsewhere the left column would be empty.
 html_sidebars = {page: [] for page in PAGES}

@@ -1,34 +1,41 @@
-"""The recommendation is the table of its docstring."""
+"""The recommendation is what half A of the leaderboard chooses, with two rules of arithmetic."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import linkwise
-from linkwise.recommendation import recommend_method
+from linkwise.experiments.leaderboard_choice import SITUATIONS, choice_table
+from linkwise.experiments.tables import read_table
+from linkwise.recommendation import CHOICES, recommend_method
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
 
-@pytest.mark.parametrize(
-    ("links_per_row", "hard", "wrong_share", "expected"),
-    [
-        (0.15, True, 0.0, "ConstrainedEM"),
-        (0.05, True, 0.0, "COPKMeans"),
-        (0.3, False, 0.0, "ConstrainedSpectralClustering"),
-        (0.05, False, 0.0, "MPCKMeans"),
-        (0.3, False, 0.1, "MPCKMeans"),
-        (0.05, False, 0.2, "PCKMeans"),
-    ],
-)
-def test_measured_situations(links_per_row, hard, wrong_share, expected):
-    n_links = round(200 * links_per_row)
-    assert recommend_method(200, 10, n_links, hard, n_clusters=3, wrong_share=wrong_share) == expected
+def test_choices_are_those_of_the_leaderboard():
+    _, rows = choice_table(read_table(RESULTS / "leaderboard.csv"))
+    assert {row[0]: row[1] for row in rows} == CHOICES
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_measured_situations(situation):
+    kind, shares, flips = SITUATIONS[situation]
+    for share in shares:
+        for flip in flips:
+            chosen = recommend_method(
+                200, 10, round(200 * share), kind == "hard", n_clusters=3, wrong_share=flip
+            )
+            assert chosen == (CHOICES[situation], f"{situation} links")
 
 
 def test_no_full_covariances_of_too_few_rows():
-    assert recommend_method(100, 50, 30, True, n_clusters=2) == "COPKMeans"
-    assert recommend_method(102, 50, 30, True, n_clusters=2) == "ConstrainedEM"
+    assert recommend_method(101, 50, 30, True, n_clusters=2).estimator == "COPKMeans"
+    assert recommend_method(101, 50, 0, False, n_clusters=2).estimator == "HMRFKMeans"
+    assert recommend_method(102, 50, 0, False, n_clusters=2) == ("PPC", "no links")
 
 
 @given(
@@ -36,9 +43,11 @@ def test_no_full_covariances_of_too_few_rows():
     st.integers(1, 50), st.floats(0.0, 0.5),
 )  # fmt: skip
 def test_every_answer_is_an_estimator_that_suits_the_links(n, d, n_links, hard, n_clusters, wrong_share):
-    name = recommend_method(n, d, n_links, hard, n_clusters=n_clusters, wrong_share=wrong_share)
+    name, reason = recommend_method(n, d, n_links, hard, n_clusters=n_clusters, wrong_share=wrong_share)
     assert hasattr(linkwise, name)
-    assert (name in ("ConstrainedEM", "COPKMeans")) == hard
+    assert reason
+    if hard and n_links:
+        assert name in ("PPC", "ConstrainedEM", "COPKMeans")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
-__all__ = ["recommend_method"]
+from typing import NamedTuple
+
+__all__ = ["Recommendation", "recommend_method"]
 
 #: Links per row between the measured 0.05 and 0.15.
 _MANY_LINKS = 0.1
 
 #: Share of wrong links between the measured 0 and 0.1.
-_NOISY = 0.05
+_DOUBTFUL = 0.05
+
+#: Kind and number of the links, and the estimator that half A of the leaderboard chooses.
+CHOICES = {
+    "hard, many": "ConstrainedEM",
+    "hard, few": "PPC",
+    "soft, sure, many": "ConstrainedSpectralClustering",
+    "soft, sure, few": "HMRFKMeans",
+    "soft, doubtful, many": "HMRFKMeans",
+    "soft, doubtful, few": "HMRFKMeans",
+}
+
+#: What replaces a mixture whose covariances would be singular.
+_INSTEAD_OF_MIXTURES = {"hard": "COPKMeans", "soft": "HMRFKMeans"}
+
+
+class Recommendation(NamedTuple):
+    """Name of an estimator of linkwise, and why it is the one to try first."""
+
+    estimator: str
+    reason: str
 
 
 def recommend_method(
@@ -19,8 +41,8 @@ def recommend_method(
     *,
     n_clusters: int = 2,
     wrong_share: float = 0.0,
-) -> str:
-    """Name of the estimator to try first.
+) -> Recommendation:
+    """The estimator to try first; ``linkwise fit --method auto`` takes it.
 
     Parameters
     ----------
@@ -35,7 +57,7 @@ def recommend_method(
 
     Returns
     -------
-    {"ConstrainedEM", "COPKMeans", "PCKMeans", "MPCKMeans", "ConstrainedSpectralClustering"}
+    Recommendation
 
     Raises
     ------
@@ -44,36 +66,23 @@ def recommend_method(
 
     Notes
     -----
-    Evidence: half A of the leaderboard (ten sets, 200 rows and ten features at most, one or two draws). In
-    each situation the highest mean adjusted Rand index on rows without links won, among methods that links
-    made worse (by more than 0.01) in at most a fifth of the settings. Half B took no part in the choice:
+    In each situation, half A of the leaderboard chooses: the highest mean adjusted Rand index on rows without
+    links, among estimators with their defaults that gain on average and that links make worse (by more than
+    0.01) in at most a fifth of the settings. The page "Leaderboard" shows the choice beside what it gains on
+    half B, which had no part in it: with many links that are right the choice holds there, otherwise it gains
+    nothing. Few links are fewer than 0.1 per row, doubtful ones wrong in more than 5 % of the cases.
 
-    ==========================  =============================  ============  =======  ============  =======
-    situation                   winner on half A               gain, half A  worse    gain, half B  worse
-    ==========================  =============================  ============  =======  ============  =======
-    hard, many links            ConstrainedEM                         +.151  1 of 20         +.073  2 of 18
-    hard, few links             COPKMeans                             +.015  2 of 10         +.019  2 of 9
-    soft, all right, many       ConstrainedSpectralClustering         +.259  3 of 20         +.027  7 of 18
-    soft, all right, few        MPCKMeans                             +.024  1 of 10         +.002  4 of 9
-    soft, 10-20 % wrong, many   MPCKMeans                             +.010  8 of 40         -.010  11 of 36
-    soft, 10-20 % wrong, few    PCKMeans                              +.012  0 of 20         +.009  4 of 18
-    ==========================  =============================  ============  =======  ============  =======
-
-    Few are 0.05 links per row, many 0.15 or 0.3; the gain is that over the same method without links. Only
-    the first row is well supported: the others are worse in more than a fifth of the settings of half B. With
-    many links, some of them wrong, half A is a toss-up (MPCKMeans .326, PPC .323), and on half B the choice
-    is wrong: there PPC gains .047 and is worse in 4 of 36. That full covariances are avoided below
-    ``n_clusters * (n_features + 1)`` rows is arithmetic, not measured: they would be singular.
+    Two rules are not measured. Below ``n_clusters * (n_features + 1)`` rows the covariances of a mixture
+    would be singular, and a k-means is named instead. Without links there is nothing to listen to, and the
+    plain mixture is named.
 
     Examples
     --------
     >>> from linkwise.recommendation import recommend_method
     >>> recommend_method(1000, 5, 300, hard=True)
-    'ConstrainedEM'
-    >>> recommend_method(1000, 5, 300, hard=False)
-    'ConstrainedSpectralClustering'
-    >>> recommend_method(1000, 5, 300, hard=False, wrong_share=0.2)
-    'MPCKMeans'
+    Recommendation(estimator='ConstrainedEM', reason='hard, many links')
+    >>> recommend_method(1000, 300, 300, hard=True, n_clusters=10).reason
+    '1000 rows are too few for full covariances of 300 features in 10 clusters'
     """
     for name, count in (("n_samples", n_samples), ("n_features", n_features), ("n_clusters", n_clusters)):
         if count < 1:
@@ -82,9 +91,14 @@ def recommend_method(
         raise ValueError(f"n_links is {n_links}; it must not be negative")
     if not 0.0 <= wrong_share <= 0.5:
         raise ValueError(f"wrong_share is {wrong_share}; it must be between 0 and 0.5")
-    many = n_links >= _MANY_LINKS * n_samples
-    if hard:
-        return "ConstrainedEM" if many and n_samples >= n_clusters * (n_features + 1) else "COPKMeans"
-    if wrong_share >= _NOISY:
-        return "MPCKMeans" if many else "PCKMeans"
-    return "ConstrainedSpectralClustering" if many else "MPCKMeans"
+    kind = "hard" if hard else "soft"
+    if n_links == 0:
+        estimator, reason = "PPC", "no links"
+    else:
+        doubt = "" if hard else ", doubtful" if wrong_share > _DOUBTFUL else ", sure"
+        situation = f"{kind}{doubt}, {'many' if n_links >= _MANY_LINKS * n_samples else 'few'}"
+        estimator, reason = CHOICES[situation], f"{situation} links"
+    if estimator in ("PPC", "ConstrainedEM") and n_samples < n_clusters * (n_features + 1):
+        rows = f"{n_samples} rows are too few for full covariances of {n_features} features"
+        return Recommendation(_INSTEAD_OF_MIXTURES[kind], f"{rows} in {n_clusters} clusters")
+    return Recommendation(estimator, reason)

@@ -41,7 +41,7 @@ def test_fit_does_what_the_library_does(invoke, files, tmp_path, standardised):
     X, _ = standardised
     result = invoke(
         "fit", files / "iris.csv", "--links", files / "links_by_id.csv", "-k", 3, "--id", "flower",
-        "--label", "species", "-c", 0.9, "--starts", 3, "-o", "out",
+        "--label", "species", "-c", 0.9, "--starts", 3, "--method", "ppc", "-o", "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     rows = Constraints.read_csv(files / "links.csv", 150)

@@ -105,11 +105,12 @@ class TestHardLinks:
     def test_methods_share_training_rows_links_and_starts(self, calls):
         ppc_hard.ppc_hard_links(3, "iris", pairs=30)
         kinds = [call[0] for call in calls]
-        assert kinds == ["ConstrainedEM", "PPC", "PPC", "COPKMeans"]
-        (_, X, links, begin, _), ppc, gmm, cop = calls
+        assert kinds == ["ConstrainedEM", "PPC", "PPC", "GreedyCOPKMeans", "COPKMeans"]
+        (_, X, links, begin, _), ppc, gmm, greedy, cop = calls
         assert len(X) == 135
-        assert ppc[1] is gmm[1] is cop[1] is X
-        assert ppc[2] is cop[2] is links
+        assert ppc[1] is gmm[1] is greedy[1] is cop[1] is X
+        assert ppc[2] is greedy[2] is cop[2] is links
+        assert greedy[3] is cop[3]
         assert gmm[2] is None
         assert ppc[3] is gmm[3] is begin
         assert len(begin) == FEW_STARTS

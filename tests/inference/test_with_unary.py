@@ -99,6 +99,7 @@ def test_does_not_keep_the_scores():
     marginals(links.with_unary(np.ones((3, 2))))
     for reduction in links.known_of_links.values():
         assert reduction.problem.unary.size == 0
+        assert reduction.problem.unary.base is None
 
 
 def test_refuses_scores_of_other_points_and_forbidden_groups():

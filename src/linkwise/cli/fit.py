@@ -137,7 +137,7 @@ def fit_samples(
     check_links(links, settings.n_clusters, samples)
     name, reason = method.value, ""
     if method is MethodName.auto:
-        name, reason = choose_method(len(samples), samples.features.shape[1], settings.n_clusters)
+        name, reason = choose_method(len(samples), samples.features.shape[1], settings.n_clusters, links)
     if METHODS[name].only_hard and settings.soft:
         raise CommandError(
             f"--method {name} takes hard links only; leave --certainty and weights out, or use ppc"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -138,16 +139,24 @@ METHODS = {
 }
 
 
-def choose_method(n_rows: int, n_features: int, n_clusters: int) -> tuple[str, str]:
-    """The method ``auto`` stands for, and why.
+#: Method of the command line for each estimator that can be recommended.
+_METHOD_OF = {
+    "PPC": "ppc",
+    "ConstrainedEM": "cem",
+    "HMRFKMeans": "hmrf",
+    "COPKMeans": "cop",
+    "ConstrainedSpectralClustering": "spectral",
+}
 
-    A Gaussian with full covariance has (d + 1)(d + 2) / 2 numbers to learn. Where clusters have fewer rows
-    than that on average, a learned metric with one weight per feature is safer; otherwise PPC, which takes
-    links of every kind.
+
+def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constraints) -> tuple[str, str]:
+    """The method ``auto`` stands for, and why: :func:`linkwise.recommendation.recommend_method`.
 
     Parameters
     ----------
     n_rows, n_features, n_clusters : int
+    links : Constraints
+        Soft ones are expected to be wrong as often as their weights say.
 
     Returns
     -------
@@ -155,14 +164,26 @@ def choose_method(n_rows: int, n_features: int, n_clusters: int) -> tuple[str, s
 
     Examples
     --------
+    >>> from linkwise import Constraints
     >>> from linkwise.cli.methods import choose_method
-    >>> choose_method(150, 4, 3)[0], choose_method(150, 60, 3)[0]
-    ('ppc', 'hmrf')
+    >>> choose_method(150, 4, 3, Constraints(150, [(0, 1)]))
+    ('ppc', 'hard, few links')
     """
-    rows, needed = n_rows / n_clusters, (n_features + 1) * (n_features + 2) // 2
-    if rows < needed:
-        return "hmrf", f"{rows:.0f} rows per cluster are too few for the {needed} numbers of a Gaussian"
-    return "ppc", f"{rows:.0f} rows per cluster are enough for the {needed} numbers of a Gaussian"
+    from linkwise.recommendation import recommend_method
+
+    strength = np.abs(links.weights)
+    soft = np.isfinite(strength)
+    # The certainty of a pair of weight w is 1 / (1 + exp(-2 w)).
+    wrong = expit(-2.0 * strength[soft])
+    chosen = recommend_method(
+        n_rows,
+        n_features,
+        links.n_pairs,
+        hard=not soft.any(),
+        n_clusters=n_clusters,
+        wrong_share=float(wrong.sum() / max(1, links.n_pairs)),
+    )
+    return _METHOD_OF[chosen.estimator], chosen.reason
 
 
 def hardened(links: Constraints) -> Constraints:

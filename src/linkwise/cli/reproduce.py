@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from linkwise.cli import options
 from linkwise.cli.errors import USAGE, CommandError
-from linkwise.cli.files import check_folder, write_text
+from linkwise.cli.files import check_folder, replacing, write_text
 from linkwise.cli.output import Output, TextTable, as_json
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def reproduce(
     unknown = [name for name in names or [] if name not in EXPERIMENTS]
     if unknown:
         raise CommandError(f"no experiment {', '.join(unknown)}; linkwise reproduce --list names them", USAGE)
-    chosen = [EXPERIMENTS[name] for name in names or EXPERIMENTS]
+    chosen = [EXPERIMENTS[name] for name in dict.fromkeys(names or EXPERIMENTS)]
     if show_list:
         _show(out, chosen)
         return
@@ -102,20 +103,26 @@ def _run(
         def progress(done: int, total: int) -> None:
             for _ in range(done - counted[0]):
                 step()
+            # A log has no bar: a line for every tenth instead.
+            if not sys.stderr.isatty() and done * 10 // total > counted[0] * 10 // total:
+                print(f"{experiment.name}: {done} of {total} trials", file=sys.stderr, flush=True)
             counted[0] = done
 
         outcome = experiment.run(quick=quick, path=trials, n_jobs=jobs, progress=progress)
-    files = []
+    stem = experiment.name if scale == "full" else f"{experiment.name}-{scale}"
+    record = _record(experiment, scale, outcome)
+    files = [write_text(output / f"{stem}.json", as_json(record) + "\n")]
+    for old in (output / f"{stem}.csv", output / f"{stem}.png"):
+        old.unlink(missing_ok=True)
     if outcome.table:
-        files.append(write_text(output / f"{experiment.name}.csv", table_text(outcome.table)))
+        files.append(write_text(output / f"{stem}.csv", table_text(outcome.table)))
+    if outcome.table and experiment.has_figure:
         try:
-            picture = output / f"{experiment.name}.png"
-            if save_figure(experiment, outcome.table, picture):
-                files.append(picture)
+            with replacing(output / f"{stem}.png") as draft:
+                save_figure(experiment, outcome.table, draft)
+            files.append(output / f"{stem}.png")
         except DataMissing as error:
             out.warn(f"{experiment.name}: no picture: {error}")
-    record = _record(experiment, scale, outcome)
-    files.append(write_text(output / f"{experiment.name}.json", as_json(record) + "\n"))
     for measure in (*experiment.measures, *experiment.texts):
         head, rows = wide(outcome.table, measure)
         if rows:
@@ -123,6 +130,10 @@ def _run(
             out.table(TextTable(f"{experiment.name}: {measure}", head, rows, n_keys))
     for reason, settings in outcome.skipped.items():
         out.warn(f"{experiment.name}: {len(settings)} settings skipped: {reason}")
+    if len(outcome.sources) > 1:
+        out.warn(
+            f"{experiment.name}: trials of {len(outcome.sources)} states of the code; --fresh runs all again"
+        )
     for trial in outcome.failed:
         out.warn(f"{experiment.name}: draw {trial.draw} of {trial.setting} failed: {trial.error}")
     return {**record, "files": files}
@@ -143,6 +154,7 @@ def _record(experiment: Experiment, scale: str, outcome: Outcome) -> dict[str, A
         "versions": {"python": platform.python_version(), **{name: version(name) for name in packages}},
         "trials": outcome.n_trials,
         "seconds": round(outcome.seconds, 1),
+        "sources": outcome.sources,
         "skipped": outcome.skipped,
         "failed": [{"setting": t.setting, "draw": t.draw, "error": t.error} for t in outcome.failed],
     }

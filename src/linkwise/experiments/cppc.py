@@ -139,7 +139,7 @@ EXPERIMENTS = (
         "CPPC, section 4.1: K = 6 at lambda .2, K = 5 at .75, BIC's knee at about 12",
         cppc_readings,
         quick=Size(_settings(("as printed", "printed / 400", "per class"), most=10), 2),
-        full=Size(_settings(("as printed", "printed / 100", "printed / 400", "per class"), most=12), 10),
+        full=Size(_settings(("as printed", "printed / 100", "printed / 400", "per class"), most=12), 6),
         measures=("k", "occupied", "claim_met", "grouping_met"),
         texts=("clusters",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from linkwise.experiments.data_files import DataMissing
 from linkwise.experiments.summary import Row, summarise
-from linkwise.experiments.trials import Trial, TrialFile
+from linkwise.experiments.trials import Trial, TrialFile, source_state
 
 __all__ = ["Experiment", "Outcome", "Size"]
 
@@ -53,6 +54,8 @@ class Outcome:
         Trials that raised an error; they are tried again by the next run.
     seconds : float
         Sum over the trials in the table, measured when each was run.
+    sources : dict of str to int
+        States of the code (:func:`linkwise.experiments.trials.source_state`) and how many trials each ran.
     """
 
     table: list[Row]
@@ -60,6 +63,7 @@ class Outcome:
     skipped: dict[str, list[dict[str, Any]]]
     failed: list[Trial]
     seconds: float
+    sources: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,11 @@ class Experiment:
     alone: bool = False
     picture: Callable[[Path], None] | None = None
 
+    @property
+    def has_figure(self) -> bool:
+        """Whether there is something to draw."""
+        return self.picture is not None or self.axis is not None
+
     def size(self, quick: bool) -> Size:
         """The quick or the full size."""
         return self.quick if quick else self.full
@@ -146,6 +155,7 @@ class Experiment:
         [(1, 'twice', 3.0), (2, 'twice', 5.0)]
         """
         size = self.size(quick)
+        # Draws are the outer loop: a run that is cut short covers all settings.
         wanted = [Trial(dict(setting), draw) for draw in range(size.n_draws) for setting in size.settings]
         store = TrialFile(path)
         done = {trial.key: trial for trial in store.read()}
@@ -172,8 +182,11 @@ class Experiment:
             if progress is not None:
                 progress(n_before + n_run, len(wanted))
         trials = [done[trial.key] for trial in wanted if trial.key in done]
+        places = {Trial(dict(setting), 0).key: place for place, setting in enumerate(size.settings)}
+        trials.sort(key=lambda trial: places[trial._replace(draw=0).key])
         table = summarise(trials, self.measures, self.reference, self.texts)
-        return Outcome(table, len(trials), skipped, failed, sum(trial.seconds for trial in trials))
+        sources = dict(Counter(trial.source for trial in trials))
+        return Outcome(table, len(trials), skipped, failed, sum(trial.seconds for trial in trials), sources)
 
 
 def _run_trial(function: Callable[..., list[Row]], trial: Trial) -> Trial:
@@ -187,4 +200,4 @@ def _run_trial(function: Callable[..., list[Row]], trial: Trial) -> Trial:
         return trial._replace(error=f"{_MISSING}: {error}")
     except Exception as error:
         return trial._replace(error=f"{type(error).__name__}: {error}")
-    return trial._replace(rows=rows, seconds=time.perf_counter() - start)
+    return trial._replace(rows=rows, seconds=time.perf_counter() - start, source=source_state())

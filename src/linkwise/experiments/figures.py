@@ -85,24 +85,18 @@ def draw_curves(table: list[Row], measure: str, axis: str) -> Figure:
     return figure
 
 
-def save_figure(experiment: Experiment, table: list[Row], path: str | Path) -> bool:
+def save_figure(experiment: Experiment, table: list[Row], path: str | Path) -> None:
     """Write the experiment's picture, or the curves of its first measure, as PNG.
 
     Parameters
     ----------
     experiment : Experiment
+        With a figure.
     table : list of dict
+        Not empty.
     path : path
-
-    Returns
-    -------
-    bool
-        Whether there was something to draw.
     """
     if experiment.picture is not None:
         experiment.picture(Path(path))
-        return True
-    if experiment.axis is None or not table:
-        return False
-    draw_curves(table, experiment.measures[0], experiment.axis).savefig(path, dpi=90)
-    return True
+    elif experiment.axis is not None:
+        draw_curves(table, experiment.measures[0], experiment.axis).savefig(path, dpi=90)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.metrics.pairwise import euclidean_distances, pairwise_distances_argmin
 
 from linkwise.constraints import Constraints
 
-__all__ = ["greedy_cop_labels"]
+__all__ = ["GreedyCOPKMeans", "greedy_cop_labels"]
 
 
 def greedy_cop_labels(
@@ -66,7 +67,74 @@ def greedy_cop_labels(
         if np.array_equal(labels, taken[group]):
             break
         labels = taken[group]
-        centres = np.array(
-            [X[labels == k].mean(axis=0) if (labels == k).any() else centres[k] for k in range(len(centres))]
-        )
+        centres = _means(X, labels, centres)
     return labels
+
+
+def _means(
+    X: NDArray[np.float64], labels: NDArray[np.int64], centres: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Means of the clusters; an empty one stays where it was."""
+    return np.array(
+        [X[labels == k].mean(axis=0) if (labels == k).any() else centres[k] for k in range(len(centres))]
+    )
+
+
+class GreedyCOPKMeans(ClusterMixin, BaseEstimator):
+    """COP k-means as first published, with the methods of an estimator.
+
+    Parameters
+    ----------
+    n_clusters : int
+    init : (K, d)
+        Start.
+
+    Attributes
+    ----------
+    labels_, cluster_centers_, inertia_
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise import Constraints
+    >>> from linkwise.experiments.greedy_cop import GreedyCOPKMeans
+    >>> X = np.array([[0.0], [1.0], [0.1]])
+    >>> model = GreedyCOPKMeans(2, init=np.array([[0.0], [1.0]]))
+    >>> model.fit(X, constraints=Constraints(3, cannot_link=[(0, 2)])).labels_
+    array([0, 1, 1])
+    """
+
+    def __init__(self, n_clusters: int = 8, init: NDArray[np.float64] | None = None) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+
+    def fit(self, X: NDArray[np.float64], y: None = None, *, constraints: Constraints) -> GreedyCOPKMeans:
+        """Assign greedily until nothing changes.
+
+        Parameters
+        ----------
+        X : (n, d)
+        y : None
+        constraints : Constraints
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        RuntimeError
+            Where a row has no cluster left.
+        """
+        start = np.asarray(self.init)
+        labels = greedy_cop_labels(X, constraints, start)
+        if labels is None:
+            raise RuntimeError("a row has no cluster left that its links allow")
+        self.labels_ = labels
+        self.cluster_centers_ = _means(X, labels, start)
+        self.inertia_ = float(((X - self.cluster_centers_[labels]) ** 2).sum())
+        return self
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The nearest centre of each row."""
+        return pairwise_distances_argmin(X, self.cluster_centers_)

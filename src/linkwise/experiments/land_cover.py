@@ -260,7 +260,7 @@ EXPERIMENTS = (
         "CPPC, section 4.2, whose data are not published: other scenes, measures instead of experts",
         land_cover,
         quick=Size(_SETTINGS, 1),
-        full=Size(_SETTINGS, 8),
+        full=Size(_SETTINGS, 5),
         measures=(
             "k", "occupied", "n_split", "n_merged", "n_kept", "adherence", "retained", "accuracy", "kappa",
             "bic", "cbic", "stability", "at_edge",

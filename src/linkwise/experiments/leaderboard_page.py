@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from linkwise.experiments.leaderboard_choice import choice_table
 from linkwise.experiments.leaderboard_data import SETS, half_of
 from linkwise.experiments.leaderboard_methods import METHODS
@@ -31,12 +33,20 @@ def leaderboard_tables(table: list[Row]) -> str:
     ran = sorted({row["set"] for row in table})
     draws = max(row["n"] for row in table)
     problems = [row for row in table if row["measure"] == "problem"]
-    other = sorted({f"{row['method']}: {row['text']}" for row in problems if row["text"] != "infeasible"})
+    other = Counter(
+        f"{row['method']}: {row['text'].split(':')[0]}" for row in problems if row["text"] != "infeasible"
+    )
     parts = [
         f"{len(ran)} of {len(SETS)} sets, {draws} draws. "
         f"{sum(row['n'] for row in problems if row['text'] == 'infeasible')} fits had hard links that no "
         "labelling keeps. "
-        + (f"Other problems: {'; '.join(other)}." if other else "No fit raised another error."),
+        + (
+            "Settings with other problems: "
+            + "; ".join(f"{problem} ({count})" for problem, count in sorted(other.items()))
+            + "."
+            if other
+            else "No fit raised another error."
+        ),
         f"## The choice of auto\n\n{markdown_table(*choice_table(table))}",
     ]
     for half in "AB":

@@ -126,7 +126,7 @@ def _numbers(values: dict[int, float], others: dict[int, Row], measure: str) -> 
     ]
     gain = interval(pairs) if pairs else (None, None, None)
     return {
-        "n": len(values), "mean": mean, "low": low, "high": high,
+        "n": sum(value == value for value in values.values()), "mean": mean, "low": low, "high": high,
         "difference": gain[0], "difference_low": gain[1], "difference_high": gain[2], "text": "",
     }  # fmt: skip
 

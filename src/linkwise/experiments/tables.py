@@ -124,7 +124,7 @@ def plain_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def table_text(table: Sequence[Row]) -> str:
-    """A tidy table as CSV, numbers with four digits.
+    """A tidy table as CSV, numbers with seven digits.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def table_text(table: Sequence[Row]) -> str:
 def _digits(value: Any) -> Any:
     if value is None or (isinstance(value, float) and value != value):
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else value
+    return f"{value:.7g}" if isinstance(value, float) else value
 
 
 def read_table(path: str | Path) -> list[Row]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import linkwise
 from linkwise.experiments.summary import Row
 
-__all__ = ["Trial", "TrialFile"]
+__all__ = ["Trial", "TrialFile", "source_state"]
 
 
 class Trial(NamedTuple):
     """One draw of one setting.
 
-    ``rows`` holds a dict for each method; ``error`` is empty unless the trial failed.
+    ``rows`` holds a dict for each method; ``error`` is empty unless the trial failed; ``source`` tells which
+    state of the code ran it.
     """
 
     setting: dict[str, Any]
@@ -24,6 +28,7 @@ class Trial(NamedTuple):
     rows: list[Row] = []  # noqa: RUF012  (never changed)
     seconds: float = 0.0
     error: str = ""
+    source: str = ""
 
     @property
     def key(self) -> str:
@@ -59,7 +64,15 @@ class TrialFile:
             return []
         text = self.path.read_text(encoding="utf-8")
         complete = text[: text.rfind("\n") + 1]
-        return [Trial(**json.loads(line)) for line in complete.splitlines()]
+        trials = []
+        for number, line in enumerate(complete.splitlines(), start=1):
+            try:
+                trials.append(Trial(**json.loads(line)))
+            except (ValueError, TypeError) as error:
+                raise ValueError(
+                    f"{self.path}, line {number} is no trial ({error}); remove the line, or start afresh"
+                ) from error
+        return trials
 
     def append(self, trial: Trial) -> None:
         """Add a trial, and drop the rest of a line that was cut off."""
@@ -72,6 +85,29 @@ class TrialFile:
         self._trimmed = True
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(trial._asdict(), default=_plain) + "\n")
+
+
+@cache
+def source_state() -> str:
+    """Short fingerprint of the library's own files.
+
+    Returns
+    -------
+    str
+        Twelve hexadecimal digits; any change of a module changes them.
+
+    Examples
+    --------
+    >>> from linkwise.experiments.trials import source_state
+    >>> len(source_state())
+    12
+    """
+    package = Path(linkwise.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from linkwise.experiments.summary import Row
 
-__all__ = ["Claim", "Finding", "against", "by_majority", "by_threshold", "gains", "mean_of", "rows_of"]
+__all__ = [
+    "Claim", "Finding", "against", "by_majority", "by_threshold", "gains", "mean_of", "rows_of", "signs",
+]  # fmt: skip
 
 HOLDS, PARTLY, FAILS = "holds", "partly", "does not hold"
 
@@ -160,6 +162,26 @@ def against(rows: Sequence[Row], others: Sequence[Row]) -> tuple[int, int, int]:
 
 def _known(*rows: Row) -> bool:
     return all(row["low"] is not None and row["low"] == row["low"] for row in rows)
+
+
+def signs(rows: Sequence[Row]) -> tuple[int, int, int]:
+    """Rows whose own interval is above, across and below zero: measures that are differences themselves.
+
+    Parameters
+    ----------
+    rows : list of dict
+
+    Returns
+    -------
+    above, open, below : int
+
+    Examples
+    --------
+    >>> from linkwise.experiments.verdicts import signs
+    >>> signs([{"low": 0.1, "high": 0.2}, {"low": -0.1, "high": 0.2}])
+    (1, 1, 0)
+    """
+    return against(rows, [{"low": 0.0, "high": 0.0}] * len(rows))
 
 
 def by_majority(yes: int, undecided: int, no: int) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
 from linkwise.inference.field import PottsField
-from linkwise.inference.log_sums import log_sum_exp_rows
 from linkwise.inference.reduce import (
     DROPPED,
+    Problem,
     Reduction,
     find_contradiction,
     induced,
@@ -28,6 +28,7 @@ from linkwise.inference.registry import (
     find_marginals_engine,
 )
 from linkwise.inference.results import BestLabels, Marginals
+from linkwise.inference.row_moves import gather_rows, normalise_rows, scatter_rows, spread_groups
 
 __all__ = ["best_labels", "marginals"]
 
@@ -39,6 +40,7 @@ def marginals(
     *,
     initial: ArrayLike | None = None,
     n_threads: int = 1,
+    overwrite_unary: bool = False,
     **options: Any,
 ) -> Marginals:
     """Marginal probabilities, pair agreements and log partition function of a field.
@@ -55,6 +57,9 @@ def marginals(
         Probabilities to start an iterative engine from.
     n_threads : int, default=1
         Threads of engines that sweep in parallel; results do not depend on it.
+    overwrite_unary : bool, default=False
+        Write ``prob`` over ``field.unary``, whose scores are then lost. Trees and narrow components need no
+        other memory of that size.
     **options
         Options of the engine, e.g. ``max_iter`` or ``tol``.
 
@@ -81,32 +86,38 @@ def marginals(
     (True, array([0.881]))
     """
     name, engine = find_marginals_engine(method)
-    reduction = reduce_field(field, keep_zero_in_component=True)
+    table = field.unary if overwrite_unary else field.unary.copy()
+    reduction = reduce_field(field, keep_zero_in_component=True, table=table)
     problem = reduction.problem
-    degree = np.diff(problem.graph.indptr)
-    linked, free = np.flatnonzero(degree > 0), np.flatnonzero(degree == 0)
-
-    prob = np.empty_like(problem.unary)
-    normaliser = log_sum_exp_rows(problem.unary[free])
-    prob[free] = np.exp(problem.unary[free] - normaliser[:, np.newaxis])
-    log_partition = reduction.constant + float(normaliser.sum())
-    agreement = np.empty(len(problem.pairs))
-    answer = EngineMarginals(prob[linked], 0.0, agreement, exact=True)
+    # The scores of the groups, which become their probabilities.
+    prob = problem.unary
+    linked_first, n_linked = _linked_first(problem)
+    linked = linked_first[:n_linked]
+    log_partition = reduction.constant
+    if n_linked < len(prob):
+        gather_rows(prob, linked_first)
+        log_partition += normalise_rows(prob[n_linked:])
+    answer = EngineMarginals(prob[:n_linked], 0.0, np.empty(0), exact=True)
     if linked.size:
-        part, _ = induced(problem, linked, "linked")
+        part = _linked_part(problem, linked)
         start = None if initial is None else _start_table(initial, field, reduction)[linked]
         answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
         if answer.log_partition == -np.inf:
             _refuse(field, proven=answer.exact)
-        prob[linked] = answer.prob
-        agreement = answer.agreement
+        if answer.prob is not part.unary:
+            part.unary[:] = answer.prob
         log_partition += answer.log_partition
+    if n_linked < len(prob):
+        scatter_rows(prob, linked_first)
+    agreement = _agreement_of_pairs(field, reduction, prob, answer.agreement)
+    if len(prob) < len(table):
+        spread_groups(table, reduction.groups)
 
-    parts = _count_points(reduction, linked, free, name, answer.details)
+    parts = _count_points(reduction, linked, name, answer.details)
     return Marginals(
-        prob=prob[reduction.groups],
+        prob=table,
         log_partition=log_partition,
-        agreement=_agreement_of_pairs(field, reduction, prob, agreement),
+        agreement=agreement,
         exact=answer.exact,
         converged=answer.converged,
         n_iter=answer.n_iter,
@@ -166,8 +177,8 @@ def best_labels(
     name, engine = find_labels_engine(method)
     reduction = reduce_field(field, keep_zero_in_component=False)
     problem = reduction.problem
-    degree = np.diff(problem.graph.indptr)
-    linked, free = np.flatnonzero(degree > 0), np.flatnonzero(degree == 0)
+    linked_first, n_linked = _linked_first(problem)
+    linked, free = linked_first[:n_linked], linked_first[n_linked:]
 
     labels = problem.unary.argmax(axis=1)
     bound: float | None = reduction.constant + float(problem.unary[free].max(axis=1, initial=-np.inf).sum())
@@ -189,7 +200,7 @@ def best_labels(
         assert bound is not None
         bound += answer.upper_bound
 
-    parts = _count_points(reduction, linked, free, name, answer.details)
+    parts = _count_points(reduction, linked, name, answer.details)
     return BestLabels(
         labels=expanded,
         score=score,
@@ -201,6 +212,19 @@ def best_labels(
         parts=parts,
         details={key: value for key, value in answer.details.items() if key != "parts"},
     )
+
+
+def _linked_first(problem: Problem) -> tuple[NDArray[np.int64], int]:
+    """Nodes with links in ascending order, then those without, and the number of the former."""
+    indptr = problem.graph.indptr
+    without = indptr[1:] == indptr[:-1]
+    return np.argsort(without, kind="stable"), len(without) - int(without.sum())
+
+
+def _linked_part(problem: Problem, linked: NDArray[np.int64]) -> Problem:
+    """The problem of the nodes with links, whose scores come first in the table of the problem."""
+    part, _ = induced(problem, linked, "linked", problem.unary[: len(linked)])
+    return part._replace(disposable=True)
 
 
 def _refuse(field: PottsField, *, proven: bool) -> None:
@@ -260,16 +284,22 @@ def _agreement_of_pairs(
 def _count_points(
     reduction: Reduction,
     linked: NDArray[np.int64],
-    free: NDArray[np.int64],
     name: str,
     details: Mapping[str, Any],
 ) -> dict[str, int]:
     """Points of the field each engine answered for; ``independent`` are those without links."""
-    size = np.bincount(reduction.groups, minlength=len(reduction.problem.unary))
-    nodes = {"independent": free}
-    for engine, members in details.get("parts", {name: np.arange(len(linked))}).items():
-        nodes[engine] = linked[members]
-    return {engine: int(size[members].sum()) for engine, members in nodes.items() if members.size}
+    parts = details.get("parts", {name: slice(None)})
+    of_linked = np.zeros(len(linked), dtype=np.uint8)
+    for number, members in enumerate(parts.values(), 1):
+        of_linked[members] = number
+    of_group = np.zeros(len(reduction.problem.unary), dtype=np.uint8)
+    of_group[linked] = of_linked
+    of_point = of_group[reduction.groups]
+    counts = {
+        engine: int(np.count_nonzero(of_point == number))
+        for number, engine in enumerate(["independent", *parts])
+    }
+    return {engine: count for engine, count in counts.items() if count}
 
 
 def _method_name(name: str, parts: Mapping[str, int]) -> str:

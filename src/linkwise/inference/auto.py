@@ -70,16 +70,22 @@ def auto_marginals(
     'junction_tree'
     """
     planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
-    prob, agreement, log_partition = solve_marginals(problem, planned)
     forest, feasible = planned.forest[planned.component], planned.feasible[planned.component]
     parts = {"tree": np.flatnonzero(forest), "junction_tree": np.flatnonzero(feasible & ~forest)}
     wide = np.flatnonzero(~feasible)
-    if wide.size == 0 or log_partition == -np.inf:
+    if wide.size == 0:
+        prob, agreement, log_partition = solve_marginals(problem, planned)
         return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
-    part, rows = induced(problem, wide, ("wide", max_table))
     name, engine = find_marginals_engine(approximate)
+    if wide.size == len(problem.unary):
+        answer = engine(problem, rng, initial=initial, n_threads=n_threads, **options)
+        return answer._replace(details={**answer.details, "parts": {name: wide}})
+    part, rows = induced(problem, wide, ("wide", max_table))
+    prob, agreement, log_partition = solve_marginals(problem, planned)
+    if log_partition == -np.inf:
+        return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
     start = None if initial is None else initial[wide]
-    answer = engine(part, rng, initial=start, n_threads=n_threads, **options)
+    answer = engine(part._replace(disposable=True), rng, initial=start, n_threads=n_threads, **options)
     prob[wide], agreement[rows] = answer.prob, answer.agreement
     return answer._replace(
         prob=prob,

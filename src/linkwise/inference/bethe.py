@@ -161,7 +161,9 @@ def beliefs_from_messages(
     """
     n_nodes, n_labels = problem.unary.shape
     width = padded(n_labels)
-    prob = np.full((n_nodes, n_labels), 1.0 / n_labels)
+    constant = problem.unary.max(axis=1).sum()
+    prob = problem.unary if problem.disposable else np.empty((n_nodes, n_labels))
+    prob[:] = 1.0 / n_labels
     agreement = np.full(len(problem.pairs), 1.0 / n_labels)
     node_terms, link_terms = np.zeros(n_nodes), np.zeros(len(problem.pairs))
     _node_beliefs(graph, tables.unary, messages, n_labels, width, prob, node_terms)
@@ -169,5 +171,4 @@ def beliefs_from_messages(
         return Beliefs(prob, agreement, -np.inf)
     shift = reward_shift(problem.coupling)
     _link_beliefs(graph, tables, messages, n_labels, width, shift, agreement, link_terms)
-    constant = problem.unary.max(axis=1).sum()
     return Beliefs(prob, agreement, float(constant + node_terms.sum() + link_terms.sum()))

@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.exceptions import InferenceBudgetExceeded
-from linkwise.graph import adjacency
+from linkwise.graph import adjacency, induced_subgraph
 from linkwise.inference.junction import junction_best_labels, junction_marginals
 from linkwise.inference.junction_plan import MAX_TABLE, Plan, find_components, plan, total_budget
 from linkwise.inference.milp import milp_labels
 from linkwise.inference.min_cut import min_cut_labels, signed_two_colouring
 from linkwise.inference.reduce import Problem, induced, remembered
 from linkwise.inference.registry import EngineLabels, EngineMarginals, labels_engine, marginals_engine
+from linkwise.inference.rooted_forest import RootedForest, root_forest
 from linkwise.inference.scoring import component_scores, problem_score
 from linkwise.inference.spanning_forest import maximum_spanning_forest
-from linkwise.inference.tree import forest_best_labels, forest_marginals
+from linkwise.inference.tree import fill_forest, forest_best_labels, forest_marginals
 
 __all__ = ["exact_best_labels", "exact_marginals", "solve_marginals"]
 
@@ -47,7 +48,8 @@ def solve_marginals(
     Returns
     -------
     prob : (n, K)
-        NaN in the rows of other components, and where the hard links allow no labelling.
+        NaN in the rows of other components, and where the hard links allow no labelling. Written over the
+        scores of a disposable problem.
     agreement : (m,)
         Likewise.
     log_partition : float
@@ -66,17 +68,26 @@ def solve_marginals(
     """
     if planned.forest.all():
         return forest_marginals(problem)
-    prob = np.full_like(problem.unary, np.nan)
+    prob = problem.unary if problem.disposable else problem.unary.copy()
     agreement = np.full(len(problem.pairs), np.nan)
     if problem.unary.shape[1] == 1:
+        log_partition = problem_score(problem, np.zeros(len(prob), dtype=np.int64))
         prob[:] = 1.0
         agreement[:] = 1.0
-        return prob, agreement, problem_score(problem, np.zeros(len(prob), dtype=np.int64))
-    nodes = np.flatnonzero(planned.forest[planned.component])
-    part, rows = induced(problem, nodes, "forest")
-    prob[nodes], agreement[rows], log_partition = forest_marginals(part)
-    log_partition += junction_marginals(problem, planned.buckets, prob, agreement)
+        return prob, agreement, log_partition
+    forest = remembered(problem, "rooted trees", lambda: _rooted_trees(problem, planned))
+    log_partition = fill_forest(forest, problem.coupling, prob, agreement)
+    # A component's scores are read before its probabilities are written, so both may be the same table.
+    log_partition += junction_marginals(problem._replace(unary=prob), planned.buckets, prob, agreement)
+    prob[~planned.feasible[planned.component]] = np.nan
     return prob, agreement, log_partition
+
+
+def _rooted_trees(problem: Problem, planned: Plan) -> RootedForest:
+    """The components that are trees, in the numbering of the problem."""
+    nodes = np.flatnonzero(planned.forest[planned.component])
+    order, parent, edge = root_forest(induced_subgraph(problem.graph, nodes))
+    return RootedForest(nodes[order].astype(np.int32), parent, edge)
 
 
 @marginals_engine("exact")

@@ -24,6 +24,7 @@ from linkwise._threads import ThreadMap, thread_map
 from linkwise.inference.forest_descent import polish
 from linkwise.inference.gibbs_clusters import exchange_labels, may_be_reducible
 from linkwise.inference.gibbs_forests import resample_forest
+from linkwise.inference.gibbs_sticky import STRONG, sticky_nodes
 from linkwise.inference.gibbs_sweep import BELOW_ONE, sweep_labels
 from linkwise.inference.gibbs_tally import N_BATCHES, Estimate, Tally
 from linkwise.inference.hard_links import feasible_labels, hard_rows, soften
@@ -35,9 +36,6 @@ from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
 
 __all__ = ["gibbs"]
 
-#: Links of this strength hold their ends: a lone pair of coupling 3 needs 5 sweeps to forget itself, of
-#: coupling 6 a hundred.
-_STRONG = 3.0
 #: Sweeps per chain of the first round; every further round is twice as long. Shorter ones miss modes.
 _FIRST_ROUND = 128
 
@@ -177,32 +175,18 @@ def _set_up(problem: Problem, starts: list[NDArray[np.int64]], rng: np.random.Ge
     place = np.empty_like(layout.order)
     place[layout.order] = np.arange(len(place))
     strength = np.abs(problem.coupling)
-    influence = _influence(problem.coupling, problem.unary.shape[1])
-    if strength.ndim == 2:
-        strength, influence = strength.max(axis=1), influence.max(axis=1)
-    strong = strength >= _STRONG
-    pairs = place[problem.pairs]
-    sticky = np.bincount(pairs.ravel(), np.repeat(np.where(strong, 1.0, influence), 2), len(place)) >= 1.0
+    strong = (strength if strength.ndim == 1 else strength.max(axis=1)) >= STRONG
+    sticky = sticky_nodes(problem)[layout.order]
     return _Chains(
         layout=layout,
         unary=problem.unary[layout.order],
         coupling=problem.coupling,
         sticky=sticky,
         sticky_nodes=np.flatnonzero(sticky),
-        strong_pairs=pairs[strong],
+        strong_pairs=place[problem.pairs[strong]],
         labels=[labels[layout.order] for labels in starts],
         seeds=rng.integers(2**64, size=(len(starts), 7), dtype=np.uint64),
     )
-
-
-def _influence(coupling: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
-    """How far a neighbour's label moves a point's distribution (total variation), all else being flat.
-
-    Where this sums to less than 1 around every point, single-point chains mix fast (Dobrushin 1968).
-    """
-    weight = np.exp(-np.abs(coupling))
-    others = max(n_labels - 1, 1)
-    return (1.0 - weight) / np.where(coupling > 0.0, 1.0 + others * weight, others + weight)
 
 
 def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool, mapper: ThreadMap) -> float:

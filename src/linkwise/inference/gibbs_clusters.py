@@ -130,8 +130,9 @@ def exchange_labels(
                 difference += 0.5 * (reward_there - reward_here)
             strength = 0.5 * (reward_here + reward_there)
             satisfied = (other_label == here) == (strength > 0.0)
-            bound = -math.expm1(-abs(strength)) if satisfied and other > node else 0.0
-            if counter_uniform(seeds[1], edge, sweep) < bound:
+            if not satisfied or other < node:
+                continue
+            if counter_uniform(seeds[1], edge, sweep) < -math.expm1(-abs(strength)):
                 group[find(group, other)] = find(group, node)
         gain[node] = difference
     for node in nodes:

@@ -14,7 +14,7 @@ from linkwise._numba import kernel
 from linkwise._random import counter_uniform
 from linkwise.inference.gibbs_sweep import draw_label
 from linkwise.inference.induced_forest import OUTSIDE, grow_forest, root_chosen
-from linkwise.inference.tree import send_message
+from linkwise.inference.tree_messages import send_message
 
 __all__ = ["resample_forest"]
 

@@ -35,7 +35,7 @@ class Buckets(NamedTuple):
     order : (t,) int64
         Node eliminated at each step.
     step_of : (n,) int64
-        Step of each node, -1 for nodes of other components.
+        Step of each node, -1 for nodes of other components; empty if there are no steps.
     separator_indptr : (t + 1,) int64
     separators : (s,) int64
         The later steps each step is joined to when its turn comes, ascending.
@@ -141,13 +141,13 @@ def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     >>> plan(problem).widths, plan(problem, max_table=4).feasible
     (array([2, 1, 0]), array([False,  True,  True]))
     """
-    n_nodes, n_labels = problem.unary.shape
+    n_labels = problem.unary.shape[1]
     component, sizes, forest = find_components(problem)
     n_components = len(sizes)
     widths = np.minimum(sizes - 1, 1)
     if n_labels == 1:
         # One label, one labelling: solved without tables.
-        return Plan(component, sizes, forest, widths, np.ones(n_components, dtype=bool), _no_buckets(n_nodes))
+        return Plan(component, sizes, forest, widths, np.ones(n_components, dtype=bool), _no_buckets())
 
     max_width = _largest_width(max_table, n_labels)
     steps = _eliminate(problem.graph, np.flatnonzero(~forest[component]), component, widths, max_width)
@@ -285,7 +285,7 @@ def _buckets(steps: _Elimination, component: NDArray[np.int64], n_labels: int) -
     """Renumber by step, components contiguous, separators ascending."""
     order, bag_sizes, bags = steps
     if order.size == 0:
-        return _no_buckets(len(component))
+        return _no_buckets()
     rank = np.argsort(component[order], kind="stable")
     new_step = np.empty_like(rank)
     new_step[rank] = np.arange(len(rank))
@@ -312,7 +312,7 @@ def _buckets(steps: _Elimination, component: NDArray[np.int64], n_labels: int) -
     )
 
 
-def _no_buckets(n_nodes: int) -> Buckets:
+def _no_buckets() -> Buckets:
     none = np.empty(0, dtype=np.int64)
     zero = np.zeros(1, dtype=np.int64)
-    return Buckets(none, np.full(n_nodes, -1), zero, none, none, zero, 0, 0)
+    return Buckets(none, none, zero, none, none, zero, 0, 0)

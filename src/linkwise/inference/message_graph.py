@@ -43,6 +43,8 @@ UNEVEN = -2.0
 #: How many messages before it is written a row is fetched. Hardware does not foresee the rows of neighbours:
 #: without, a sweep over a random graph takes 1.6 times as long.
 AHEAD = 12
+#: Rows of scores laid out at a time, so that there is no second table in between.
+_ROWS = 4096
 
 
 class MessageGraph(NamedTuple):
@@ -236,7 +238,9 @@ def potential_tables(
     """
     n_nodes, n_labels = problem.unary.shape
     unary = np.full((n_nodes, padded(n_labels)), -np.inf)
-    unary[:, :n_labels] = problem.unary[graph.order]
+    for start in range(0, n_nodes, _ROWS):
+        rows = slice(start, start + _ROWS)
+        unary[rows, :n_labels] = problem.unary[graph.order[rows]]
     unary -= unary.max(axis=1, keepdims=True)
     if arithmetic == LINEAR:
         np.exp(unary, out=unary)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
 from linkwise.inference.field import PottsField
+from linkwise.inference.row_moves import add_groups
 
 __all__ = [
     "Problem",
@@ -49,6 +50,8 @@ class Problem(NamedTuple):
     layouts : dict or None
         What engines worked out from the links and the number of labels alone, to be found again when the same
         links come with other scores (see ``remembered``); None where they will not.
+    disposable : bool
+        Nobody needs ``unary`` any more: the engine may write over it, and return it as the probabilities.
     """
 
     unary: NDArray[np.float64]
@@ -56,6 +59,7 @@ class Problem(NamedTuple):
     coupling: NDArray[np.float64]
     graph: Adjacency
     layouts: dict[Hashable, Any] | None = None
+    disposable: bool = False
 
 
 def remembered(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
@@ -101,7 +105,9 @@ class Reduction(NamedTuple):
     constant: float
 
 
-def reduce_field(field: PottsField, *, keep_zero_in_component: bool) -> Reduction:
+def reduce_field(
+    field: PottsField, *, keep_zero_in_component: bool, table: NDArray[np.float64] | None = None
+) -> Reduction:
     """Contract, merge and clean a field.
 
     Parameters
@@ -110,6 +116,9 @@ def reduce_field(field: PottsField, *, keep_zero_in_component: bool) -> Reductio
     keep_zero_in_component : bool
         Keep links of coupling zero whose ends are joined by other links: they do not change the
         distribution, but their agreement cannot be had without them. Labels do not need them.
+    table : (n, K) float64, optional
+        A copy of the scores, or the scores themselves: its first rows become those of the problem. Default:
+        a new copy.
 
     Returns
     -------
@@ -121,28 +130,28 @@ def reduce_field(field: PottsField, *, keep_zero_in_component: bool) -> Reductio
         If a hard cannot-link lies inside a chunklet, or a chunklet has no label its points all allow.
     """
     # Costs that depend on labels are merged with the scores, so such fields are reduced anew.
+    table = field.unary.copy() if table is None else table
     if field.known_of_links is None or field.coupling.ndim == 2:
-        return _reduce(field, keep_zero_in_component)
+        return _reduce(field, keep_zero_in_component, table)
     key = (keep_zero_in_component, field.n_labels)
     known = field.known_of_links.get(key)
     if known is None:
-        known = _reduce(field, keep_zero_in_component)
+        known = _reduce(field, keep_zero_in_component, table)
         problem = known.problem._replace(layouts={})
         known = known._replace(problem=problem)
-        # Without the scores, which would be kept as long as the links are.
-        field.known_of_links[key] = known._replace(problem=problem._replace(unary=problem.unary[:0]))
+        field.known_of_links[key] = known._replace(problem=_without_scores(problem))
         return known
-    unary = _add_rows(field.unary, known.groups, len(known.problem.graph.indptr) - 1)
-    if (unary == -np.inf).all(axis=1).any():
+    unary = _add_rows(table, known.groups, len(known.problem.graph.indptr) - 1)
+    if (unary.max(axis=1) == -np.inf).any():
         raise_infeasible(field)
     return known._replace(problem=known.problem._replace(unary=unary))
 
 
-def _reduce(field: PottsField, keep_zero_in_component: bool) -> Reduction:
+def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.float64]) -> Reduction:
     """The reduction of a field whose links were not seen before."""
     hard = field.coupling if field.coupling.ndim == 1 else field.coupling[:, 0]
     groups, n_groups = group_labels(field.n_points, field.pairs[hard == np.inf])
-    unary = _add_rows(field.unary, groups, n_groups)
+    unary = _add_rows(table, groups, n_groups)
     ends = groups[field.pairs]
     inside = ends[:, 0] == ends[:, 1]
     _refuse_contradictions(field, unary, inside)
@@ -161,13 +170,17 @@ def _reduce(field: PottsField, keep_zero_in_component: bool) -> Reduction:
     new_row = np.where(keep, np.cumsum(keep) - 1, DROPPED)
     edge_of = np.full(len(field.pairs), INSIDE)
     edge_of[~inside] = new_row[row_of]
-    pairs = pairs[keep]
-    problem = Problem(unary, pairs, np.ascontiguousarray(coupling[keep]), adjacency(n_groups, pairs))
+    pairs = _same(field.pairs, pairs[keep])
+    coupling = _same(field.coupling, np.ascontiguousarray(coupling[keep]))
+    problem = Problem(unary, pairs, coupling, adjacency(n_groups, pairs))
     return Reduction(problem, groups, edge_of, constant)
 
 
 def induced(
-    problem: Problem, nodes: NDArray[np.int64], key: Hashable = None
+    problem: Problem,
+    nodes: NDArray[np.int64],
+    key: Hashable = None,
+    unary: NDArray[np.float64] | None = None,
 ) -> tuple[Problem, NDArray[np.int64]]:
     """The problem restricted to some nodes and the links among them.
 
@@ -178,6 +191,8 @@ def induced(
         Ascending, without repetition.
     key : hashable, optional
         Remember the links among the nodes under this name.
+    unary : (s, K) float64, optional
+        Scores of the nodes; default: a copy of theirs, or the problem's own if it is all nodes.
 
     Returns
     -------
@@ -187,39 +202,57 @@ def induced(
         Row of ``problem.pairs`` each of its pairs came from.
     """
     if len(nodes) == len(problem.unary):
-        return problem, np.arange(len(problem.pairs))
+        part, rows = problem, np.arange(len(problem.pairs))
+        return part if unary is None else part._replace(unary=unary), rows
     if key is None or problem.layouts is None:
-        return _induced(problem, nodes)
-
-    def find() -> tuple[Problem, NDArray[np.int64]]:
-        part, rows = _induced(problem, nodes)
-        return part._replace(unary=part.unary[:0], layouts={}), rows
-
-    part, rows = remembered(problem, key, find)
-    return part._replace(unary=problem.unary[nodes]), rows
+        part, rows = _induced(problem, nodes, None)
+    else:
+        part, rows = remembered(problem, key, lambda: _induced(problem, nodes, {}))
+    return part._replace(unary=problem.unary[nodes] if unary is None else unary), rows
 
 
-def _induced(problem: Problem, nodes: NDArray[np.int64]) -> tuple[Problem, NDArray[np.int64]]:
+def _induced(
+    problem: Problem, nodes: NDArray[np.int64], layouts: dict[Hashable, Any] | None
+) -> tuple[Problem, NDArray[np.int64]]:
+    """The links among the nodes, without scores."""
     place = np.full(len(problem.unary), -1)
     place[nodes] = np.arange(len(nodes))
     ends = place[problem.pairs]
     rows = np.flatnonzero((ends >= 0).all(axis=1))
     pairs = np.ascontiguousarray(ends[rows])
-    return Problem(problem.unary[nodes], pairs, problem.coupling[rows], adjacency(len(nodes), pairs)), rows
+    none = np.empty((0, problem.unary.shape[1]))
+    graph = adjacency(len(nodes), pairs)
+    coupling = problem.coupling
+    if len(rows) == len(coupling):
+        # Only nodes without links are left out, so the links are in the old order.
+        graph = graph._replace(edges=problem.graph.edges)
+    else:
+        coupling = coupling[rows]
+    return Problem(none, pairs, coupling, graph, layouts), rows
+
+
+def _same(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """The old array if the new one has the same numbers, so that only one of them is kept."""
+    return old if np.array_equal(old, new) else new
+
+
+def _without_scores(problem: Problem) -> Problem:
+    """The links alone: scores would be kept as long as the links are, also by a view of none of them."""
+    return problem._replace(unary=np.empty((0, problem.unary.shape[1])))
 
 
 def _add_rows(table: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
-    """Sum of the rows of each group; a copy when nothing is contracted."""
-    if n_groups == len(table):
-        return table.copy()
-    return np.column_stack([np.bincount(groups, column, n_groups) for column in table.T])
+    """Sum of the rows of each group, in the first rows of the table."""
+    if n_groups < len(table):
+        add_groups(table, groups)
+    return table[:n_groups]
 
 
 def _refuse_contradictions(field: PottsField, unary: NDArray[np.float64], inside: NDArray[np.bool_]) -> None:
     forbidden = field.coupling == -np.inf
     if forbidden.ndim == 2:
         forbidden = forbidden.all(axis=1)
-    if (inside & forbidden).any() or (unary == -np.inf).all(axis=1).any():
+    if (inside & forbidden).any() or (unary.max(axis=1) == -np.inf).any():
         raise_infeasible(field)
 
 

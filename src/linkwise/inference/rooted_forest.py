@@ -18,28 +18,30 @@ class RootedForest(NamedTuple):
 
     Attributes
     ----------
-    order : (n,) int64
+    order : (n,) int32
         The node at each place.
-    parent : (n,) int64
+    parent : (n,) int32
         Place of the parent, -1 at a root.
-    edge : (n,) int64
+    edge : (n,) int32
         Row of ``pairs`` that joins the node to its parent, -1 at a root.
     """
 
-    order: NDArray[np.int64]
-    parent: NDArray[np.int64]
-    edge: NDArray[np.int64]
+    order: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    edge: NDArray[np.int32]
 
 
 @kernel
 def _root(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], edges: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    order: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    edge: NDArray[np.int32],
+) -> bool:
     """Breadth-first search from the first node of every component; False if it meets a cycle."""
     n_nodes = indptr.shape[0] - 1
-    order = np.empty(n_nodes, dtype=np.int64)
-    parent = np.empty(n_nodes, dtype=np.int64)
-    edge = np.empty(n_nodes, dtype=np.int64)
     seen = np.zeros(n_nodes, dtype=np.bool_)
     tail = 0
     head = 0
@@ -58,14 +60,14 @@ def _root(
                     continue
                 other = neighbours[slot]
                 if seen[other]:
-                    return order, parent, edge, False
+                    return False
                 seen[other] = True
                 order[tail] = other
                 parent[tail] = head
                 edge[tail] = edges[slot]
                 tail += 1
             head += 1
-    return order, parent, edge, True
+    return True
 
 
 def root_forest(graph: Adjacency) -> RootedForest:
@@ -86,9 +88,10 @@ def root_forest(graph: Adjacency) -> RootedForest:
     >>> from linkwise.graph import adjacency
     >>> from linkwise.inference.rooted_forest import root_forest
     >>> root_forest(adjacency(4, np.array([[0, 3], [2, 3]]))).parent
-    array([-1,  0,  1, -1])
+    array([-1,  0,  1, -1], dtype=int32)
     """
-    order, parent, edge, acyclic = _root(graph.indptr, graph.neighbours, graph.edges)
-    if not acyclic:
+    # Kept from one EM step to the next, so half the memory counts; nobody has 2**31 nodes in memory.
+    forest = RootedForest(*np.empty((3, len(graph.indptr) - 1), dtype=np.int32))
+    if not _root(*graph, *forest):
         raise ValueError("the graph has a cycle: use the junction tree, or drop links to a spanning forest")
-    return RootedForest(order, parent, edge)
+    return forest

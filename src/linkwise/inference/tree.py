@@ -1,8 +1,7 @@
 """Exact inference on forests: one pass up, one pass down, O(n K) by the Potts structure.
 
-Up, in logarithms: with ``h_c`` the score of everything below and at node c, its message to the parent is
-
-    m_c(b) = log( exp(agree_b + h_c(b)) + exp(differ) sum_{a != b} exp(h_c(a)) ).
+Up, in logarithms: with ``h_c`` the score of everything below and at node c, its message ``m_c`` to the parent
+is that of :mod:`linkwise.inference.tree_messages`.
 
 Down, in probabilities: ``P(z_c = a) = sum_b P(z_parent = b) exp(h_c(a) + theta(a, b) - m_c(b))``, a product
 with a stochastic matrix. It adds positive numbers only, so there is no division of messages, no
@@ -16,123 +15,20 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._math import exp_nonpositive, log_positive
-from linkwise._numba import kernel
+from linkwise._math import exp_nonpositive
+from linkwise._numba import inline_kernel, kernel
+from linkwise._prefetch import prefetch
 from linkwise.inference.potentials import log_agree, log_differ
 from linkwise.inference.reduce import Problem, remembered
-from linkwise.inference.rooted_forest import root_forest
+from linkwise.inference.rooted_forest import RootedForest, root_forest
+from linkwise.inference.tree_messages import SAFE, is_moderate, linear_message, send_message
 
-__all__ = ["forest_best_labels", "forest_marginals"]
+__all__ = ["fill_forest", "forest_best_labels", "forest_marginals"]
 
-#: Exponents up to this size can be multiplied in linear space and logged again without harm.
-_SAFE = 300.0
-#: exp(-_NEGLIGIBLE) is below half the spacing of the floats at 1.
-_NEGLIGIBLE = 38.0
-_TINY = 1e-17
-
-
-def _by_place(coupling: NDArray[np.float64], edge: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Coupling of each place to its parent: read in order instead of at random. Anything at the roots."""
-    if len(coupling) == 0:
-        return np.zeros((len(edge), *coupling.shape[1:]))
-    return coupling[edge]
-
-
-@kernel
-def _log_add(x: float, y: float) -> float:
-    """log(exp(x) + exp(y)); a term that cannot change the last digit is left out, also when both are -inf."""
-    high = max(x, y)
-    low = min(x, y)
-    if low > high - _NEGLIGIBLE:
-        return high + math.log1p(math.exp(low - high))
-    return high
-
-
-@kernel
-def send_message(
-    h: NDArray[np.float64], coupling: NDArray[np.float64], edge: int, message: NDArray[np.float64]
-) -> float:
-    """Shift h so that its maximum is 0, write its message over the edge, return the shift."""
-    n_labels = h.shape[0]
-    top = 0
-    for a in range(1, n_labels):
-        if h[a] > h[top]:
-            top = a
-    shift = h[top]
-    if shift == -np.inf:
-        for a in range(n_labels):
-            message[a] = -np.inf
-        return shift
-    second = -np.inf
-    lowest = 0.0
-    for a in range(n_labels):
-        h[a] -= shift
-        lowest = min(lowest, h[a])
-        if a != top:
-            second = max(second, h[a])
-    for a in range(n_labels):
-        message[a] = exp_nonpositive(h[a])
-    rest = 0.0
-    for a in range(n_labels):
-        if a != top:
-            rest += message[a]
-    # sum_{a != b} exp(h_a) is 1 + (rest - exp(h_b)) for b != top: nothing cancels, for the 1 stays.
-    differ = log_differ(coupling, edge)
-    largest = -differ
-    for a in range(n_labels):
-        largest = max(largest, abs(log_agree(coupling, edge, a)))
-    if lowest > -_SAFE and largest < _SAFE:
-        apart = math.exp(differ)
-        together = math.exp(log_agree(coupling, edge, 0))
-        for b in range(n_labels):
-            if coupling.ndim == 2:
-                together = math.exp(log_agree(coupling, edge, b))
-            message[b] = log_positive(together * message[b] + apart * (1.0 + (rest - message[b])))
-        message[top] = math.log(math.exp(log_agree(coupling, edge, top)) + apart * rest)
-        return shift
-    for b in range(n_labels):
-        if b != top:
-            others = rest - message[b]
-            leave = differ + math.log1p(others) if others > _TINY else differ
-            message[b] = _log_add(log_agree(coupling, edge, b) + h[b], leave)
-    message[top] = log_agree(coupling, edge, top)
-    if second > -np.inf:
-        # exp(h) may have underflowed for all labels but the top: a sum with a reference of its own.
-        total = 0.0
-        for a in range(n_labels):
-            if a != top:
-                total += math.exp(h[a] - second)
-        message[top] = _log_add(message[top], differ + second + math.log(total))
-    return shift
-
-
-@kernel
-def _collect(
-    h: NDArray[np.float64],
-    parent: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    message: NDArray[np.float64],
-    shift: NDArray[np.float64],
-) -> None:
-    """Upward pass. ``h`` comes in as the unary scores by place and leaves normalised to maximum 0."""
-    n_labels = h.shape[1]
-    for place in range(h.shape[0] - 1, -1, -1):
-        above = parent[place]
-        if above >= 0:
-            shift[place] = send_message(h[place], coupling, place, message[place])
-            for k in range(n_labels):
-                h[above, k] += message[place, k]
-        else:
-            top = h[place, 0]
-            for k in range(1, n_labels):
-                top = max(top, h[place, k])
-            shift[place] = top
-            if top > -np.inf:
-                total = 0.0
-                for k in range(n_labels):
-                    h[place, k] -= top
-                    total += math.exp(h[place, k])
-                shift[place] += math.log(total)
+#: How many places before its visit a row is fetched: a forest whose nodes lie in random order takes half as
+#: long.
+_AHEAD = 8
+_CACHE_LINE = 8  # numbers
 
 
 @kernel
@@ -147,53 +43,155 @@ def _normalise(row: NDArray[np.float64]) -> float:
 
 
 @kernel
-def _distribute(
-    h: NDArray[np.float64],
-    parent: NDArray[np.int64],
+def _root_sum(h: NDArray[np.float64]) -> float:
+    """Shift h so that its maximum is 0; the logarithm of the sum of exp(h) before that."""
+    n_labels = h.shape[0]
+    top = h[0]
+    for k in range(1, n_labels):
+        top = max(top, h[k])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for k in range(n_labels):
+        h[k] -= top
+        total += math.exp(h[k])
+    return top + math.log(total)
+
+
+@kernel
+def _from_parent(
+    own: NDArray[np.float64],
+    above: NDArray[np.float64],
     coupling: NDArray[np.float64],
-    message: NDArray[np.float64],
-    prob: NDArray[np.float64],
-    agreement: NDArray[np.float64],
-) -> None:
-    """Downward pass: marginal of each place and its agreement with its parent. Overwrites ``message``."""
-    n_places, n_labels = h.shape
-    same = np.empty(n_labels)
-    for place in range(n_places):
-        row = prob[place]
-        own = h[place]
+    edge: int,
+    row: NDArray[np.float64],
+    sent: NDArray[np.float64],
+    same: NDArray[np.float64],
+) -> float:
+    """Marginal of a node, over its scores ``own``, from that of its parent, ``above``; their agreement.
+
+    The message to the parent is made again, which takes less time than keeping it takes memory: where plain
+    numbers will do, no further exponentials are needed. The last three arguments are overwritten.
+    """
+    n_labels = own.shape[0]
+    top = 0
+    lowest = 0.0
+    for a in range(n_labels):
+        row[a] = exp_nonpositive(own[a])
+        lowest = min(lowest, own[a])
+        if own[a] > own[top]:
+            top = a
+    rest = 0.0
+    for a in range(n_labels):
+        sent[a] = row[a]
+        if a != top:
+            rest += row[a]
+    differ = log_differ(coupling, edge)
+    if lowest > -SAFE and is_moderate(coupling, edge, n_labels):
+        linear_message(sent, coupling, edge, top, rest)
+        apart = math.exp(differ)
+        together = math.exp(log_agree(coupling, edge, 0))
         for a in range(n_labels):
-            row[a] = exp_nonpositive(own[a])
-        if parent[place] < 0:
-            _normalise(row)
-            continue
-        above = prob[parent[place]]
-        sent = message[place]
-        differ = log_differ(coupling, place)
-        top = 0
-        for a in range(1, n_labels):
-            if own[a] > own[top]:
-                top = a
+            if coupling.ndim == 2:
+                together = math.exp(log_agree(coupling, edge, a))
+            share = above[a] / sent[a]
+            same[a] = share * together * row[a]
+            sent[a] = share * apart
+        leave_top = sent[top]
+        sent[top] = 0.0
+        for a in range(n_labels):
+            own[a] = row[a] * leave_top if a != top else 0.0
+    else:
+        send_message(own, coupling, edge, sent)
         # A parent label of probability 0 contributes nothing, and its message may be -inf.
         for a in range(n_labels):
-            stay = own[a] + log_agree(coupling, place, a) - sent[a]
+            stay = own[a] + log_agree(coupling, edge, a) - sent[a]
             same[a] = above[a] * exp_nonpositive(stay) if above[a] > 0.0 else 0.0
         # If the parent has the top label, exp(differ - m) can overflow although exp(h + differ - m) <= 1.
-        leave_top = differ - sent[top]
+        log_leave_top = differ - sent[top]
         for b in range(n_labels):
             sent[b] = above[b] * exp_nonpositive(differ - sent[b]) if b != top else 0.0
-        leaving = 0.0
-        for b in range(n_labels):
-            leaving += sent[b]
         for a in range(n_labels):
-            row[a] = same[a] + row[a] * max(leaving - sent[a], 0.0)
-        if above[top] > 0.0:
-            for a in range(n_labels):
-                if a != top:
-                    row[a] += above[top] * exp_nonpositive(own[a] + leave_top)
-        together = 0.0
-        for a in range(n_labels):
-            together += same[a]
-        agreement[place] = together / _normalise(row)
+            leaves = a != top and above[top] > 0.0
+            own[a] = above[top] * exp_nonpositive(own[a] + log_leave_top) if leaves else 0.0
+    leaving = 0.0
+    together = 0.0
+    for b in range(n_labels):
+        leaving += sent[b]
+        together += same[b]
+    for a in range(n_labels):
+        own[a] += same[a] + row[a] * max(leaving - sent[a], 0.0)
+    return together / _normalise(own)
+
+
+@inline_kernel
+def _fetch(
+    place: int,
+    table: NDArray[np.float64],
+    order: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    edge: NDArray[np.int32],
+    coupling: NDArray[np.float64],
+) -> None:
+    """Ask the memory for what a visit of this place will read; changes no result."""
+    n_labels = table.shape[1]
+    for k in range(0, n_labels, _CACHE_LINE):
+        prefetch(table, order[place] * n_labels + k)
+    if parent[place] >= 0:
+        for k in range(0, n_labels, _CACHE_LINE):
+            prefetch(table, order[parent[place]] * n_labels + k)
+        prefetch(coupling, edge[place] * (coupling.size // coupling.shape[0]))
+
+
+@kernel
+def _solve_forest(
+    table: NDArray[np.float64],
+    order: NDArray[np.int32],
+    parent: NDArray[np.int32],
+    edge: NDArray[np.int32],
+    coupling: NDArray[np.float64],
+    agreement: NDArray[np.float64],
+) -> float:
+    """Scores of the nodes in ``order`` become marginals, one tree after the other; the log partition."""
+    n_places = order.shape[0]
+    n_labels = table.shape[1]
+    message = np.empty(n_labels)
+    row = np.empty(n_labels)
+    same = np.empty(n_labels)
+    log_partition = 0.0
+    lost = 0.0
+    start = 0
+    while start < n_places:
+        stop = start + 1
+        while stop < n_places and parent[stop] >= 0:
+            stop += 1
+        for place in range(stop - 1, start - 1, -1):
+            _fetch(max(place - _AHEAD, start), table, order, parent, edge, coupling)
+            own = table[order[place]]
+            if parent[place] < 0:
+                shift = _root_sum(own)
+            else:
+                shift = send_message(own, coupling, edge[place], message)
+                above = table[order[parent[place]]]
+                for k in range(n_labels):
+                    above[k] += message[k]
+            # Compensated: digits lost to a long sum are added at its end.
+            term = shift + lost
+            total = log_partition + term
+            lost = term - (total - log_partition) if total > -np.inf else 0.0
+            log_partition = total
+        for place in range(start, stop):
+            _fetch(min(place + _AHEAD, n_places - 1), table, order, parent, edge, coupling)
+            own = table[order[place]]
+            if parent[place] < 0:
+                for k in range(n_labels):
+                    own[k] = exp_nonpositive(own[k])
+                _normalise(own)
+                continue
+            above = table[order[parent[place]]]
+            agreement[edge[place]] = _from_parent(own, above, coupling, edge[place], row, message, same)
+        start = stop
+    return log_partition
 
 
 def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
@@ -224,26 +222,56 @@ def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.
     >>> agreement, round(log_partition, 4)
     (array([0.]), 0.6931)
     """
-    order, parent, edge = remembered(problem, "rooted forest", lambda: root_forest(problem.graph))
-    coupling = _by_place(problem.coupling, edge)
-    h = problem.unary[order]
-    message = np.empty_like(h)
-    shift = np.empty(len(h))
-    _collect(h, parent, coupling, message, shift)
-    prob_by_place = np.empty_like(h)
-    agreement_by_place = np.empty(len(h))
-    _distribute(h, parent, coupling, message, prob_by_place, agreement_by_place)
-    prob = h
-    prob[order] = prob_by_place
+    forest = remembered(problem, "rooted forest", lambda: root_forest(problem.graph))
+    prob = problem.unary if problem.disposable else problem.unary.copy()
     agreement = np.empty(len(problem.pairs))
-    below = edge >= 0
-    agreement[edge[below]] = agreement_by_place[below]
-    return prob, agreement, float(shift.sum())
+    return prob, agreement, fill_forest(forest, problem.coupling, prob, agreement)
+
+
+def fill_forest(
+    forest: RootedForest,
+    coupling: NDArray[np.float64],
+    table: NDArray[np.float64],
+    agreement: NDArray[np.float64],
+) -> float:
+    """Marginals of a forest among the nodes of a problem.
+
+    Parameters
+    ----------
+    forest : RootedForest
+        Of some of the nodes, whose links are all in it.
+    coupling : (m,) or (m, K) float64
+    table : (n, K) float64
+        Scores of all nodes; those of the forest become P(z_i = k).
+    agreement : (m,)
+        Receives P(z_i == z_j) of the links in the forest.
+
+    Returns
+    -------
+    float
+        log partition of the forest, ``-inf`` if it allows no labelling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.graph import adjacency
+    >>> from linkwise.inference.rooted_forest import root_forest
+    >>> from linkwise.inference.tree import fill_forest
+    >>> forest = root_forest(adjacency(2, np.array([[0, 1]])))
+    >>> table, agreement = np.zeros((2, 2)), np.empty(1)
+    >>> log_partition = fill_forest(forest, np.array([-np.inf]), table, agreement)
+    >>> table, agreement, round(log_partition, 4)
+    (array([[0.5, 0.5], [0.5, 0.5]]), array([0.]), 0.6931)
+    """
+    return float(_solve_forest(table, *forest, coupling, agreement))
 
 
 @kernel
 def _maximise(
-    h: NDArray[np.float64], parent: NDArray[np.int64], coupling: NDArray[np.float64]
+    h: NDArray[np.float64],
+    parent: NDArray[np.int32],
+    edge: NDArray[np.int32],
+    coupling: NDArray[np.float64],
 ) -> NDArray[np.int64]:
     """Max-product up, choices back down; ``h`` comes in as the unary scores by place."""
     n_places, n_labels = h.shape
@@ -267,10 +295,10 @@ def _maximise(
             h[place, a] -= shift
         if above < 0:
             continue
-        differ = log_differ(coupling, place)
+        differ = log_differ(coupling, edge[place])
         for b in range(n_labels):
             other = runner_up if b == best else best
-            value = log_agree(coupling, place, b) + h[place, b]
+            value = log_agree(coupling, edge[place], b) + h[place, b]
             if other >= 0:
                 value = max(value, differ + h[place, other])
             h[above, b] += value
@@ -282,8 +310,8 @@ def _maximise(
             continue
         b = labels[above]
         other = second[place] if b == top[place] else top[place]
-        stay = log_agree(coupling, place, b) + h[place, b]
-        leave = log_differ(coupling, place) + h[place, other] if other >= 0 else -np.inf
+        stay = log_agree(coupling, edge[place], b) + h[place, b]
+        leave = log_differ(coupling, edge[place]) + h[place, other] if other >= 0 else -np.inf
         labels[place] = other if leave > stay else b
     return labels
 
@@ -312,5 +340,5 @@ def forest_best_labels(problem: Problem) -> NDArray[np.int64]:
     """
     order, parent, edge = root_forest(problem.graph)
     labels = np.empty(len(order), dtype=np.int64)
-    labels[order] = _maximise(problem.unary[order], parent, _by_place(problem.coupling, edge))
+    labels[order] = _maximise(problem.unary[order], parent, edge, problem.coupling)
     return labels

@@ -93,6 +93,8 @@ class LabelPrior:
         if not self._rest_power.size:
             return 0.0, np.zeros(len(log_weights))
         unary = self._rest_power[:, np.newaxis] * log_weights
-        found = marginals(self._rest.with_unary(unary), self._method, self._random_state)
+        found = marginals(
+            self._rest.with_unary(unary), self._method, self._random_state, overwrite_unary=True
+        )
         self.exact = self.exact and found.exact
         return found.log_partition, self._rest_power @ found.prob

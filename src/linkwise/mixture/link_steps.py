@@ -32,6 +32,8 @@ from linkwise.mixture.workers import Workers
 __all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
 
 MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
+#: Engines that make nothing of probabilities to start from.
+_WITHOUT_START = ("auto", "exact", "tree", "belief_propagation")
 
 
 class LinkedStep:
@@ -126,12 +128,17 @@ class LinkedStep:
         return self._prior.exact
 
     def e_step(self, parameters: MixtureParameters) -> LinkedPosterior:
-        """Constrained posterior of the linked rows, started from that of the last step."""
+        """Constrained posterior of the linked rows; engines that iterate start from that of the last step."""
         assert self.linked is not None
         assert self._links is not None
         links = self._links
         if self.noise_sources is not None:
             links = link_field(self.linked.pairs, parameters.coupling, len(self.linked.rows))
+        initial = None
+        if self.posterior is not None and self.inference not in _WITHOUT_START:
+            initial = self.posterior.marginals.prob
+        # Two posteriors at a time only where the last one is a start.
+        self.posterior = None
         log_density = log_density_pass(
             self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
         )
@@ -142,7 +149,7 @@ class LinkedStep:
             parameters.log_weights,
             self.inference,
             self.random_state,
-            None if self.posterior is None else self.posterior.marginals.prob,
+            initial,
         )
         return self.posterior
 

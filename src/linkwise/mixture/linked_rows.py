@@ -118,7 +118,7 @@ def linked_posterior(
     links : PottsField
         Its links, see ``link_field``.
     log_density : (n, K)
-        log N(x_i; k).
+        log N(x_i; k); becomes the responsibilities.
     log_weights : (K,)
     method : str or engine
     random_state : int, Generator or None
@@ -129,13 +129,21 @@ def linked_posterior(
     -------
     LinkedPosterior
     """
-    joint = log_density + linked.share[:, np.newaxis] * log_weights
+    joint = log_density
+    for k, log_weight in enumerate(log_weights):
+        joint[:, k] += linked.share * log_weight
     scores = sum_components(joint, linked.cluster_of)
-    found = marginals(links.with_unary(scores), method, random_state, initial=initial)
-    if scores.shape == joint.shape:
+    if scores is joint:
+        found = marginals(
+            links.with_unary(joint), method, random_state, initial=initial, overwrite_unary=True
+        )  # fmt: skip
         return LinkedPosterior(found.prob, found)
-    within = np.exp(joint - scores[:, linked.cluster_of])
-    return LinkedPosterior(found.prob[:, linked.cluster_of] * within, found)
+    for k, cluster in enumerate(linked.cluster_of):
+        joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
+    found = marginals(links.with_unary(scores), method, random_state, initial=initial, overwrite_unary=True)
+    for k, cluster in enumerate(linked.cluster_of):
+        joint[:, k] *= found.prob[:, cluster]
+    return LinkedPosterior(joint, found)
 
 
 def sum_components(log_values: NDArray[np.float64], cluster_of: NDArray[np.int64]) -> NDArray[np.float64]:
