@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -177,8 +178,9 @@ def test_matrix_of_links_is_symmetric():
     np.testing.assert_array_equal(matrix, [[0, 1, 0], [1, 0, -1], [0, -1, 0]])
 
 
+# Importing it would make numpy raise on underflow for the rest of the session.
+@pytest.mark.skipif(find_spec("active_semi_clustering") is None, reason="another package, not installed")
 def test_real_peer_separates_two_groups(monkeypatch):
-    pytest.importorskip("active_semi_clustering")
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 20)
     data = rng.normal(size=(40, 2)) + 12.0 * y[:, np.newaxis]
