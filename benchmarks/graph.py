@@ -85,7 +85,7 @@ _NEVER = 1e-300
 ENGINES: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
     "mean_field": (_mean_field, (2, 26), (2, 12)),
     "icm": (_icm, (1000,), (1000,)),
-    "gibbs": (_gibbs, (8, 64), (8, 24)),
+    "gibbs": (_gibbs, (8, 64), (8, 48)),
     "belief_propagation": (_belief_propagation, (2, 26), (2, 12)),
 }
 
@@ -100,7 +100,7 @@ def nanoseconds(
 ) -> float:
     """Time of one sweep per edge and label; a first run compiles and touches the memory."""
     run, far, near = ENGINES[name]
-    limits, repeats = (far, 3) if accurate else (near, 1)
+    limits, repeats = (far, 3) if accurate else (near, 2)
     run(problem, limits[0] if len(limits) > 1 else 1, n_threads)
     timed = [
         best_of(partial(run, problem, limit, n_threads), repeats=repeats, warm_up=False, clock=clock)
