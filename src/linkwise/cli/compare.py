@@ -13,7 +13,7 @@ from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.files import check_folder, write_text
 from linkwise.cli.links import check_links, read_links
-from linkwise.cli.methods import METHODS, Covariance, Settings, hardened
+from linkwise.cli.methods import METHODS, Covariance, Settings, hardened, has_soft
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.preparation import Preparation
 from linkwise.cli.samples import read_samples
@@ -93,7 +93,7 @@ def compare(
     constraints = read_links(links, samples, certainty=certainty, by_row=links_by is options.LinksBy.row)
     check_links(constraints, k, samples)
     preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
-    settings = Settings(k, covariance.value, starts, seed, bool(np.isfinite(constraints.weights).any()))
+    settings = Settings(k, covariance.value, starts, seed, has_soft(constraints))
     rows = compare_methods(out, preparation.apply(samples.features), truth, constraints, settings)
     table = comparison_table(rows, constraints)
     for note in samples.notes:

@@ -15,7 +15,15 @@ from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.files import check_folder, write_text
 from linkwise.cli.links import check_links, read_links
-from linkwise.cli.methods import METHODS, Covariance, MethodName, Settings, choose_method, probabilities_of
+from linkwise.cli.methods import (
+    METHODS,
+    Covariance,
+    MethodName,
+    Settings,
+    choose_method,
+    has_soft,
+    probabilities_of,
+)
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.preparation import Preparation, save_prepared_model
 from linkwise.cli.samples import Samples, read_samples
@@ -57,7 +65,7 @@ def fit(
     links: options.LinksOption = None,
     method: Annotated[
         MethodName,
-        typer.Option("--method", "-m", help="auto takes ppc, or hmrf where rows are too few for it."),
+        typer.Option("--method", "-m", help="auto takes what suits the kind and number of the links."),
     ] = MethodName.auto,
     certainty: options.CertaintyOption = None,
     id_column: options.IdOption = None,
@@ -100,7 +108,7 @@ def fit(
         samples,
         constraints,
         method,
-        Settings(n_clusters, covariance.value, starts, seed, _has_soft(constraints)),
+        Settings(n_clusters, covariance.value, starts, seed, has_soft(constraints)),
         standardize=standardize,
     )
     tables = [_summary(done), _clusters(done)]
@@ -164,10 +172,6 @@ def fit_samples(
         score_truth(samples.labels, labels),
         seconds,
     )
-
-
-def _has_soft(links: Constraints) -> bool:
-    return bool(np.isfinite(links.weights).any())
 
 
 def _summary(done: Fit) -> TextTable:

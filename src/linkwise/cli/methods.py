@@ -22,6 +22,7 @@ __all__ = [
     "Settings",
     "choose_method",
     "hardened",
+    "has_soft",
     "probabilities_of",
 ]
 
@@ -172,18 +173,22 @@ def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constrai
     from linkwise.recommendation import recommend_method
 
     strength = np.abs(links.weights)
-    soft = np.isfinite(strength)
-    # The certainty of a pair of weight w is 1 / (1 + exp(-2 w)).
-    wrong = expit(-2.0 * strength[soft])
+    # The certainty of a pair of weight w is 1 / (1 + exp(-2 w)): a hard link is never wrong.
+    wrong = expit(-2.0 * strength)
     chosen = recommend_method(
         n_rows,
         n_features,
         links.n_pairs,
-        hard=not soft.any(),
+        hard=not has_soft(links),
         n_clusters=n_clusters,
         wrong_share=float(wrong.sum() / max(1, links.n_pairs)),
     )
     return _METHOD_OF[chosen.estimator], chosen.reason
+
+
+def has_soft(links: Constraints) -> bool:
+    """Whether some links are soft."""
+    return bool(np.isfinite(links.weights).any())
 
 
 def hardened(links: Constraints) -> Constraints:
