@@ -28,8 +28,7 @@ def _global_inference_helps(table: list[Row]) -> Finding:
     best = max(rows, key=lambda row: row["difference"])
     return Finding(
         f"with 10 to 100 links better in {counted[0]} of {len(rows)} comparisons, worse in {counted[2]}; "
-        f"largest gain "
-        f"{best['difference']:+.3f} ({best['data']}, {best['links']} links)",
+        f"largest gain {best['difference']:+.3f} ({best['data']}, {best['links']} links)",
         by_majority(*counted),
     )
 
@@ -133,8 +132,7 @@ def _superior(table: list[Row], sets: tuple[str, ...], **more: object) -> Findin
         texts.append(f"{data} {won} of {len(counts)}")
     return Finding(
         f"clearly above all competitors at {', '.join(texts)} numbers of links; clearly below one of them "
-        f"at "
-        f"{counted[2]} of {sum(counted)}",
+        f"at {counted[2]} of {sum(counted)}",
         by_majority(*counted),
     )
 
@@ -152,8 +150,7 @@ def _superior_text(table: list[Row]) -> Finding:
     counted = gains(rows)
     return Finding(
         f"paired with Kamvar's method on the same kernel: better at {counted[0]} of {len(rows)} numbers of "
-        f"links, "
-        f"worse at {counted[2]}",
+        f"links, worse at {counted[2]}",
         by_majority(*counted),
     )
 

@@ -106,8 +106,7 @@ def _ppc_against_constrained_em(table: list[Row]) -> Finding:
     largest = max(rows, key=lambda row: abs(row["difference"]))
     return Finding(
         f"with the most pairs, of {len(rows)} comparisons (train and test) {better} better, {worse} worse; "
-        f"largest "
-        f"difference {largest['difference']:+.3f} ({largest['data']})",
+        f"largest difference {largest['difference']:+.3f} ({largest['data']})",
         by_majority(better, undecided, worse),
     )
 
@@ -279,8 +278,7 @@ PPC: tuple[Claim, ...] = (
         "ppc_hard_links",
         _ppc_against_constrained_em,
         "With disjoint pairs the two models differ only in the update of the mixing weights, which hardly "
-        "matters "
-        "where classes have similar sizes",
+        "matters where classes have similar sizes",
     ),
     Claim(
         "PPC",

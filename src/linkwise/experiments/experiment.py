@@ -193,7 +193,8 @@ def _run_trial(function: Callable[..., list[Row]], trial: Trial) -> Trial:
     """The trial with its rows, or with the error that ended it: one bad draw does not end a long run."""
     start = time.perf_counter()
     try:
-        # Trials run side by side: more threads than that only get in each other's way.
+        # Trials run side by side, and the threads of small matrix products wait for each other on a busy
+        # machine: spectral fits took 20 times as long.
         with threadpool_limits(1):
             rows = function(trial.draw, **trial.setting)
     except DataMissing as error:

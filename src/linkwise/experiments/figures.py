@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from threadpoolctl import threadpool_limits
+
 from linkwise.experiments.summary import Row
 from linkwise.experiments.tables import TIDY
 
@@ -97,6 +99,7 @@ def save_figure(experiment: Experiment, table: list[Row], path: str | Path) -> N
     path : path
     """
     if experiment.picture is not None:
-        experiment.picture(Path(path))
+        with threadpool_limits(1):
+            experiment.picture(Path(path))
     elif experiment.axis is not None:
         draw_curves(table, experiment.measures[0], experiment.axis).savefig(path, dpi=90)

@@ -122,7 +122,7 @@ def hmrf_curves(draw: int, data: str, links: int) -> list[Row]:
     centres from the links' neighbourhoods, diagonal metric learned. Halves, links and starts are the same for
     every method. "k-means" has neither links nor metric, and the same seed. The paper does not say how many
     links it drew, nor how features were scaled, nor which tenth of the letters it took (here a fixed one);
-    phi_max is the largest distance in the data.
+    phi_max is the largest distance in the data. The paper has ten runs of two folds.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _settings(links: tuple[int, ...]) -> list[dict[str, Any]]:
 EXPERIMENTS = (
     Experiment(
         "hmrf_curves",
-        "Pairwise F of HMRF-KMeans on rows without links, three ways of inference; 20 runs, the paper 10",
+        "Pairwise F of HMRF-KMeans on rows without links, three ways of inference",
         "Bilenko & Basu 2004, figures 4-6; wine added",
         hmrf_curves,
         quick=Size(_settings((0, 50, 200)), 4),

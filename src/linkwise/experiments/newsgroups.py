@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
-from threadpoolctl import threadpool_limits
 
 from linkwise.cluster.hmrf_kmeans import HMRFKMeans
 from linkwise.constraints import Constraints
@@ -57,9 +56,7 @@ def hmrf_newsgroups(draw: int, task: str, links: int, documents: int = 400) -> l
     counts, y = counts[chosen], labels[chosen]
     words = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
     common = np.asarray((counts > 0).sum(axis=0)).ravel() >= 3
-    # Threads of small matrix products wait for each other on a busy machine.
-    with threadpool_limits(1):
-        components = TruncatedSVD(100, random_state=draw).fit_transform(words)
+    components = TruncatedSVD(100, random_state=draw).fit_transform(words)
     dense = {"euclidean": words[:, common].toarray(), "euclidean, SVD": components}
     half, other = np.array_split(np.random.default_rng([draw, documents]).permutation(documents), 2)
     given = None

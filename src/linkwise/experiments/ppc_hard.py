@@ -33,7 +33,8 @@ def ppc_hard_links(draw: int, data: str, pairs: int) -> list[Row]:
     training rows (see :func:`linkwise.experiments.starts.mixture_starts`), and full covariances
     get a ridge of a thousandth of the mean variance. "COP k-means" is the greedy algorithm of the paper's
     reference, "COPKMeans" ours, which assigns the rows of a link together. Clusters are matched to classes
-    on the training rows.
+    on the training rows. The paper has 100 draws and larger sets
+    (see :func:`linkwise.experiments.ppc_data.load_ppc_set`).
 
     Parameters
     ----------
@@ -99,7 +100,7 @@ _FEW = {**dict.fromkeys(SETS[:3], (0, 70, 150)), "iris": (0, 60), "waveform": (0
 EXPERIMENTS = (
     Experiment(
         "ppc_hard_links",
-        "Train and test accuracy with correct, disjoint, hard pairs (15 draws, not 100; large sets cut)",
+        "Train and test accuracy with correct, disjoint, hard pairs",
         "PPC, experiment 1, figures 6 to 9",
         ppc_hard_links,
         quick=Size([{"data": d, "pairs": n} for d, counts in _FEW.items() for n in counts], 2),

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from threadpoolctl import threadpool_limits
 
 from linkwise.cluster.spectral import ConstrainedSpectralClustering
 from linkwise.cluster.spectral_learning import SpectralLearning
@@ -130,8 +129,7 @@ def affinities(figure: int, width: float, softness: float = 1e-5) -> dict[str, N
         name: ConstrainedSpectralClustering(2, algorithm=name, softness=softness, **common) for name in "AB"
     }
     models["Kamvar"] = SpectralLearning(2, **common)
-    # Threads of small matrix products wait for each other on a busy machine.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = {"no links": SpectralLearning(2, **common).fit(x).affinity_matrix_}
         for name, model in models.items():

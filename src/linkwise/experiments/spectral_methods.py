@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 from sklearn.neighbors import NearestNeighbors
-from threadpoolctl import threadpool_limits
 
 from linkwise.cluster.cop_kmeans import COPKMeans
 from linkwise.cluster.kernels import local_scale
@@ -186,8 +185,7 @@ def fitted_labels(
         settings["sigma"] = method.width * local_scale(NearestNeighbors().fit(X))
     model = method.estimator(n_clusters, random_state=seed, **settings)
     given = links if links is not None and links.n_pairs else None
-    # On a busy machine the threads of many small matrix products wait for each other: 20 times the time.
-    with threadpool_limits(1), warnings.catch_warnings():
+    with warnings.catch_warnings():
         # Hard links and narrow widths are compared because the papers use them; the warnings say why not to.
         warnings.simplefilter("ignore", UserWarning)
         labels: NDArray[np.int64] = model.fit(X, constraints=given).labels_
