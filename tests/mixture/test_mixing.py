@@ -10,13 +10,12 @@ from scipy.special import logsumexp, softmax
 from linkwise import PPC, Constraints
 from linkwise.inference import marginals
 from linkwise.mixture import label_prior
-from linkwise.mixture.label_prior import LabelPrior
+from linkwise.mixture.label_prior import DisjointPrior, LabelPrior
 from linkwise.mixture.linked_rows import select_linked_rows
 from linkwise.mixture.mixing import (
     PASSES_PER_COMPONENT,
     LastValue,
     grid_mixing,
-    log_omega_disjoint,
     newton_mixing,
 )
 from tests.mixture import oracle
@@ -133,7 +132,7 @@ class TestClosedForms:
         links = Constraints(6, must, cannot)
         linked = linked_of(links, 3)
         for log_omega in (
-            log_omega_disjoint(linked, np.log(self.pi))[0],
+            DisjointPrior(linked)(np.log(self.pi))[0],
             prior_of(linked)(np.log(self.pi))[0],
             oracle.log_omega(self.pi, links),
         ):
@@ -153,15 +152,15 @@ class TestClosedForms:
     ])  # fmt: skip
     def test_disjointness_is_an_assumption(self, links, disjoint, exact):
         linked = linked_of(links, 3)
-        assert np.exp(log_omega_disjoint(linked, np.log(self.pi))[0]) == pytest.approx(disjoint, abs=5e-4)
+        assert np.exp(DisjointPrior(linked)(np.log(self.pi))[0]) == pytest.approx(disjoint, abs=5e-4)
         assert np.exp(prior_of(linked)(np.log(self.pi))[0]) == pytest.approx(exact, abs=5e-4)
 
     def test_gradient_of_the_disjoint_form(self):
         links = Constraints(5, [(0, 1), (1, 2)], [(3, 4), (0, 4)], weight=[0.5, np.inf, 1.0, np.inf])
         linked = linked_of(links, 3)
         eta = np.log(self.pi)
-        gradient = approx_fprime(eta, lambda e: log_omega_disjoint(linked, e)[0], 1e-7)
-        np.testing.assert_allclose(log_omega_disjoint(linked, eta)[1], gradient, atol=1e-5)
+        gradient = approx_fprime(eta, lambda e: DisjointPrior(linked)(e)[0], 1e-7)
+        np.testing.assert_allclose(DisjointPrior(linked)(eta)[1], gradient, atol=1e-5)
 
     def test_chunklets_joined_by_a_cannot_link(self):
         """Omega = p_a p_b - p_{a+b} with p_m = sum_k pi_k^m (assumption 2)."""
@@ -223,6 +222,22 @@ class TestInferencePasses:
         step = newton_mixing(np.array([50.0, 50.0]), 0.0, start, jumping)
         assert not step.converged
         np.testing.assert_allclose(step.log_weights, start)
+
+    def test_a_product_over_links_that_share_a_point_is_not_concave(self):
+        """Refusing its gains would leave the weights where they were: here f has no maximum inside."""
+        links = Constraints(8, cannot_link=[(0, j) for j in range(1, 8)])
+        prior = DisjointPrior(linked_of(links, 2))
+        counts, start = np.array([1.5, 11.5]), np.log([0.35, 0.65])
+
+        def f(eta):
+            return counts @ eta - prior(eta)[0]
+
+        refused = newton_mixing(counts, 5.0, start, prior)
+        step = newton_mixing(counts, 5.0, start, prior, concave=False)
+        # f = (n_0 - 7) log pi_0 + (n_1 - 7) log pi_1 up to a constant.
+        assert f(step.log_weights) > f(start) + 50.0
+        assert np.exp(step.log_weights[0]) == pytest.approx(1e-8, rel=1e-6)
+        np.testing.assert_allclose(refused.log_weights, start)
 
     def test_the_last_value_is_not_computed_again(self):
         asked = []

@@ -25,6 +25,7 @@ from linkwise.mixture.fitted import FittedMixture
 from linkwise.mixture.initialisation import INIT_METHODS, start_labels
 from linkwise.mixture.link_steps import MIXING_METHODS, LinkedStep, new_parameters
 from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
+from linkwise.mixture.mixing import GRID_LARGEST
 from linkwise.mixture.occupancy import loss_reason, occupied_clusters, occupied_without_links
 from linkwise.mixture.parameters import (
     COVARIANCE_TYPES,
@@ -158,6 +159,11 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             ("decode", ("marginal", "map")),
         ):
             check_choice(getattr(self, name), name, allowed)
+        if self.mixing == "grid" and self._n_gaussians > GRID_LARGEST:
+            raise ValueError(
+                f'mixing="grid" would try millions of weights for {self._n_gaussians} components; '
+                f'it is limited to {GRID_LARGEST}. Use mixing="exact".'
+            )
         if len(X) < self._n_gaussians:
             raise ValueError(
                 f"{self._n_gaussians} components cannot be fitted to n_samples={len(X)}; "

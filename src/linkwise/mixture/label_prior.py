@@ -6,6 +6,9 @@ pass.
 
 The prior sees only how groups of rows are joined, not which rows they are, so alike components are computed
 once: a thousand disjoint must-links cost as much as one.
+
+A group is what hard must-links join. It is labelled as one and brings pi_k^a, a the sum of the shares of its
+rows: 1 where chunklets are drawn as a whole, its size where points are.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ from numpy.typing import NDArray
 
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
-from linkwise.inference.reduce import induced, reduce_field
+from linkwise.inference.reduce import Problem, induced, reduce_field
 from linkwise.mixture.kernels_omega import add_pairs, add_singles
 from linkwise.mixture.linked_rows import LinkedRows, link_field, sum_components
 
-__all__ = ["LabelPrior"]
+__all__ = ["DisjointPrior", "LabelPrior"]
 
 #: Engines whose marginals are the gradient of the partition function they return.
 _ENGINES = ("auto", "exact", "tree", "belief_propagation")
@@ -50,18 +53,11 @@ class LabelPrior:
         self._method = method if method in _ENGINES else "auto"
         self._random_state = random_state
         self.exact = True
-        flat = np.zeros((len(linked.rows), linked.n_clusters))
-        field = PottsField(flat, linked.pairs, linked.coupling)
-        problem, groups, _, self._constant = reduce_field(field, keep_zero_in_component=False)
-        power = np.bincount(groups, linked.share, minlength=len(problem.unary))
+        problem, power, self._constant = _groups(linked)
         component, n_components = group_labels(len(power), problem.pairs)
         n_groups = np.bincount(component, minlength=n_components)[component]
         self._singles, self._n_singles = np.unique(power[n_groups == 1], return_counts=True)
-        first, second = problem.pairs.T
-        in_pair = n_groups[first] == 2
-        ends = np.sort(np.column_stack([power[first], power[second]])[in_pair], axis=1)
-        kinds = np.column_stack([ends, problem.coupling[in_pair]])
-        self._pairs, self._n_pairs = np.unique(kinds, axis=0, return_counts=True)
+        self._pairs, self._n_pairs = _kinds_of_pairs(problem, power, n_groups[problem.pairs[:, 0]] == 2)
         rest = np.flatnonzero(n_groups > 2)
         self._rest_power = power[rest]
         inside, _ = induced(problem, rest)
@@ -98,3 +94,75 @@ class LabelPrior:
         )
         self.exact = self.exact and found.exact
         return found.log_partition, self._rest_power @ found.prob
+
+
+class DisjointPrior:
+    """log Omega and its gradient as if every link between groups had its two groups for itself.
+
+    Groups are drawn independently, P(g in k) = pi_k^a / p_a with p_a = sum_k pi_k^a, and each link multiplies
+    Omega by its own mean factor:
+
+        Omega = prod_g p_{a_g} * prod_{links gh} E[exp(-cost of z_g, z_h)].
+
+    With chunklets drawn as a whole (a = 1) must-links bring no factor, and a hard cannot-link brings
+    1 - sum_k pi_k^2: Eq. 12 of Shental et al. (2003), which calls it a pseudo-likelihood (it is not
+    Besag's). With points drawn one by one, disjoint pairs give the closed form of Lu & Leen (2007, section
+    3.1, with the exponents of links and do-not-links the right way round, erratum E1). Several links between
+    the same two groups are one link of the summed weight, and links inside a group a constant.
+
+    Exact where no group has two links. Elsewhere log Omega need not be convex in log pi, and an entry of its
+    gradient may be negative, which no expected count is.
+
+    Parameters
+    ----------
+    linked : LinkedRows
+    """
+
+    def __init__(self, linked: LinkedRows) -> None:
+        self._cluster_of = linked.cluster_of
+        problem, power, self._constant = _groups(linked)
+        every = np.ones(len(problem.pairs), dtype=bool)
+        self._pairs, self._n_pairs = _kinds_of_pairs(problem, power, every)
+        # A pair brings along both of its groups: d links of one group leave 1 - d of its own factors.
+        degree = np.bincount(problem.pairs.ravel(), minlength=len(power))
+        self._singles, kind = np.unique(power, return_inverse=True)
+        self._n_singles = np.bincount(kind) - np.bincount(kind, degree).astype(np.int64)
+
+    def __call__(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Log Omega and its gradient in log pi.
+
+        Parameters
+        ----------
+        log_weights : (K,)
+            Need not be normalised.
+
+        Returns
+        -------
+        log_omega : float
+        counts : (K,)
+        """
+        per_cluster = sum_components(log_weights[np.newaxis], self._cluster_of)[0]
+        counts = np.zeros(len(per_cluster))
+        log_omega = self._constant
+        log_omega += add_singles(self._singles, self._n_singles, per_cluster, counts)
+        log_omega += add_pairs(self._pairs, self._n_pairs, per_cluster, counts)
+        within = np.exp(log_weights - per_cluster[self._cluster_of])
+        return log_omega, counts[self._cluster_of] * within
+
+
+def _groups(linked: LinkedRows) -> tuple[Problem, NDArray[np.float64], float]:
+    """The links between groups, the power of pi that each group brings, and what links inside them cost."""
+    flat = np.zeros((len(linked.rows), linked.n_clusters))
+    field = PottsField(flat, linked.pairs, linked.coupling)
+    problem, groups, _, constant = reduce_field(field, keep_zero_in_component=False)
+    power: NDArray[np.float64] = np.bincount(groups, linked.share, minlength=len(problem.unary))
+    return problem, power, constant
+
+
+def _kinds_of_pairs(
+    problem: Problem, power: NDArray[np.float64], chosen: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Different rows (power, power, coupling) of the chosen links, and how many links are alike."""
+    ends = np.sort(power[problem.pairs[chosen]], axis=1)
+    kinds = np.column_stack([ends, problem.coupling[chosen]])
+    return np.unique(kinds, axis=0, return_counts=True)

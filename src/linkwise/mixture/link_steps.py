@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.mixture.em import MixtureParameters
-from linkwise.mixture.label_prior import LabelPrior
+from linkwise.mixture.label_prior import DisjointPrior, LabelPrior
 from linkwise.mixture.linked_rows import LinkedPosterior, LinkedRows, link_field, linked_posterior
 from linkwise.mixture.mixing import (
     MAX_PASSES,
@@ -19,7 +18,6 @@ from linkwise.mixture.mixing import (
     LastValue,
     Prior,
     grid_mixing,
-    log_omega_disjoint,
     newton_mixing,
 )
 from linkwise.mixture.noise import learned_coupling
@@ -84,7 +82,7 @@ class LinkedStep:
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
         self._prior: Prior = _no_prior
         if linked is not None and mixing == "disjoint":
-            self._prior = partial(log_omega_disjoint, linked)
+            self._prior = DisjointPrior(linked)
         elif linked is not None and mixing != "ignore":
             self._prior = LabelPrior(linked, inference, random_state)
         self._log_omega = LastValue(self._prior)
@@ -185,6 +183,7 @@ class LinkedStep:
         step = newton_mixing(
             counts, float(free_counts.sum()), log_weights, self._log_omega,
             max_passes=MAX_PASSES if exact else PASSES_PER_COMPONENT * len(counts),
+            concave=not isinstance(self._prior, DisjointPrior),
         )  # fmt: skip
         return step.log_weights, penalty
 

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.inference.log_sums import log_sum_exp
-from linkwise.mixture.linked_rows import LinkedRows
 
-__all__ = ["GRID_LARGEST", "MixingStep", "Prior", "grid_mixing", "log_omega_disjoint", "newton_mixing"]
+__all__ = ["GRID_LARGEST", "MixingStep", "Prior", "grid_mixing", "newton_mixing"]
 
 #: pi is kept above this; below it a component is empty and log pi would run away (the maximum is at
 #: infinity).
@@ -83,6 +82,7 @@ def newton_mixing(
     *,
     tol: float = 1e-10,
     max_passes: int = MAX_PASSES,
+    concave: bool = True,
 ) -> MixingStep:
     """Weights whose expected prior counts equal the posterior counts, by damped quasi-Newton steps.
 
@@ -104,6 +104,9 @@ def newton_mixing(
         Largest difference of counts, relative to their sum, that ends the search.
     max_passes : int
         Evaluations of ``prior`` that end the search.
+    concave : bool
+        Whether f is concave, so that a gain above its tangent is an error of log Omega and is refused. The
+        product over links that share groups (``DisjointPrior``) is not, and its gains are real.
 
     Returns
     -------
@@ -131,7 +134,7 @@ def newton_mixing(
             candidate = _clipped(eta + step * direction)
             new_value, new_gradient = evaluate(candidate)
             n_passes += 1
-            if new_value > value + gradient @ (candidate - eta) + _ABOVE_TANGENT:
+            if concave and new_value > value + gradient @ (candidate - eta) + _ABOVE_TANGENT:
                 return MixingStep(eta, False, n_passes)
             if new_value >= value - 1e-15 * abs(value) and np.isfinite(new_value):
                 break
@@ -184,44 +187,6 @@ def _bfgs(
         return inverse
     shrink = np.eye(len(change)) - np.outer(change, gradient_drop) / product
     return shrink @ inverse @ shrink.T + np.outer(change, change) / product
-
-
-def log_omega_disjoint(
-    linked: LinkedRows, log_weights: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Log Omega and prior counts as if no two links shared a point (Shental et al. 2003, Eq. 12).
-
-    With s = sum_k pi_k^2, a must-link contributes s + e^{-2w}(1 - s) and a cannot-link (1 - s) + e^{-2w} s
-    (Lu & Leen 2007, section 3.1, with the exponents of links and do-not-links the right way round, erratum
-    E1). Exact when the links are disjoint; not Besag's pseudo-likelihood, although the paper calls it so.
-
-    Parameters
-    ----------
-    linked : LinkedRows
-    log_weights : (K,)
-
-    Returns
-    -------
-    log_omega : float
-    counts : (K,)
-        Gradient of log_omega in log pi.
-    """
-    weights = np.exp(log_weights - log_sum_exp(log_weights))
-    in_cluster = np.bincount(linked.cluster_of, weights)
-    s = float(in_cluster @ in_cluster)
-    break_factor = np.exp(-np.abs(linked.coupling))
-    must = linked.coupling > 0
-    together, apart = np.where(must, 1.0, break_factor), np.where(must, break_factor, 1.0)
-    omega = together * s + apart * (1.0 - s)
-    # Both ends of a link: P(z = k) = pi_k (together * pi_c(k) + apart (1 - pi_c(k))) / omega.
-    agreeing, differing = float((together / omega).sum()), float((apart / omega).sum())
-    of_component = in_cluster[linked.cluster_of]
-    in_links = 2.0 * weights * (agreeing * of_component + differing * (1.0 - of_component))
-    # Each row is a free draw of pi except for what its links tell: subtract the free draws of the ends.
-    n_rows = float(linked.share.sum())
-    counts = n_rows * weights + in_links - 2.0 * len(must) * weights
-    log_omega = float(np.log(omega).sum()) + n_rows * float(log_sum_exp(log_weights))
-    return log_omega, counts
 
 
 def grid_mixing(counts: NDArray[np.float64], prior: Prior, *, step: float = 0.01) -> MixingStep:

@@ -154,8 +154,8 @@ def loss_reason(
     if mixing == "disjoint" and np.bincount(linked.pairs.ravel()).max() > 1:
         return (
             'mixing="disjoint" computes the normaliser Omega of the label prior as if no two links shared a '
-            "row. Here some do, and it takes back only a part of the reward that must-links give to one "
-            f"cluster for all rows. {_OMEGA_REMEDY}"
+            "row or chunklet. Here some do, and it takes back only a part of the reward that must-links give "
+            f"to one cluster for all rows. {_OMEGA_REMEDY}"
         )
     if not prior_exact and mixing in ("exact", "grid"):
         return (

@@ -12,7 +12,6 @@ from linkwise._validation import check_whole_number
 from linkwise.mixture.base import LinkMixture
 from linkwise.mixture.em import EMRun
 from linkwise.mixture.linked_rows import LinkedRows
-from linkwise.mixture.mixing import GRID_LARGEST
 from linkwise.mixture.noise import flip_rates, noise_sources
 
 __all__ = ["PPC"]
@@ -34,10 +33,11 @@ class PPC(LinkMixture):
         How the labels of linked rows are inferred: a method of :func:`linkwise.inference.marginals`.
     mixing : {"exact", "disjoint", "grid", "ignore", "fixed"}, default="exact"
         How the weights pi are updated. ``exact`` maximises the penalised likelihood. ``disjoint`` pretends
-        that no two links share a point (Shental et al. 2003). ``grid`` searches multiples of 0.01 (the paper;
-        up to four components). ``ignore`` leaves Omega out, which is exact EM of the joint likelihood of data
-        and links: right when pairs were chosen blindly and every answer was kept, badly biased when only
-        must-links were kept. ``fixed`` keeps ``weights_init`` (equal weights if None).
+        that no two links share a point, or a chunklet of hard must-links (Shental et al. 2003). ``grid``
+        searches multiples of 0.01 (the paper; up to four components). ``ignore`` leaves Omega out, which is
+        exact EM of the joint likelihood of data and links: right when pairs were chosen blindly and every
+        answer was kept, badly biased when only must-links were kept. ``fixed`` keeps ``weights_init`` (equal
+        weights if None).
     tol : float, default=1e-3
         EM stops when the objective per sample changes by less.
     reg_covar : float, default=1e-6
@@ -180,11 +180,6 @@ class PPC(LinkMixture):
                 f'learn_noise must be False, True, "kind" or one source per link, got {self.learn_noise!r}'
             )
         super()._check_parameters(X)
-        if self.mixing == "grid" and self._n_gaussians > GRID_LARGEST:
-            raise ValueError(
-                f'mixing="grid" would try millions of weights for {self._n_gaussians} components; '
-                f'it is limited to {GRID_LARGEST}. Use mixing="exact".'
-            )
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
         if self.learn_noise is False:
