@@ -155,7 +155,7 @@ def _groups(linked: LinkedRows) -> tuple[Problem, NDArray[np.float64], float]:
     flat = np.zeros((len(linked.rows), linked.n_clusters))
     field = PottsField(flat, linked.pairs, linked.coupling)
     problem, groups, _, constant = reduce_field(field, keep_zero_in_component=False)
-    power: NDArray[np.float64] = np.bincount(groups, linked.share, minlength=len(problem.unary))
+    power = np.asarray(np.bincount(groups, linked.share, len(problem.unary)), dtype=np.float64)
     return problem, power, constant
 
 
