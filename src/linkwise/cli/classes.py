@@ -67,7 +67,8 @@ def classes(
             "-k",
             "--clusters",
             metavar="2:40",
-            help="Numbers of clusters to try; 2 to twice the classes by default.",
+            help="Numbers of clusters to try; by default from as many as classes that beliefs of -1 keep "
+            "apart (at least 2) to twice the classes.",
         ),
     ] = None,
     confidence: Annotated[
@@ -109,20 +110,27 @@ def classes(
     if beliefs is None:
         _write_template(out, present, output)
         return
+    from linkwise.mixture.sure_beliefs import n_held_apart
+
     table = _read_beliefs(beliefs, present)
-    counts = counts or list(range(2, 2 * len(present) + 1))
+    # Fewer clusters than classes held apart by -1 must contradict those beliefs, whatever the data say. With
+    # 2 in the range, cBIC took it for wine and merged two cultivars that the unedited template keeps apart.
+    fewest = n_held_apart(table.values) if counts is None else 0
+    counts = counts or list(range(max(2, fewest), 2 * len(present) + 1))
     if counts[-1] > len(samples):
         raise CommandError(f"-k: {counts[-1]} clusters cannot be made of {len(samples)} rows; ask for fewer")
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
     settings = {"confidence": confidence, "covariance_type": covariance.value}
     sweep, report = sweep_classes(
-        out, X, samples.labels, table, counts, settings, criterion=criterion, repeats=repeats, seed=seed
-    )
+        out, X, samples.labels, table, counts, settings,
+        criterion=criterion, repeats=repeats, seed=seed, fewest=fewest,
+    )  # fmt: skip
     for note in samples.notes:
         out.say(note)
     shown = decision_table(report)
     out.table(shown)
+    _say_contradictions(out, report)
     out.say(
         f"{sweep.criterion} is lowest for {sweep.best_n_components} clusters "
         f"({report.n_occupied} of them occupied) among {counts[0]} to {counts[-1]}."
@@ -191,6 +199,7 @@ def sweep_classes(
     criterion: str = "cbic",
     repeats: int = 5,
     seed: int = 0,
+    fewest: int = 0,
 ) -> tuple[ComponentSweep, ClassReport]:
     """Fit CPPC for every number of clusters and report the chosen one.
 
@@ -205,6 +214,8 @@ def sweep_classes(
         Further parameters of CPPC.
     criterion : str
     repeats, seed : int
+    fewest : int
+        Number of clusters below which nobody would look, so that it is no edge to warn of.
 
     Returns
     -------
@@ -240,7 +251,7 @@ def sweep_classes(
         {k: part.typical[k] for k, part in zip(counts, parts, strict=True)},
         {k: part.best_runs[k] for k, part in zip(counts, parts, strict=True)},
     )
-    if sweep.at_edge is not None:
+    if sweep.at_edge == "upper" or (sweep.at_edge == "lower" and counts[0] > fewest):
         out.warn(
             f"{criterion} is lowest at the {sweep.at_edge} edge of the range, {sweep.best_n_components} "
             "clusters: the best number may lie beyond. Widen -k; if the criterion keeps falling, try another "
@@ -270,6 +281,16 @@ def decision_table(report: ClassReport) -> TextTable:
     ]
     rows = [[_cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
     return TextTable("What became of the classes", [name.replace("_", " ") for name in columns], rows, 3)
+
+
+def _say_contradictions(out: Output, report: ClassReport) -> None:
+    """Say which outcomes are against a belief of ±1, however certain they look, and what to do about it."""
+    from linkwise.mixture.sure_beliefs import contradiction_sentence
+
+    if report.contradictions:
+        out.say("Against beliefs of ±1 (raise --confidence, allow more clusters with -k, or change them):")
+    for found in report.contradictions:
+        out.say(f"  {contradiction_sentence(found)}")
 
 
 def _cell(value: Any) -> str:
@@ -321,6 +342,8 @@ def _write(
 
 
 def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path]) -> dict[str, Any]:
+    from linkwise.mixture.report_tables import decision_records
+
     return {
         "criterion": sweep.criterion,
         "best_n_clusters": sweep.best_n_components,
@@ -329,8 +352,14 @@ def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path
         "classes": list(report.classes),
         "separability": report.separability,
         "decisions": [
-            {"kind": decision.kind, "classes": list(decision.classes)} for decision in report.decisions
+            {
+                "kind": decision.kind,
+                "classes": list(decision.classes),
+                **{name: facts[name] for name in ("n_rows", "certainty", "belief", "contradiction")},
+            }
+            for decision, facts in zip(report.decisions, decision_records(report), strict=True)
         ],
+        "contradictions": report.contradictions,
         "legend": list(report.legend),
         "files": files,
     }

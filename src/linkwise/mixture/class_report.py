@@ -24,6 +24,7 @@ from linkwise.mixture.split_merge import (
     find_decisions,
     name_clusters,
 )
+from linkwise.mixture.sure_beliefs import contradictions
 
 __all__ = ["ClassReport", "stability"]
 
@@ -254,6 +255,16 @@ class ClassReport:
         """
         return replace(self, stability=stability)
 
+    @property
+    def contradictions(self) -> list[dict[str, Any]]:
+        """Outcomes that contradict a belief of ±1, with belief, certainty and rows.
+
+        However sure the rows are of their clusters (certainty), such an outcome is against what was stated
+        as sure; a stronger ``confidence``, more clusters or another belief settles it. See
+        :func:`linkwise.mixture.sure_beliefs.contradictions` for the entries.
+        """
+        return contradictions(self)
+
     def to_frame(self, which: str = "decisions") -> Any:
         """One of the tables of the report as a pandas DataFrame.
 
@@ -261,8 +272,8 @@ class ClassReport:
         ----------
         which : {"decisions", "classes", "clusters"}, default="decisions"
             ``decisions``: one row for each split, merge and kept class, with counts, belief, separability,
-            share of runs and flip. ``classes``: one row for each class. ``clusters``: one row for each
-            cluster, with its name in the legend and its rows of each class.
+            share of runs, flip, and the belief of ±1 it contradicts. ``classes``: one row for each class.
+            ``clusters``: one row for each cluster, with its name in the legend and its rows of each class.
 
         Returns
         -------

@@ -20,6 +20,7 @@ from linkwise.mixture.report_tables import (
     span,
 )
 from linkwise.mixture.report_text import closing, headline, other_decisions
+from linkwise.mixture.sure_beliefs import contradiction_sentence
 
 if TYPE_CHECKING:
     from linkwise.mixture.class_report import ClassReport
@@ -69,7 +70,7 @@ def body(report: ClassReport) -> str:
     str
     """
     sections = [
-        f"<h1>Class report</h1><p>{escape(headline(report))}.</p>",
+        f"<h1>Class report</h1><p>{escape(headline(report))}.</p>{_contradictions(report)}",
         f"<h2>What became of the classes</h2>{_decisions(report)}{_others(report)}",
         "<h2>Beliefs and separability</h2><p>Blue: together, red: apart. Where the two maps differ, the data "
         "did not follow the wish.</p><div class='maps'>"
@@ -109,6 +110,14 @@ def _decisions(report: ClassReport) -> str:
     if report.stability is None:
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     return f"<div class='wide'>{_table(heads, rows, text_columns=3)}</div>"
+
+
+def _contradictions(report: ClassReport) -> str:
+    lines = [contradiction_sentence(found) for found in report.contradictions]
+    if not lines:
+        return ""
+    items = "".join(f"<li class='far'>{escape(line)}</li>" for line in lines)
+    return f"<h2>Against beliefs of ±1</h2><ul>{items}</ul>"
 
 
 def _others(report: ClassReport) -> str:

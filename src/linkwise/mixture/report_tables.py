@@ -9,6 +9,7 @@ import numpy as np
 
 from linkwise._heat_map import signed
 from linkwise.mixture.split_merge import Decision, held
+from linkwise.mixture.sure_beliefs import contradiction_sentence
 
 if TYPE_CHECKING:
     from linkwise.mixture.belief_flips import Flip
@@ -27,6 +28,8 @@ __all__ = [
 
 # Beliefs and separability differ by more than half their range: the outcome is far from what was wished.
 FAR = 1.0
+# The decision that leaves a class whole has another name.
+_KIND_OF = {"whole": "kept"}
 
 
 def decision_records(report: ClassReport) -> list[dict[str, Any]]:
@@ -41,9 +44,14 @@ def decision_records(report: ClassReport) -> list[dict[str, Any]]:
     list of dict
         ``n_rows``: rows of the classes; ``coverage``: the share of them in ``clusters``; ``certainty``: mean
         probability of these clusters; ``gap``: separability less belief; ``flip_change``: how much one
-        belief would have to change.
+        belief would have to change; ``contradiction``: the belief of ±1 that the decision is against, in
+        words, or empty.
     """
     records = []
+    against = {
+        (_KIND_OF.get(found["outcome"], found["outcome"]), found["classes"]): contradiction_sentence(found)
+        for found in report.contradictions
+    }
     for decision in report.decisions:
         facts = group_record(report, [decision])
         belief, separability = facts.pop("beliefs")[0], facts.pop("separabilities")[0]
@@ -56,6 +64,7 @@ def decision_records(report: ClassReport) -> list[dict[str, Any]]:
                 "gap": separability - belief,
                 "flip": "" if flip is None else flip_sentence(flip),
                 "flip_change": float("nan") if flip is None else flip.change,
+                "contradiction": against.get(decision.key, ""),
             }
         )
     return records

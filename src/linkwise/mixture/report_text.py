@@ -13,6 +13,7 @@ from linkwise.mixture.report_tables import (
     is_far,
     span,
 )
+from linkwise.mixture.sure_beliefs import contradiction_sentence
 
 if TYPE_CHECKING:
     from linkwise.mixture.class_report import ClassReport
@@ -42,6 +43,9 @@ def text(report: ClassReport) -> str:
     """
     records = [group_record(report, decisions) for decisions in grouped_decisions(report)]
     lines = [headline(report), f"adherence {report.adherence:.4g}; {criteria_line(report.criteria)}"]
+    against = [contradiction_sentence(found) for found in report.contradictions]
+    if against:
+        lines += ["", "Against beliefs of ±1", *(f"  {line}" for line in against)]
     for kind, heading in _HEADINGS.items():
         mine = [record for record in records if record["decision"] == kind]
         if mine:
