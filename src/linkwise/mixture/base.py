@@ -122,14 +122,18 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
                 number, start = numbered
                 restart = task.subtask("restart", number, self.max_iter)
+                own = step.fresh()
                 found = run_em(
-                    step.fresh(),
+                    own,
                     start,
                     tol=self.tol,
                     max_iter=self.max_iter,
                     verbose=self.verbose,
                     task=restart,
                 )
+                if not np.isfinite(found.lower_bounds[-1]):
+                    # Gibbs, and engines of the user, may have no partition function to compare runs by.
+                    found = found._replace(judged=own.judge(found.parameters))
                 restart.end(found.parameters.fitted_attributes)
                 return found
 
@@ -142,6 +146,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             posterior = None if linked is None else final.e_step(best.parameters)
             labels = self._store_training_rows(points, constraints, linked, posterior, workers)
             if linked is not None:
+                self.inference_["objective"] = self.inference_["method"] if best.judged is None else "auto"
                 self.inference_["prior_exact"] = final.prior_is_exact(best.parameters.log_weights)
                 self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
         task.end(best.parameters.fitted_attributes)
@@ -179,9 +184,11 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         random_state: np.random.RandomState,
     ) -> list[MixtureParameters]:
         """Parameters that EM starts from, one per restart."""
-        if self.warm_start and hasattr(self, "means_") and self.means_.shape[1] == X.shape[1]:
+        if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(points.n_features):
             gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-            return [MixtureParameters(np.log(self.weights_), gaussians, self.covariances_, coupling)]
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(self.weights_)
+            return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)]
         given = (self.weights_init, self.means_init, self.precisions_init)
         complete = all(part is not None for part in given)
         return [
@@ -194,6 +201,35 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             )
             for number in range(1 if complete else self.n_init)
         ]
+
+    def _last_fit_serves(self, n_features: int) -> bool:
+        """Whether EM can start from the last fit; if not, say what differs."""
+        shape = _shape_of_factors(self.covariance_type, self._n_gaussians, n_features)
+        clusters = getattr(self, "_last_n_clusters", self.n_components)
+        reason = None
+        if self.means_.shape[1] != n_features:
+            reason = f"it has {self.means_.shape[1]} features and the data {n_features}"
+        elif len(self.means_) != self._n_gaussians or clusters != self.n_components:
+            reason = (
+                f"it has {len(self.means_)} components in {clusters} clusters, but {self._n_gaussians} in "
+                f"{self.n_components} are asked for"
+            )
+        elif self.precisions_cholesky_.shape != shape or (
+            # As many features as components: variances of "diag" have no zeros, the factor of "tied" does.
+            self._n_gaussians == n_features > 1
+            and self.precisions_cholesky_.ndim == 2
+            and (np.tril(self.precisions_cholesky_, -1).any() != (self.covariance_type == "diag"))
+        ):
+            reason = f"its covariances are not of the type {self.covariance_type!r}"
+        if reason is None:
+            return True
+        warnings.warn(
+            f"warm_start=True, but the last fit is no start for this one: {reason}. EM starts afresh; set "
+            "warm_start=False, or the parameters as they were.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return False
 
     def _data_start(
         self,
@@ -251,12 +287,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         if self.means_init is not None:
             means = _checked(self.means_init, (n_gaussians, n_features), "means_init")
         if self.precisions_init is not None:
-            shape = {
-                "full": (n_gaussians, n_features, n_features),
-                "tied": (n_features, n_features),
-                "diag": (n_gaussians, n_features),
-                "spherical": (n_gaussians,),
-            }[self.covariance_type]
+            shape = _shape_of_factors(self.covariance_type, n_gaussians, n_features)
             precisions = _checked(self.precisions_init, shape, "precisions_init")
             factors = precision_factors_of_precisions(precisions, self.covariance_type)
         assert log_weights is not None
@@ -270,8 +301,9 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
     def _store(self, run: EMRun) -> None:
         for name, value in run.parameters.fitted_attributes().items():
             setattr(self, name, value)
+        self._last_n_clusters = int(self.n_components)
         self.lower_bounds_ = run.lower_bounds
-        self.lower_bound_ = run.lower_bounds[-1]
+        self.lower_bound_ = run.lower_bounds[-1] if run.judged is None else run.judged
         self.n_iter_ = len(run.lower_bounds)
         self.converged_ = run.converged
         self.n_decreases_ = run.n_decreases
@@ -368,6 +400,16 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         affected = np.zeros(n_components, dtype=bool)
         affected[component[linked.pairs[broken, 0]]] = True
         return np.where(affected[component], together, labels)
+
+
+def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -> tuple[int, ...]:
+    """Shape of covariances, precisions and their factors."""
+    return {
+        "full": (n_gaussians, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (n_gaussians, n_features),
+        "spherical": (n_gaussians,),
+    }[covariance_type]
 
 
 def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:

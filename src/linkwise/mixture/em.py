@@ -69,6 +69,8 @@ class EMRun(NamedTuple):
         Whether a callback ended the run.
     start : MixtureParameters or None
         Where it began; None if that was an assignment of the rows.
+    judged : float or None
+        Objective per sample at the last parameters by another engine, if the one of the run has none.
     """
 
     parameters: MixtureParameters
@@ -77,11 +79,14 @@ class EMRun(NamedTuple):
     n_decreases: int
     stopped: bool = False
     start: MixtureParameters | None = None
+    judged: float | None = None
 
     @property
     def objective(self) -> float:
-        """Last known objective, -inf if it was never finite."""
+        """What runs are compared by: the last objective, or ``judged``; -inf if neither is finite."""
         last = self.lower_bounds[-1] if self.lower_bounds else -np.inf
+        if self.judged is not None:
+            last = self.judged
         return last if np.isfinite(last) else -np.inf
 
 

@@ -110,13 +110,41 @@ class LinkedStep:
             posterior = self.e_step(parameters)
             statistics += self._linked_statistics(parameters, posterior)
             log_weights, penalty = self._mixing_step(free_counts, posterior, log_weights)
-            objective += posterior.marginals.log_partition - penalty
+            objective += self._of_links(posterior, penalty, coupling)
             if self.noise_sources is not None:
-                # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
-                objective -= float(np.logaddexp(0.0, -np.abs(coupling)).sum())
                 coupling = learned_coupling(coupling, self.noise_sources, posterior.marginals.agreement)
         new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
         return new, objective / self.points.n_samples
+
+    def _of_links(self, posterior: LinkedPosterior, penalty: float, coupling: NDArray[np.float64]) -> float:
+        """The part of the objective that the linked rows bring."""
+        part = posterior.marginals.log_partition - penalty
+        if self.noise_sources is not None:
+            # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
+            part -= float(np.logaddexp(0.0, -np.abs(coupling)).sum())
+        return part
+
+    def judge(self, parameters: MixtureParameters) -> float:
+        """The objective per sample with the partition function of ``auto``, for engines that have none.
+
+        ``auto`` is exact where links leave it narrow components, and Bethe's approximation elsewhere.
+        """
+        value = em_pass(
+            self.points, parameters.gaussians, parameters.log_weights,
+            excluded=None if self.linked is None else self.linked.rows, workers=self.workers,
+        ).log_likelihood  # fmt: skip
+        if self.linked is not None:
+            step = self.fresh()
+            step.inference = "auto"
+            posterior = step.e_step(parameters)
+            penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
+            value += self._of_links(posterior, penalty, parameters.coupling)
+        return value / self.points.n_samples
+
+    @property
+    def _leaves_out_omega(self) -> bool:
+        """Whether links count as observations."""
+        return self.mixing == "ignore" or self.noise_sources is not None
 
     def prior_is_exact(self, log_weights: NDArray[np.float64]) -> bool:
         """Whether log Omega at these weights is exact, or none enters."""
@@ -171,7 +199,7 @@ class LinkedStep:
         """New log weights, and log Omega at the old ones (0 when links count as observations)."""
         assert self.linked is not None
         counts = free_counts + self.linked.share @ posterior.responsibilities
-        if self.mixing == "ignore" or self.noise_sources is not None:
+        if self._leaves_out_omega:
             return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
 
         penalty = self._log_omega(log_weights)[0]

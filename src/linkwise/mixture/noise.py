@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,38 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import label_codes
 
-__all__ = ["flip_rates", "learned_coupling", "noise_sources"]
+__all__ = ["check_learn_noise", "flip_rates", "learned_coupling", "noise_sources"]
 
 #: A flip rate is kept inside [this, 1/2 - this]: at 0 links would turn hard, at 1/2 they say nothing.
 _NOISE_MARGIN = 1e-6
+
+
+def check_learn_noise(learn_noise: Any) -> bool | str | ArrayLike:
+    """The parameter as False, True, "kind" or an array; numpy's booleans and 0 and 1 mean what they say.
+
+    Parameters
+    ----------
+    learn_noise : Any
+
+    Returns
+    -------
+    bool, "kind" or (m,) array_like
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.noise import check_learn_noise
+    >>> check_learn_noise(np.False_), check_learn_noise(1)
+    (False, True)
+    """
+    if np.ndim(learn_noise) > 0:
+        return learn_noise
+    value = learn_noise.item() if isinstance(learn_noise, np.generic | np.ndarray) else learn_noise
+    if isinstance(value, Integral) and value in (0, 1):
+        return bool(value)
+    if isinstance(value, str) and value == "kind":
+        return value
+    raise ValueError(f'learn_noise must be False, True, "kind" or one source per link, got {learn_noise!r}')
 
 
 def noise_sources(

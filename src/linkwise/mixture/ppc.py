@@ -12,7 +12,7 @@ from linkwise._validation import check_whole_number
 from linkwise.mixture.base import LinkMixture
 from linkwise.mixture.em import EMRun
 from linkwise.mixture.linked_rows import LinkedRows
-from linkwise.mixture.noise import flip_rates, noise_sources
+from linkwise.mixture.noise import check_learn_noise, flip_rates, noise_sources
 
 __all__ = ["PPC"]
 
@@ -44,7 +44,8 @@ class PPC(LinkMixture):
         Added to the variances.
     max_iter : int, default=100
     n_init : int, default=1
-        Number of starts; the one with the highest penalised likelihood is kept.
+        Number of starts; the one with the highest penalised likelihood is kept. Engines without a partition
+        function (Gibbs) have none: their runs are compared by that of ``auto`` at the parameters found.
     init_params : {"constraints", "kmeans", "random"}, default="constraints"
         ``constraints`` starts from the means of must-linked groups that lie far apart, improved by k-means in
         every first and left as they are in every second of the ``n_init`` starts. With several components per
@@ -64,7 +65,8 @@ class PPC(LinkMixture):
         Gaussians per cluster; links act on the cluster, so that clusters need not be Gaussian. Only links
         tell which Gaussians make up a cluster: without, or with few, one component is the safer choice.
     warm_start : bool, default=False
-        Start from the last fit.
+        Start from the last fit. If its components, clusters, features or covariance type are others, a
+        warning says so and EM starts afresh.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads over starts, or over rows when there is one start. Results do not depend on it.
@@ -89,16 +91,19 @@ class PPC(LinkMixture):
         a dict from source to rate. NaN for those without soft links.
     lower_bound_ : float
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, divided by
-        n_samples (without log Omega for ``mixing="ignore"``); an approximation where inference is.
+        n_samples (without log Omega for ``mixing="ignore"``); an approximation where inference is. For
+        engines without a partition function (Gibbs) computed once, at the fitted parameters, by ``auto``;
+        ``inference_["objective"]`` tells.
     lower_bounds_ : list of float
-        The same for every iteration.
+        The same for every iteration; NaN for engines without a partition function.
     n_iter_ : int
     converged_ : bool
     n_decreases_ : int
         Iterations that lowered the objective: 0 for exact inference and ``reg_covar=0``.
     inference_ : dict
         How the last E-step was done: ``method``, ``exact``, ``converged``, ``parts``; and ``prior_exact``,
-        whether log Omega was exact.
+        whether log Omega was exact; and ``objective``, the engine whose partition function is in
+        ``lower_bound_``.
     n_features_in_ : int
 
     See Also
@@ -175,19 +180,16 @@ class PPC(LinkMixture):
 
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
         check_whole_number(self.components_per_cluster, "components_per_cluster")
-        if np.ndim(self.learn_noise) == 0 and self.learn_noise not in (False, True, "kind"):
-            raise ValueError(
-                f'learn_noise must be False, True, "kind" or one source per link, got {self.learn_noise!r}'
-            )
+        check_learn_noise(self.learn_noise)
         super()._check_parameters(X)
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
-        if self.learn_noise is False:
-            return None
-        return noise_sources(self.learn_noise, linked.coupling)[1]
+        learn_noise = check_learn_noise(self.learn_noise)
+        return None if learn_noise is False else noise_sources(learn_noise, linked.coupling)[1]
 
     def _store(self, run: EMRun) -> None:
         super()._store(run)
         self.__dict__.pop("noise_", None)  # of an earlier fit
-        if self.learn_noise is not False:
-            self.noise_ = flip_rates(self.learn_noise, run.parameters.coupling)
+        learn_noise = check_learn_noise(self.learn_noise)
+        if learn_noise is not False:
+            self.noise_ = flip_rates(learn_noise, run.parameters.coupling)
