@@ -22,6 +22,7 @@ __all__ = [
     "check_pairs",
     "check_whole_number",
     "label_codes",
+    "refuse_links_as_labels",
 ]
 
 
@@ -69,13 +70,15 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
     return rows
 
 
-def check_constraints(constraints: Any, n_samples: int | None) -> Constraints | None:
+def check_constraints(constraints: Any, n_samples: int | None, y: Any = None) -> Constraints | None:
     """Constraints of an estimator: None, or links about exactly these rows.
 
-    Raw pairs are refused, because scikit-learn would subset them by position under cross-validation.
+    Raw pairs are refused, because scikit-learn would subset them by position under cross-validation. Links
+    given by position are in ``y``, where nobody would read them: refused as well.
     """
     from linkwise.constraints import Constraints
 
+    refuse_links_as_labels(y, n_samples)
     if constraints is None:
         return None
     if not isinstance(constraints, Constraints):
@@ -89,6 +92,24 @@ def check_constraints(constraints: Any, n_samples: int | None) -> Constraints | 
             "for a subset of the rows pass constraints[rows]"
         )
     return constraints
+
+
+def refuse_links_as_labels(y: Any, n_samples: int | None = None) -> None:
+    """Raise TypeError if ``y`` holds links: a Constraints, or pairs that are no label per row."""
+    from linkwise.constraints import Constraints
+
+    pairs = (
+        isinstance(y, (list, tuple, np.ndarray))
+        and n_samples is not None
+        and len(y) not in (0, n_samples)
+        and all(np.shape(entry) == (2,) for entry in y)
+    )
+    if pairs or isinstance(y, Constraints):
+        given = f"{len(y)} pairs" if pairs else "links"
+        raise TypeError(
+            f"{given} were given in place of y, where they would be ignored or read as labels; pass links by "
+            "name, as in PPC().fit(X, constraints=links)"
+        )
 
 
 def _refuse(bad: Any, table: NDArray[Any], name: str, reason: str) -> None:
@@ -125,6 +146,7 @@ def label_codes(y: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
 
     Unknown is ``-1``, NaN, ``None`` or a missing value of pandas.
     """
+    refuse_links_as_labels(y)
     if len(np.asarray(y)) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0)
     values = as_vector(y, "y")

@@ -174,7 +174,7 @@ class COPKMeans(FittedKMeans):
             raise ValueError(
                 f"n_samples={len(rows)} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
             )
-        constraints = check_constraints(constraints, len(rows))
+        constraints = check_constraints(constraints, len(rows), y)
         links = self._hard_links(constraints)
         rng = as_generator(self.random_state)
         best: HardRun | None = None
@@ -213,7 +213,7 @@ class COPKMeans(FittedKMeans):
         -------
         (n_samples,) int64
         """
-        return self.fit(X, constraints=constraints).labels_
+        return self.fit(X, y, constraints=constraints).labels_
 
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter", "n_init", "node_budget"):

@@ -113,7 +113,7 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         -------
         float
         """
-        check_constraints(constraints, None)
+        check_constraints(constraints, None, y)
         distortion, rows = self._rows(X)
         found = distortion.assign(
             rows, self.cluster_centers_, self.metric_, None, effective_n_jobs(self.n_jobs)

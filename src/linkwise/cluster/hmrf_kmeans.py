@@ -217,7 +217,7 @@ class HMRFKMeans(FittedKMeans):
                 f"n_samples={data.shape[0]} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
             )
         rows = distortion.rows(data)
-        constraints = check_constraints(constraints, len(rows))
+        constraints = check_constraints(constraints, len(rows), y)
         links = None
         if constraints is not None:
             constraints.check(self.n_clusters)
@@ -272,7 +272,7 @@ class HMRFKMeans(FittedKMeans):
         -------
         (n_samples,) int64
         """
-        return self.fit(X, constraints=constraints).labels_
+        return self.fit(X, y, constraints=constraints).labels_
 
     def _check_parameters(self) -> tuple[float, float]:
         """Check what the constructor was given; returns the weights of must-links and cannot-links."""

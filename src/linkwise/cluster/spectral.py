@@ -228,7 +228,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         -------
         self
         """
-        data, pairs, weights, constraints = self._checked_data(X, constraints)
+        data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         self.algorithm_ = self.algorithm
         if self.algorithm == "auto":
             self.algorithm_ = "A" if self.n_clusters <= 2 else "B"

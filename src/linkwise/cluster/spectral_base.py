@@ -53,7 +53,7 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         -------
         (n_samples,) int64
         """
-        labels: NDArray[np.int64] = self.fit(X, constraints=constraints).labels_
+        labels: NDArray[np.int64] = self.fit(X, y, constraints=constraints).labels_
         return labels
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -95,7 +95,7 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         return False if self.affinity == "precomputed" else "csr"
 
     def _checked_data(
-        self, X: Any, constraints: Constraints | None
+        self, X: Any, y: Any, constraints: Constraints | None
     ) -> tuple[Any, NDArray[np.int64], NDArray[np.float64], Constraints | None]:
         """The data, and the links as arrays."""
         self._check_parameters()
@@ -110,13 +110,13 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
             )
         if self.affinity == "precomputed":
             check_kernel(data)
-        return (data, *self._checked_links(constraints, n_samples))
+        return (data, *self._checked_links(constraints, n_samples, y))
 
     @staticmethod
     def _checked_links(
-        constraints: Constraints | None, n_samples: int
+        constraints: Constraints | None, n_samples: int, y: Any = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], Constraints | None]:
-        constraints = check_constraints(constraints, n_samples)
+        constraints = check_constraints(constraints, n_samples, y)
         if constraints is None:
             return np.empty((0, 2), dtype=np.int64), np.empty(0), None
         return constraints.pairs, constraints.weights, constraints

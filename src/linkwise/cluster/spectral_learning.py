@@ -149,7 +149,7 @@ class SpectralLearning(SpectralClusterer):
         -------
         self
         """
-        data, pairs, weights, constraints = self._checked_data(X, constraints)
+        data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         seed = self._new_seed()
         kernel = KernelOf(data, self._affinity_settings(), np.arange(data.shape[0]))
         settings = CutSettings(int(self.n_clusters), "A", "clip", 1.0, 0.0, float(self.eigen_tol))

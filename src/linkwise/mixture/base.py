@@ -74,7 +74,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         -------
         self
         """
-        self.fit_predict(X, constraints=constraints)
+        self.fit_predict(X, y, constraints=constraints)
         return self
 
     @with_callbacks
@@ -98,7 +98,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
         self._check_parameters(data)
-        constraints = check_constraints(constraints, len(data))
+        constraints = check_constraints(constraints, len(data), y)
         if constraints is not None:
             constraints.check(self.n_components)
             if constraints.n_pairs == 0:

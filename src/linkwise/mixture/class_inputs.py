@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from linkwise._label_coding import as_vector
-from linkwise._validation import check_choice, check_number, check_whole_number, label_codes
+from linkwise._validation import (
+    check_choice,
+    check_number,
+    check_whole_number,
+    label_codes,
+    refuse_links_as_labels,
+)
 from linkwise.beliefs import ClassBeliefs, check_belief_array
 from linkwise.mixture.parameters import COVARIANCE_TYPES
 
@@ -41,6 +47,7 @@ def check_class_labels(y: Any, n_samples: int) -> tuple[NDArray[np.int64], NDArr
         raise ValueError(
             "CPPC requires y to be passed, but the target y is None: pass the present class of each row"
         )
+    refuse_links_as_labels(y)
     values = as_vector(y, "y")
     if len(values) != n_samples:
         raise ValueError(f"y has {len(values)} labels, but X has {n_samples} rows; pass one label per row")

@@ -129,7 +129,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         -------
         float
         """
-        check_constraints(constraints, None)
+        check_constraints(constraints, None, y)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(self.score_samples(X), weights=weights))
 

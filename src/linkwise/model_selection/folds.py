@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
-from linkwise._validation import as_generator, check_constraints, check_whole_number
+from linkwise._validation import (
+    as_generator,
+    check_constraints,
+    check_whole_number,
+    refuse_links_as_labels,
+)
 from linkwise.constraints import Constraints
 
 __all__ = ["ConstraintKFold", "assign_folds"]
@@ -83,6 +88,7 @@ class ConstraintKFold(BaseCrossValidator):
         -------
         int
         """
+        _refuse_links(y, groups)
         return self.n_splits
 
     def split(
@@ -106,6 +112,7 @@ class ConstraintKFold(BaseCrossValidator):
         ValueError
             If the links leave fewer components than folds.
         """
+        _refuse_links(y, groups)
         n_samples = len(X) if hasattr(X, "__len__") else int(X.shape[0])
         links = check_constraints(self.constraints if constraints is None else constraints, n_samples)
         if links is None:
@@ -125,6 +132,12 @@ class ConstraintKFold(BaseCrossValidator):
 
     def _checked_splits(self) -> int:
         return check_whole_number(self.n_splits, "n_splits", 2)
+
+
+def _refuse_links(*ignored: Any) -> None:
+    """Links given by position would be ignored."""
+    for value in ignored:
+        refuse_links_as_labels(value)
 
 
 def assign_folds(

@@ -95,7 +95,7 @@ def sweep_components(
     """
     candidates = _candidates(estimator, n_components)
     n_repeats = check_whole_number(n_repeats, "n_repeats")
-    links = check_constraints(constraints, None)
+    links = check_constraints(constraints, None, y)
     entropy = as_generator(random_state).integers(2**32, size=4).tolist()
     tasks = [(k, repeat, _child_seed(entropy, k, repeat)) for k in candidates for repeat in range(n_repeats)]
 
