@@ -217,14 +217,16 @@ class Alternation:
         labels, cost, counts = found.labels.copy(), found.cost.copy(), found.counts.copy()
         n_moved = 0
         for cluster in np.flatnonzero(counts == 0).tolist():
-            extra: NDArray[np.float64] = self._moving_cost(labels, coupling, cluster)
+            extra, newly_broken = self._moving_cost(labels, coupling, cluster)
             gain = np.where(counts[labels] > 1, cost - extra, -np.inf)
-            row = np.array([gain.argmax()])
+            # Hard links come first, whatever the rest costs; among moves that break equally many, the gain.
+            fewest = newly_broken[counts[labels] > 1].min()
+            row = np.array([np.where(newly_broken == fewest, gain, -np.inf).argmax()])
             alone = self.rows.take(row)
             trial = centres.copy()
             trial[cluster] = self.distortion.group_centres(alone, np.zeros(1, dtype=np.int64), 1)[0]
             price = float(self.distortion.distances(alone, trial, metric)[0, cluster])
-            if gain[row[0]] <= price + _ROUNDING * abs(cost.max()):
+            if fewest > 0 or (fewest == 0 and gain[row[0]] <= price + _ROUNDING * abs(cost.max())):
                 continue
             counts[labels[row]] -= 1.0
             labels[row], cost[row], centres[cluster] = cluster, price, trial[cluster]
@@ -235,16 +237,25 @@ class Alternation:
 
     def _moving_cost(
         self, labels: NDArray[np.int64], coupling: NDArray[np.float64], cluster: int
-    ) -> NDArray[np.float64]:
-        """What the links of each row cost more if it alone moves to an empty cluster, (n,)."""
-        extra = np.zeros(len(labels))
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """What the links of each row cost more if it alone moves to an empty cluster.
+
+        Returns the cost of soft links (n,) and the number of hard links that are broken in addition (n,): the
+        infinite costs of hard links before and after the move cannot be subtracted.
+        """
+        extra, newly_broken = np.zeros(len(labels)), np.zeros(len(labels), dtype=np.int64)
         if self.links is None:
-            return extra
-        ends = labels[self.links.pairs]
-        before = violation_costs(coupling, self.links.violated(labels), ends)
+            return extra, newly_broken
+        links, hard = self.links, np.isinf(self.links.weight)
+        soft_coupling = np.where(hard if coupling.ndim == 1 else hard[:, np.newaxis], 0.0, coupling)
+        ends, violated = labels[links.pairs], links.violated(labels)
+        before = violation_costs(soft_coupling, violated, ends)
         for place in range(2):
             moved = ends.copy()
             moved[:, place] = cluster
-            after = violation_costs(coupling, self.links.must, moved)
-            np.add.at(extra, self.links.pairs[:, place], after - before)
-        return extra
+            after = violation_costs(soft_coupling, links.must, moved)
+            np.add.at(extra, links.pairs[:, place], after - before)
+            # In an empty cluster a row breaks its must-links and keeps its cannot-links.
+            turned = np.where(hard, links.must.astype(np.int64) - violated, 0)
+            np.add.at(newly_broken, links.pairs[:, place], turned)
+        return extra, newly_broken

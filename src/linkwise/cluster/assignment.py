@@ -50,8 +50,8 @@ class WeightedLinks(NamedTuple):
         return (ends[:, 0] == ends[:, 1]) != self.must
 
     def violated_links(self, labels: NDArray[np.int64]) -> ViolatedLinks:
-        """The violated links, for the metric step."""
-        chosen = self.violated(labels)
+        """The violated soft links, for the metric step; what a hard one costs depends on no metric."""
+        chosen = self.violated(labels) & np.isfinite(self.weight)
         pairs = self.pairs[chosen]
         return ViolatedLinks(pairs, self.must[chosen], self.weight[chosen], labels[pairs])
 
