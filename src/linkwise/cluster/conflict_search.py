@@ -7,6 +7,8 @@ chosen and the search goes on twice: u takes a, so that its neighbours may not, 
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,9 @@ from linkwise.graph import Adjacency
 __all__ = ["search_parts"]
 
 _TAKE, _FORBID = 0, 1
+# Labels and neighbours that one call of the kernel looks at, in 10 to 40 ms. Between two calls a signal gets
+# through, and the time is looked at.
+_SLICE = 4 * 10**6
 # Bounds this close to the best cost, as a share of it, do not promise an improvement but rounding.
 _ROUNDING = 1e-12
 
@@ -127,44 +132,44 @@ def _decide(
 
 
 @kernel
-def _search(
+def _search_slice(
     part_starts: NDArray[np.int64],
     order: NDArray[np.int64],
     cost: NDArray[np.float64],
     indptr: NDArray[np.int64],
     neighbours: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    has_labels: bool,
     max_work: int,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Depth-first search of every part; ``labels`` are improved in place. Returns costs and proofs."""
-    n_nodes, n_labels = cost.shape
-    n_parts = part_starts.size - 1
-    refused = np.zeros((n_nodes, n_labels), dtype=np.int64)
-    wish = np.empty(n_nodes, dtype=np.int64)
-    regret = np.empty(n_nodes)
-    n_allowed = np.empty(n_nodes, dtype=np.int64)
-    matched = np.empty(n_nodes, dtype=np.bool_)
-    found = np.full(n_parts, np.inf)
-    proven = np.zeros(n_parts, dtype=np.bool_)
-    for part in range(n_parts):
+    slice_work: int,
+    cursor: NDArray[np.int64],
+    refused: NDArray[np.int64],
+    path: NDArray[np.int64],
+    wish: NDArray[np.int64],
+    regret: NDArray[np.float64],
+    n_allowed: NDArray[np.int64],
+    matched: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    found: NDArray[np.float64],
+    proven: NDArray[np.bool_],
+) -> bool:
+    """Go on with the depth-first search of the parts where ``cursor`` stands; whether it is done.
+
+    ``cursor`` is (part, depth, work done in this part). ``path`` has the decisions so far: node, label,
+    choice and whether it is the second of its two sides. ``labels``, ``found`` and ``proven`` are improved in
+    place. No array is returned: numba would turn a signal that came meanwhile into a SystemError.
+    """
+    spent = 0
+    part, depth, work = cursor[0], cursor[1], cursor[2]
+    while part < part_starts.size - 1:
         members = order[part_starts[part] : part_starts[part + 1]]
         work_of_step = 0
         for node in members:
-            work_of_step += n_labels + indptr[node + 1] - indptr[node]
-        if has_labels:
-            found[part] = 0.0
-            for node in members:
-                found[part] += cost[node, labels[node]]
-        # Every decision leaves a node fewer labels, so a path has fewer than members x labels decisions.
-        nodes_of = np.empty(members.size * n_labels, dtype=np.int64)
-        labels_of = np.empty(members.size * n_labels, dtype=np.int64)
-        choice_of = np.empty(members.size * n_labels, dtype=np.int64)
-        second_side = np.empty(members.size * n_labels, dtype=np.bool_)
-        depth = 0
-        work = 0
+            work_of_step += cost.shape[1] + indptr[node + 1] - indptr[node]
         while True:
+            if spent >= slice_work:
+                cursor[0], cursor[1], cursor[2] = part, depth, work
+                return False
             work += work_of_step
+            spent += work_of_step
             if work > max_work:
                 break
             bound = _wishes(members, cost, refused, wish, regret, n_allowed)
@@ -179,26 +184,29 @@ def _search(
                         labels[node] = wish[node]
                 elif bound + least < found[part] * (1.0 - _ROUNDING):
                     deeper = True
-                    nodes_of[depth] = branch
-                    labels_of[depth] = wish[branch]
-                    choice_of[depth] = _TAKE if push <= regret[branch] else _FORBID
-                    second_side[depth] = False
+                    path[depth, 0] = branch
+                    path[depth, 1] = wish[branch]
+                    path[depth, 2] = _TAKE if push <= regret[branch] else _FORBID
+                    path[depth, 3] = 0
                     depth += 1
             while not deeper and depth > 0:
                 top = depth - 1
-                _decide(choice_of[top], nodes_of[top], labels_of[top], -1, indptr, neighbours, refused)
-                if second_side[top]:
+                _decide(path[top, 2], path[top, 0], path[top, 1], -1, indptr, neighbours, refused)
+                if path[top, 3]:
                     depth -= 1
                 else:
-                    second_side[top] = True
-                    choice_of[top] = _FORBID if choice_of[top] == _TAKE else _TAKE
+                    path[top, 3] = 1
+                    path[top, 2] = _FORBID if path[top, 2] == _TAKE else _TAKE
                     deeper = True
             if not deeper:
                 proven[part] = True
                 break
             top = depth - 1
-            _decide(choice_of[top], nodes_of[top], labels_of[top], 1, indptr, neighbours, refused)
-    return found, proven
+            _decide(path[top, 2], path[top, 0], path[top, 1], 1, indptr, neighbours, refused)
+        part += 1
+        depth = 0
+        work = 0
+    return True
 
 
 def search_parts(
@@ -209,6 +217,7 @@ def search_parts(
     initial: NDArray[np.int64] | None,
     *,
     max_work: int,
+    deadline: float = np.inf,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
     """Labels of least total cost such that neighbours differ, part by part.
 
@@ -225,6 +234,8 @@ def search_parts(
         Labels to improve on, with which neighbours differ.
     max_work : int
         Labels and neighbours that the search of one part may look at, a few nanoseconds each.
+    deadline : float, default=inf
+        Value of ``time.perf_counter`` at which the search stops.
 
     Returns
     -------
@@ -245,11 +256,35 @@ def search_parts(
     >>> search_parts(np.zeros(3, dtype=np.int64), 1, cost, triangle, None, max_work=10**6)
     (array([0, 1, 2]), array([3.]), array([ True]))
     """
+    n_nodes, n_labels = cost.shape
     order = np.argsort(part, kind="stable")
-    part_starts = np.concatenate([[0], np.cumsum(np.bincount(part, minlength=n_parts))])
-    has_labels = initial is not None
-    labels = initial.copy() if initial is not None else np.full(len(cost), -1, dtype=np.int64)
-    found, proven = _search(
-        part_starts, order, cost, graph.indptr, graph.neighbours, labels, has_labels, max_work
+    sizes = np.bincount(part, minlength=n_parts)
+    labels, found = np.full(n_nodes, -1, dtype=np.int64), np.full(n_parts, np.inf)
+    if initial is not None:
+        labels = initial.copy()
+        found = np.bincount(part, cost[np.arange(n_nodes), initial], minlength=n_parts)
+    proven = np.zeros(n_parts, dtype=np.bool_)
+    search = (
+        np.concatenate([[0], np.cumsum(sizes)]),
+        order,
+        cost,
+        graph.indptr,
+        graph.neighbours,
+        max_work,
+        _SLICE,
+        np.zeros(3, dtype=np.int64),
+        np.zeros((n_nodes, n_labels), dtype=np.int64),
+        # Every decision leaves a node fewer labels, so a path has fewer than members x labels decisions.
+        np.empty((int(sizes.max(initial=0)) * n_labels, 4), dtype=np.int64),
+        np.empty(n_nodes, dtype=np.int64),
+        np.empty(n_nodes),
+        np.empty(n_nodes, dtype=np.int64),
+        np.empty(n_nodes, dtype=np.bool_),
+        labels,
+        found,
+        proven,
     )
+    while not _search_slice(*search):
+        if time.perf_counter() >= deadline:
+            break
     return labels, found, proven

@@ -14,7 +14,7 @@ from linkwise._validation import as_generator, check_constraints, check_number, 
 from linkwise.cluster.euclidean import SquaredEuclidean
 from linkwise.cluster.fitted_kmeans import FittedKMeans
 from linkwise.cluster.hard_links import HardLinks, hard_links
-from linkwise.cluster.hard_lloyd import HardRun, run_hard_lloyd
+from linkwise.cluster.hard_lloyd import HardRun, run_hard_lloyd, time_is_over
 from linkwise.cluster.neighbourhoods import start_centres
 from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
@@ -47,8 +47,10 @@ class COPKMeans(FittedKMeans):
         Nodes of the search that decides whether any labels keep the links. The question is NP-hard for three
         or more clusters, but hardly ever difficult.
     time_limit : float, default=30.0
-        Seconds per start for groups of linked rows whose best labels are hard to find. When they are over,
-        good labels that keep the links are taken instead of the best ones.
+        Seconds for the whole fit, all starts and iterations together, that the labels of linked rows may
+        take. After four fifths of them, good labels that keep the links are taken instead of the best ones;
+        when they are over, the fit ends within about a second, converged or not. The passes over the rows
+        are those of plain K-means and do not count.
     random_state : int, RandomState, Generator or None
     n_jobs : int or None
         Threads. Results do not depend on it.
@@ -165,7 +167,8 @@ class COPKMeans(FittedKMeans):
         ApproximationWarning
             If an assignment step is not proven optimal. Its labels keep the links nevertheless.
         ConvergenceWarning
-            If the centres were still moving after ``max_iter`` iterations, or a cluster has no rows.
+            If the centres were still moving after ``max_iter`` iterations or ``time_limit`` seconds, if the
+            time did not suffice for all starts, or if a cluster has no rows.
         """
         self._check_parameters()
         distortion = SquaredEuclidean(None, self.n_clusters)
@@ -178,9 +181,13 @@ class COPKMeans(FittedKMeans):
         links = self._hard_links(constraints)
         rng = as_generator(self.random_state)
         best: HardRun | None = None
-        for number in range(self.n_init if isinstance(self.init, str) else 1):
+        n_starts, search_seconds = self.n_init if isinstance(self.init, str) else 1, 0.0
+        for number in range(n_starts):
+            if best is not None and time_is_over(search_seconds, self.time_limit):
+                n_starts = number
+                break
             if self.verbose:
-                print(f"start {number + 1} of {self.n_init}", flush=True)
+                print(f"start {number + 1} of {n_starts}", flush=True)
             run = run_hard_lloyd(
                 distortion,
                 rows,
@@ -189,13 +196,15 @@ class COPKMeans(FittedKMeans):
                 tol=self.tol * float(rows.X.var(axis=0).mean()),
                 max_iter=self.max_iter,
                 time_limit=self.time_limit,
+                search_seconds=search_seconds,
                 n_threads=effective_n_jobs(self.n_jobs),
                 verbose=self.verbose,
             )
+            search_seconds = run.search_seconds
             if best is None or run.history[-1] < best.history[-1]:
                 best = run
         assert best is not None
-        self._store(best)
+        self._store(best, n_starts)
         return self
 
     def fit_predict(
@@ -258,7 +267,7 @@ class COPKMeans(FittedKMeans):
             raise ValueError(f"init must hold finite centres of shape {shape}, got {centres.shape}")
         return centres
 
-    def _store(self, run: HardRun) -> None:
+    def _store(self, run: HardRun, n_starts: int) -> None:
         self.cluster_centers_ = run.centres
         self.labels_ = run.labels
         self.inertia_ = run.history[-1]
@@ -285,9 +294,15 @@ class COPKMeans(FittedKMeans):
                 stacklevel=3,
             )
         if not run.converged:
+            if run.n_iter == self.max_iter:
+                reason = f"after max_iter={self.max_iter} iterations; raise max_iter or tol"
+            else:
+                reason = f"when time_limit={self.time_limit} seconds were over; raise time_limit"
+            warnings.warn(f"the centres were still moving {reason}", ConvergenceWarning, stacklevel=3)
+        if isinstance(self.init, str) and n_starts < self.n_init:
             warnings.warn(
-                f"the centres were still moving after max_iter={self.max_iter} iterations; raise max_iter or "
-                "tol",
+                f"time_limit={self.time_limit} seconds sufficed for {n_starts} of n_init={self.n_init} "
+                "starts; raise time_limit or lower n_init",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from linkwise.cluster.conflict_search import search_parts
 from linkwise.cluster.hard_links import HardLinks, matched_start, refuse
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints, InferenceBudgetExceeded
-from linkwise.graph import adjacency, group_labels, min_fill_order
+from linkwise.graph import Adjacency, adjacency, group_labels, min_fill_order
 from linkwise.inference import BestLabels, PottsField, best_labels
 
 __all__ = ["ChunkletLabels", "assign_chunklets"]
@@ -29,6 +29,10 @@ SEARCH_WORK = 10**6
 _LONGER_SEARCH = 100
 # ... and the last one, for labels that will not be proven.
 _LAST_SEARCH = 10
+# Entries of tables once the time is over; larger ones may take seconds.
+_LATE_TABLE = 2**16
+# Searches of that size that all groups share once the time is over.
+_LATE_SEARCHES = 10
 # Widths beyond this are reported as being beyond it.
 _REPORTED_WIDTH = 64
 
@@ -44,7 +48,7 @@ class ChunkletLabels(NamedTuple):
         Proven: no labels that do so cost less, up to rounding (where an integer program was needed, up to
         1e-6 of the total and of the largest cost).
     search_seconds : float
-        Time spent on groups that the first search did not solve, which counts against ``time_limit``.
+        Time spent, which counts against the time limit of a fit.
     """
 
     labels: NDArray[np.int64]
@@ -58,6 +62,7 @@ def assign_chunklets(
     previous: NDArray[np.int64] | None = None,
     *,
     time_limit: float = 30.0,
+    late_seconds: float = np.inf,
     search_work: int | None = None,
 ) -> ChunkletLabels:
     """Labels of least total cost under which all chunklets that are linked apart differ.
@@ -65,7 +70,8 @@ def assign_chunklets(
     Groups of conflicting chunklets are solved by branch and bound, those that take it too long by
     ``best_labels(method="exact")``: two passes on trees, tables on narrow graphs, and after a longer search
     an integer program. Where that runs out of time as well, ``best_labels(method="auto")`` improves labels
-    that are known to keep the links; only then is the result not proven optimal.
+    that are known to keep the links; only then is the result not proven optimal. Once the time is over,
+    groups share a small amount of work, and ``late_seconds`` later ``method="icm"`` has to do.
 
     Parameters
     ----------
@@ -75,7 +81,9 @@ def assign_chunklets(
     previous : (g,) int64, optional
         Labels that keep the links, e.g. those of the last step; kept wherever nothing costs less.
     time_limit : float, default=30.0
-        Seconds for groups that take long.
+        Seconds for groups that take long; none if it is not positive.
+    late_seconds : float, default=inf
+        Seconds after these in which good labels may still take a while.
     search_work : int, optional
         Work of the first search in one group; ``SEARCH_WORK`` by default.
 
@@ -101,13 +109,14 @@ def assign_chunklets(
     >>> assign_chunklets(links, np.array([[0.0, 2.0], [0.0, 3.0], [0.0, 2.0]])).labels
     array([0, 1, 0])
     """
+    begin = time.perf_counter()
+    deadline = begin + time_limit
     search_work = SEARCH_WORK if search_work is None else search_work
     excess = cost - cost.min(axis=1, keepdims=True)
     labels = excess.argmin(axis=1)
     apart, component = links.apart, links.component
     active = np.zeros(len(apart), dtype=bool)
     too_hard = np.zeros(len(labels), dtype=bool)
-    seconds = 0.0
     while True:
         broken = (labels[apart[:, 0]] == labels[apart[:, 1]]) & ~too_hard[component[apart[:, 0]]]
         if not broken.any():
@@ -119,20 +128,17 @@ def assign_chunklets(
         nodes = np.flatnonzero(touched[part])
         edges = np.flatnonzero(active & touched[part[apart[:, 0]]])
         before = None if previous is None else previous[nodes]
-        unsolved, spent = _solve(
-            links, excess, nodes, edges, part[nodes], labels, before, time_limit - seconds, search_work
-        )
+        unsolved = _solve(links, excess, nodes, edges, part[nodes], labels, before, deadline, search_work)
         too_hard[component[unsolved]] = True
-        seconds += spent
     hard = np.flatnonzero(too_hard[component])
     if hard.size:
-        labels[hard] = _approximate(links, excess, hard, previous, search_work)
+        labels[hard] = _approximate(links, excess, hard, previous, deadline + late_seconds, search_work)
     if previous is not None:
         # An integer program closes its gap to 1e-6, so what it found may be no improvement.
         rows = np.arange(len(labels))
         gain = np.bincount(component, excess[rows, previous] - excess[rows, labels])
         labels = np.where(gain[component] > 0.0, labels, previous)
-    return ChunkletLabels(labels, not hard.size, seconds)
+    return ChunkletLabels(labels, not hard.size, time.perf_counter() - begin)
 
 
 def _solve(
@@ -143,33 +149,31 @@ def _solve(
     part: NDArray[np.int64],
     labels: NDArray[np.int64],
     before: NDArray[np.int64] | None,
-    time_limit: float,
+    deadline: float,
     search_work: int,
-) -> tuple[NDArray[np.int64], float]:
+) -> NDArray[np.int64]:
     """Solve the parts of ``nodes`` that ``edges`` of ``apart`` join; ``labels`` are changed in place.
 
-    Returns one node of each part that could not be solved, and the seconds spent on parts that took long.
+    Returns one node of each part that could not be solved.
     """
     part = np.unique(part, return_inverse=True)[1].astype(np.int64)
     pairs = np.searchsorted(nodes, links.apart[edges])
     table = excess[nodes]
-    found, cost, proven = search_parts(
-        part, int(part.max()) + 1, table, adjacency(len(nodes), pairs), before, max_work=search_work
+    found, cost, proven = _search(
+        part, int(part.max()) + 1, table, adjacency(len(nodes), pairs), before, deadline, search_work
     )
     contradictory = np.flatnonzero(proven & (cost == np.inf))
     if contradictory.size:
         refuse(links, edges[part[pairs[:, 0]] == contradictory[0]])
     unsolved = []
-    begin = time.perf_counter()
     for number in np.flatnonzero(~proven).tolist():
         members, inner = np.flatnonzero(part == number), np.flatnonzero(part[pairs[:, 0]] == number)
         start = None if cost[number] == np.inf else found[members]
         if start is None and links.start is not None:
             start = matched_start(links, excess, nodes[members])
-        left = time_limit - (time.perf_counter() - begin)
         try:
             answer, optimal = _solve_part(
-                table[members], np.searchsorted(members, pairs[inner]), start, left, search_work
+                table[members], np.searchsorted(members, pairs[inner]), start, deadline, search_work
             )
         except InfeasibleConstraints:
             refuse(links, edges[inner])
@@ -180,14 +184,29 @@ def _solve(
         else:
             unsolved.append(nodes[members[0]])
     labels[nodes] = found
-    return np.array(unsolved, dtype=np.int64), time.perf_counter() - begin
+    return np.array(unsolved, dtype=np.int64)
+
+
+def _search(
+    part: NDArray[np.int64],
+    n_parts: int,
+    cost: NDArray[np.float64],
+    graph: Adjacency,
+    initial: NDArray[np.int64] | None,
+    deadline: float,
+    work: int,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """``search_parts`` until the deadline; after it all parts share the work of a few."""
+    if time.perf_counter() >= deadline:
+        deadline, work = np.inf, min(work, _LATE_SEARCHES * work // n_parts)
+    return search_parts(part, n_parts, cost, graph, initial, max_work=work, deadline=deadline)
 
 
 def _solve_part(
     cost: NDArray[np.float64],
     pairs: NDArray[np.int64],
     start: NDArray[np.int64] | None,
-    time_limit: float,
+    deadline: float,
     search_work: int,
 ) -> tuple[NDArray[np.int64], bool]:
     """Labels of one part and whether they are proven best: tables, a longer search, an integer program.
@@ -196,18 +215,19 @@ def _solve_part(
     links, the search took up to 0.15 s, and integer programs were not done after 3 s.
     """
     field = _field(cost, pairs)
-    answer = _best_labels(field, "exact", start, time_limit=0.0)
-    if answer.optimal or time_limit <= 0.0:
+    late = time.perf_counter() >= deadline
+    smaller = {"max_table": _LATE_TABLE} if late else {}
+    answer = _best_labels(field, "exact", start, time_limit=0.0, **smaller)
+    if answer.optimal or late:
         return answer.labels, answer.optimal
-    begin = time.perf_counter()
     one_part = np.zeros(len(cost), dtype=np.int64)
     graph = adjacency(len(cost), pairs)
     labels, found, proven = search_parts(
-        one_part, 1, cost, graph, start, max_work=_LONGER_SEARCH * search_work
+        one_part, 1, cost, graph, start, max_work=_LONGER_SEARCH * search_work, deadline=deadline
     )
     if proven[0] and found[0] < np.inf:
         return labels, True
-    left = time_limit - (time.perf_counter() - begin)
+    left = deadline - time.perf_counter()
     answer = _best_labels(field, "exact", labels if found[0] < np.inf else None, time_limit=max(left, 0.0))
     return answer.labels, answer.optimal
 
@@ -232,6 +252,7 @@ def _approximate(
     excess: NDArray[np.float64],
     nodes: NDArray[np.int64],
     previous: NDArray[np.int64] | None,
+    deadline: float,
     search_work: int,
 ) -> NDArray[np.int64]:
     """Cheap labels of whole components, from labels that keep the links."""
@@ -245,12 +266,15 @@ def _approximate(
         start = matched_start(links, excess, nodes)
     component = np.unique(links.component[nodes], return_inverse=True)[1].astype(np.int64)
     graph = adjacency(len(nodes), pairs)
-    labels, found, _ = search_parts(
-        component, int(component.max()) + 1, cost, graph, start, max_work=_LAST_SEARCH * search_work
-    )
+    late = time.perf_counter() >= deadline
+    work = search_work if late else _LAST_SEARCH * search_work
+    n_parts = int(component.max()) + 1
+    labels, found, _ = _search(component, n_parts, cost, graph, start, deadline, work)
+    known = bool((found < np.inf).all())
     field = _field(cost, pairs)
     try:
-        answer = _best_labels(field, "auto", labels if (found < np.inf).all() else None)
+        # Without labels that keep the links, the better method has to find some.
+        answer = _best_labels(field, "icm" if late and known else "auto", labels if known else None)
     except InfeasibleConstraints:
         refuse(links, edges)
     if answer.score == -np.inf:

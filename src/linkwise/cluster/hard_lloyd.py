@@ -12,7 +12,14 @@ from linkwise.cluster.hard_assignment import assign_chunklets
 from linkwise.cluster.hard_links import HardLinks
 from linkwise.cluster.interface import AssignmentPass
 
-__all__ = ["HardRun", "run_hard_lloyd"]
+__all__ = ["HardRun", "run_hard_lloyd", "time_is_over"]
+
+# Share of the time limit for labels that are proven best; the rest is for good labels in later steps.
+_PROOF_SHARE = 0.8
+# Seconds after the limit in which the iterations may settle.
+_GRACE = 1.0
+# Moves of the centres that a run makes all the same: centres that have hardly moved are no clustering.
+_LEAST_MOVES = 3
 
 
 class HardRun(NamedTuple):
@@ -33,6 +40,8 @@ class HardRun(NamedTuple):
         Empty clusters that were given a chunklet or a row.
     proven : list of bool
         Which assignment steps are proven optimal.
+    search_seconds : float
+        Time spent on labels of linked rows, in this run and before it.
     """
 
     labels: NDArray[np.int64]
@@ -43,6 +52,7 @@ class HardRun(NamedTuple):
     counts: NDArray[np.float64]
     n_reseeds: int
     proven: list[bool]
+    search_seconds: float
 
 
 class _Chunklets(NamedTuple):
@@ -60,6 +70,11 @@ class _Chunklets(NamedTuple):
         return distortion.distances(self.means, centres, None) * self.sizes[:, np.newaxis]
 
 
+def time_is_over(search_seconds: float, time_limit: float) -> bool:
+    """Whether a fit that spent so many seconds on labels of linked rows has to end."""
+    return search_seconds >= time_limit + _GRACE
+
+
 def run_hard_lloyd(
     distortion: SquaredEuclidean,
     rows: EuclideanRows,
@@ -69,10 +84,11 @@ def run_hard_lloyd(
     tol: float,
     max_iter: int,
     time_limit: float = 30.0,
+    search_seconds: float = 0.0,
     n_threads: int = 1,
     verbose: int = 0,
 ) -> HardRun:
-    """Iterate from these centres until the labels repeat or the centres hardly move.
+    """Iterate from these centres until the labels repeat, the centres hardly move or the time is over.
 
     Parameters
     ----------
@@ -86,7 +102,10 @@ def run_hard_lloyd(
         Largest sum of squared moves of the centres that counts as none.
     max_iter : int
     time_limit : float, default=30.0
-        Seconds for groups that take long, in all assignment steps together.
+        Seconds for the labels of linked rows, in all assignment steps together. Nearly over, they are no
+        longer proven best; over, the iterations end.
+    search_seconds : float, default=0.0
+        What earlier runs took of it.
     n_threads : int, default=1
     verbose : int, default=0
 
@@ -119,10 +138,14 @@ def run_hard_lloyd(
         if links is not None and chunklets is not None:
             before = None if labels is None else labels[chunklets.first_rows]
             answer = assign_chunklets(
-                links, chunklets.cost(distortion, centres), before, time_limit=time_limit
+                links,
+                chunklets.cost(distortion, centres),
+                before,
+                time_limit=_PROOF_SHARE * time_limit - search_seconds,
+                late_seconds=(1.0 - _PROOF_SHARE) * time_limit,
             )
             proven.append(answer.optimal)
-            time_limit -= answer.search_seconds
+            search_seconds += answer.search_seconds
             given = np.full(len(rows), -1, dtype=np.int64)
             given[links.rows] = answer.labels[links.chunklet]
         found = distortion.assign(rows, centres, None, given, n_threads)
@@ -138,8 +161,11 @@ def run_hard_lloyd(
         labels = found.labels
         # This pass was made with the final centres, so that labels and centres agree.
         converged = repeated or (shift <= tol and n_moved == 0)
-        if converged or n_iter == max_iter:
-            return HardRun(labels, centres, history, n_iter, converged, found.counts, n_reseeds, proven)
+        stopped = n_iter >= _LEAST_MOVES and time_is_over(search_seconds, time_limit)
+        if converged or n_iter == max_iter or stopped:
+            return HardRun(
+                labels, centres, history, n_iter, converged, found.counts, n_reseeds, proven, search_seconds
+            )  # fmt: skip
         n_iter += 1
         moved, within = distortion.move_centres(rows, found, centres, None)
         history.append(distortion.within_cost(within, None))

@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from linkwise._interruption import run_interruptibly
 from linkwise.inference.reduce import Problem
 
 __all__ = ["Relaxation", "solve_relaxation"]
@@ -225,16 +226,18 @@ def solve_relaxation(problem: Problem, time_limit: float | None = None) -> Relax
         (np.ones(n_shares), np.arange(n_shares), np.arange(0, n_shares + 1, n_labels)),
         shape=(n_nodes, len(program.upper)),
     )
-    answer = linprog(
-        -program.objective / unit,
-        A_ub=program.matrix,
-        b_ub=program.limit,
-        A_eq=one_label,
-        b_eq=np.ones(n_nodes),
-        bounds=np.column_stack([np.zeros_like(program.upper), program.upper]),
-        # Dual simplex was 6 times faster than interior points with crossover on 1e4 to 2e5 variables.
-        method="highs-ds",
-        options={} if time_limit is None else {"time_limit": time_limit},
+    answer = run_interruptibly(
+        lambda: linprog(
+            -program.objective / unit,
+            A_ub=program.matrix,
+            b_ub=program.limit,
+            A_eq=one_label,
+            b_eq=np.ones(n_nodes),
+            bounds=np.column_stack([np.zeros_like(program.upper), program.upper]),
+            # Dual simplex was 6 times faster than interior points with crossover on 1e4 to 2e5 variables.
+            method="highs-ds",
+            options={} if time_limit is None else {"time_limit": time_limit},
+        )
     )
     if answer.status == _INFEASIBLE:
         return Relaxation("infeasible", None, None, int(answer.nit))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from linkwise._interruption import run_interruptibly
 from linkwise.inference.reduce import Problem
 from linkwise.inference.scoring import problem_score
 
@@ -91,12 +92,14 @@ def milp_labels(problem: Problem, time_limit: float) -> MilpLabels:
     scale = _OBJECTIVE_SIZE / largest if largest > 0 else 1.0
     upper = np.ones(objective.size)
     upper[: unary.size] = allowed.ravel()
-    solved = milp(
-        -scale * objective,
-        integrality=np.arange(objective.size) < unary.size,
-        bounds=Bounds(0.0, upper),
-        constraints=_constraints(problem, rewards, soft_edge, soft_label, reward),
-        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+    solved = run_interruptibly(
+        lambda: milp(
+            -scale * objective,
+            integrality=np.arange(objective.size) < unary.size,
+            bounds=Bounds(0.0, upper),
+            constraints=_constraints(problem, rewards, soft_edge, soft_label, reward),
+            options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+        )
     )
     if solved.status == _INFEASIBLE:
         return MilpLabels(None, -np.inf, optimal=True)
