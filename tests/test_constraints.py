@@ -473,15 +473,18 @@ class TestFiles:
         ("text", "message"),
         [
             ("", "no column i, j, kind"),
-            ("a,b\n0,1\n", "no column i, j, kind; the first line must be"),
-            ("i,j,kind\n0,1,must\n0,x,must\n", "line 3: j is 'x': it must be a row number"),
-            ("i,j,kind\n0,8,must\n", "line 2: j is 8: points are numbered 0..4"),
-            ("i,j,kind\n3,3,must\n", r"line 2: the pair is \(3, 3\): a point cannot be linked to itself"),
-            ("i,j,kind\n0,1,maybe\n", "line 2: kind is 'maybe': write must_link or cannot_link"),
-            ("i,j,kind,weight\n0,1,must,-1\n", "line 2: weight is -1: it must be >= 0"),
+            ("a,b\n0,1\n", r"no column i, j, kind \(it has a, b\); the first line must be i,j,kind"),
+            ("i,j,kind\n0,1,must\n0,x,must\n", "line 3: j is 'x', which is no row number; write row numbers"),
+            ("i,j,kind\n0,8,must\n", "line 2: j is 8, but rows are numbered 0..4; correct it"),
+            ("i,j,kind\n3,3,must\n", "line 2: 3 is linked to itself: i and j are one point; remove the line"),
+            ("i,j,kind\n0,1,maybe\n", "line 2: kind is 'maybe'; write must_link or cannot_link"),
+            ("i,j,kind,weight\n0,1,must,-1\n", "line 2: weight is -1; it must be >= 0"),
             ("i,j,kind,weight\n0,1,must,nan\n", "line 2: weight is nan"),
-            ("i,j,kind,weight\n0,1,must,much\n", "line 2: weight is 'much': write a number"),
-            ("i,j,kind,weight\n0\n", "line 2: j is ''"),
+            ("i,j,kind,weight\n0,1,must,much\n", "line 2: weight is 'much', which is no number; write"),
+            (
+                "i,j,kind,weight\n0\n",
+                r"line 2: fewer cells \(1\) than the first line has names \(i, j, kind, weight\)",
+            ),
         ],
     )
     def test_bad_lines_are_named(self, tmp_path, text, message):

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, path_witness, unique_pairs
 
-__all__ = ["canonical", "link_strength"]
+__all__ = ["canonical", "certainty_weight", "link_strength"]
 
 
 def link_strength(
@@ -47,8 +47,13 @@ def link_strength(
         n_must,
         "must lie in [0.5, 1]; below 0.5, move the pair to the other list and use 1 - certainty",
     )
+    return certainty_weight(values)
+
+
+def certainty_weight(certainty: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
+    """abs(W) = 0.5 log(g / (1 - g)) of a certainty g (Lu & Leen 2007, Eq. 2.15); 1 is hard."""
     with np.errstate(divide="ignore"):
-        return np.asarray(0.5 * (np.log(values) - np.log1p(-values)))
+        return np.asarray(0.5 * (np.log(certainty) - np.log1p(-certainty)))
 
 
 def _refuse_value(

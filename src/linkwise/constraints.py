@@ -13,7 +13,7 @@ from linkwise import _link_builders as builders
 from linkwise import _link_io
 from linkwise._link_evidence import link_strength
 from linkwise._links import Links
-from linkwise._validation import as_generator, label_codes
+from linkwise._validation import as_generator, check_whole_number, label_codes
 from linkwise.graph import unique_pairs
 
 __all__ = ["Constraints"]
@@ -296,18 +296,28 @@ class Constraints(Links):
 
     @classmethod
     def read_csv(cls, path: str | os.PathLike[str], n_samples: int) -> Constraints:
-        """Links from a file with the columns ``i, j, kind, weight``.
+        """Links from a file with the columns ``i, j, kind`` and, if wanted, ``weight`` or ``certainty``.
+
+        The command reads files by the same rules. Names of columns may be in capitals; a column of any other
+        name is refused, so that no knowledge is overlooked (but ``kept`` and ``violation_probability``, which
+        ``linkwise fit`` writes, may stay).
 
         Parameters
         ----------
         path : path-like
-            ``kind`` is ``must_link`` or ``cannot_link`` (or ``must``, ``cannot``); ``weight`` is abs(W), and
-            ``inf`` or nothing for a hard link. The column ``weight`` may be missing.
+            CSV in UTF-8; tabs in a ``.tsv`` file; packed if it ends in ``.gz``. ``kind`` is ``must_link``
+            (``must``, ``same``) or ``cannot_link`` (``cannot``, ``different``); ``weight`` is abs(W), ``inf``
+            for a hard link; ``certainty`` as in :class:`Constraints`. A link with neither is hard.
         n_samples : int
 
         Returns
         -------
         Constraints
+
+        Raises
+        ------
+        ValueError
+            Naming the file, the line, the value and the fix.
 
         Examples
         --------
@@ -319,8 +329,9 @@ class Constraints(Links):
         >>> Constraints.read_csv(path, 4) == links
         True
         """
-        must, cannot, weight = _link_io.read(path, n_samples)
-        return cls(n_samples, must, cannot, weight=weight)
+        n_samples = check_whole_number(n_samples, "n_samples", 0)
+        lines = _link_io.link_list(path, _link_io.records(path), _link_io.by_row(n_samples))
+        return cls._from_signed(n_samples, lines.pairs, lines.weights)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the links with the columns ``i, j, kind, weight``; numbers survive the round trip.

@@ -78,3 +78,25 @@ def test_labels_are_the_values_of_the_png():
     assert image.convert("RGBA").getpixel((0, 0)) == (0x00, 0x72, 0xB2, 255)
     with pytest.raises(CommandError, match="up to 255 labels, not 256"):
         label_png(np.array([[255]]))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("y1,x1,y2,x2,kind,confidence\n0,0,3,4,must,0.9\n", "unknown columns: 'confidence'"),
+        ("y1,x1,y2,x2,kind\n0,0,3,4,must,0.9\n", "line 2: more cells"),
+        ("y1,x1,y2,x2,kind,weight\n0,0,3,4,must\n", "line 2: fewer cells"),
+        ("y1,x1,y2,x2,kind,x1\n0,0,3,4,must,1\n", "several columns named 'x1'"),
+        ("y1,x1,y2,x2,kind\n0,0,3,1_0,must\n", "line 2: x2 is '1_0'"),
+        (f"y1,x1,y2,x2,kind\n0,0,3,{2**64},must\n", "line 2: x2 is"),
+        ("y1,x1,y2,x2\n0,0,3,4\n", "no column kind"),
+    ],
+)
+def test_links_by_pixel_follow_the_rules_of_all_links(tmp_path, content, words):
+    Image.fromarray(np.zeros((6, 6), dtype=np.uint8)).save(tmp_path / "image.png")
+    picture = read_picture(tmp_path / "image.png")
+    (tmp_path / "links.csv").write_text(content)
+    with pytest.raises(CommandError, match=words):
+        pixel_links(tmp_path / "links.csv", picture, None)
+    (tmp_path / "links.csv").write_text("Y1,X1,Y2,X2,Kind,Certainty\n0,0,3,4,must,0.9\n")
+    assert pixel_links(tmp_path / "links.csv", picture, None) == Constraints(36, [(0, 22)], certainty=0.9)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from linkwise.cli.errors import CommandError
@@ -29,6 +31,8 @@ def written(tmp_path, content, name="data.csv"):
         (",a\n1,2\n", "column 1 has no name"),
         ("a,b\n1,2,3\n", "more cells"),
         ("a,b\n1,2\n1,2,3\n", "line 3"),
+        ("a,b\n1,2\n3\n4,5\n", r"line 3: fewer cells \(1\) than the first line has names \(2\)"),
+        ("a,b,c\n1,2,3\n1,2,\n1,2\n", "line 4: fewer cells"),
         ("a;b\n1;2\n", "semicolons"),
         (b"a,b\n\xff\xfe,1\n", "UTF-8|utf-8"),
         (b"\xff\xfe\x00a", "UTF-8"),
@@ -145,3 +149,75 @@ def test_standardised_columns(tmp_path):
     assert np.allclose(scaled.std(axis=0), [1, 0, 1])
     plain = Preparation.of(samples, standardize=False, clusters=[]).apply(samples.features)
     assert np.array_equal(plain.to_numpy(), frame.to_numpy())
+
+
+def test_parquet_with_two_columns_of_one_name(tmp_path):
+    path = tmp_path / "data.parquet"
+    pyarrow.parquet.write_table(pyarrow.table([[1, 2], [3, 4]], names=["a", "a"]), path)
+    with pytest.raises(CommandError, match="several columns named 'a'; rename them"):
+        read_samples(path)
+
+
+def test_short_lines_are_not_taken_for_missing_labels(tmp_path):
+    path = written(tmp_path, "id,x,class\na,1,red\nb,2\n")
+    with pytest.raises(CommandError, match="line 3: fewer cells"):
+        read_samples(path, id_column="id", label_column="class")
+    path = written(tmp_path, "id,x,class\na,1,red\n\nb,2,\n\n")
+    assert read_samples(path, id_column="id", label_column="class").labels.tolist() == ["red", None]
+
+
+def test_blanks_belong_to_ids_but_not_to_numbers_and_labels(tmp_path):
+    path = written(tmp_path, "id,x,class\na, 1 , red\na , NA ,red \n a,2,\n")
+    samples = read_samples(path, id_column="id", label_column="class", impute=True)
+    assert samples.ids.tolist() == ["a", "a ", " a"]
+    assert samples.places == {"a": 0, "a ": 1, " a": 2}
+    assert samples.features["x"].tolist() == [1, 1.5, 2]
+    assert samples.labels.tolist() == ["red", "red", None]
+    with pytest.raises(CommandError, match="'id' is empty in row 1"):
+        read_samples(written(tmp_path, "id,x\na,1\n  ,2\n"), id_column="id")
+    with pytest.raises(CommandError, match="'class' has blanks before a quotation mark in row 1"):
+        read_samples(written(tmp_path, 'x,class\n1,"red"\n2, "red"\n'), label_column="class")
+
+
+LARGE = [2**53, 2**53 + 1, 2**53 + 2, 2**60 + 1, -(2**53) - 1]
+
+
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("kind", ["csv", "int64", "uint64", "Int64", "text", "category"])
+def test_whole_numbers_beyond_2_53_stay_apart(tmp_path, kind, gap):
+    """As classes, with and without rows that have none; as ids, which every row has."""
+    numbers = [abs(number) for number in LARGE] if kind == "uint64" else LARGE
+    labels = [*numbers, None] if gap else numbers
+    ids = list(range(2**53, 2**53 + len(labels)))
+    if kind == "csv":
+        lines = [
+            f"{i},{row},{'' if y is None else y}" for row, (i, y) in enumerate(zip(ids, labels, strict=True))
+        ]
+        path = written(tmp_path, "\n".join(["id,x,class", *lines, ""]))
+    else:
+        path = tmp_path / "data.parquet"
+        column = {
+            "int64": lambda: pyarrow.array(labels, pyarrow.int64()),
+            "uint64": lambda: pyarrow.array(labels, pyarrow.uint64()),
+            "Int64": lambda: pyarrow.array(pd.Series(labels, dtype="Int64")),
+            "text": lambda: pyarrow.array([None if y is None else str(y) for y in labels]),
+            "category": lambda: pyarrow.array(labels, pyarrow.int64()).dictionary_encode(),
+        }[kind]()
+        table = {"id": pyarrow.array(ids), "x": np.arange(len(ids), dtype=float), "class": column}
+        pyarrow.parquet.write_table(pyarrow.table(table), path)
+    samples = read_samples(path, id_column="id", label_column="class")
+    assert samples.labels.tolist() == labels
+    assert samples.places == {str(name): row for row, name in enumerate(ids)}
+    assert [str(name) for name in samples.row_names["id"]] == [str(name) for name in ids]
+
+
+@pytest.mark.parametrize("column", ["id", "class"])
+def test_floats_that_may_have_been_rounded_are_refused(tmp_path, column):
+    frame = pd.DataFrame({"id": [1.0, 2.0, 3.0], "x": [1.0, 2.0, 4.0], "class": [1.0, 2.0, np.nan]})
+    frame.to_parquet(tmp_path / "data.parquet")
+    samples = read_samples(tmp_path / "data.parquet", id_column="id", label_column="class")
+    assert samples.labels.tolist() == [1, 2, None]
+    frame.loc[1, column] = 2.0**53
+    frame.to_parquet(tmp_path / "data.parquet")
+    with pytest.raises(CommandError, match=rf"'{column}' is 9007199254740992.0 in row 1.*integers or text"):
+        read_samples(tmp_path / "data.parquet", id_column="id", label_column="class")

@@ -13,8 +13,8 @@ from linkwise.cli import options
 from linkwise.cli.errors import INFEASIBLE, CommandError
 from linkwise.cli.links import LinkList, read_link_list
 from linkwise.cli.output import Output, TextTable
-from linkwise.cli.samples import Samples
-from linkwise.cli.tables import read_frame
+from linkwise.cli.samples import Samples, checked_ids
+from linkwise.cli.tables import listed, read_frame
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -53,11 +53,9 @@ def check(
     samples = None if data is None else _rows_of(data, id_column)
     if samples is None and id_column is not None:
         raise CommandError("links by id need the data: pass --data FILE")
-    places = None
     if samples is not None:
         n_samples = len(samples)
-        if samples.ids is not None:
-            places = {str(name).strip(): row for row, name in enumerate(samples.ids.tolist())}
+    places = None if samples is None else samples.places
     lines = read_link_list(links, n_samples, places=places, certainty=certainty)
     if n_samples is None:
         n_samples = int(lines.pairs.max()) + 1
@@ -101,8 +99,8 @@ def _rows_of(path: Path, id_column: str | None) -> Samples:
     """Only the ids and the number of rows of a data file."""
     frame = read_frame(path, [] if id_column is None else [id_column])
     if id_column is not None and id_column not in frame.columns:
-        raise CommandError(f"{path} has no column {id_column!r}")
-    ids = None if id_column is None else frame[id_column]
+        raise CommandError(f"{path} has no column {id_column!r}; it has {listed(list(frame.columns), 12)}")
+    ids = None if id_column is None else checked_ids(path, frame[id_column])
     return Samples(path, frame, ids)
 
 

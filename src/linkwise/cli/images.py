@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._link_io import column_names, link_sign, link_strength, records, whole_number
 from linkwise.cli.errors import CommandError
-from linkwise.cli.links import LinkList, build_links, link_sign, link_strength, read_link_list
+from linkwise.cli.links import LinkList, build_links, read_link_list
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Picture", "label_png", "pixel_links", "read_picture"]
 
 _MOST_LABELS = 255
-_PIXEL_COLUMNS = ("y1", "x1", "y2", "x2", "kind")
+_PIXEL_COLUMNS = ("y1", "x1", "y2", "x2")
 # Principal components of the pixels of a block, as in Lu & Leen 2007, experiment 4.
 _BLOCK_COMPONENTS = 5
 
@@ -175,28 +175,33 @@ def pixel_links(path: str | Path | None, picture: Picture, certainty: float | No
 
 def _read_places(path: Path, certainty: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
     """Pixels (m, 2, 2) and signed weights of a file by coordinates; None if it has not these columns."""
-    with open(path, newline="", encoding="utf-8-sig", errors="replace") as stream:
-        reader = csv.DictReader(stream, skipinitialspace=True)
-        if not set(_PIXEL_COLUMNS) <= set(reader.fieldnames or []):
+    ends: list[int] = []
+    weights: list[float] = []
+    try:
+        if not set(_PIXEL_COLUMNS) <= set(column_names(path)):
             return None
-        ends: list[list[int]] = []
-        weights: list[float] = []
-        for record in reader:
-            cells = {
-                str(name): (value or "").strip() for name, value in record.items() if isinstance(value, str)
-            }
+        for place, cells in records(path, _PIXEL_COLUMNS):
             try:
-                ends.append([int(cells[name]) for name in _PIXEL_COLUMNS[:4]])
+                pixel = [_coordinate(name, cells[name]) for name in _PIXEL_COLUMNS]
                 weights.append(link_sign(cells) * link_strength(cells, certainty))
-            except (ValueError, KeyError):
-                raise CommandError(
-                    f"{path}, line {reader.line_num}: y1, x1, y2 and x2 must be whole numbers"
-                ) from None
-            except CommandError as error:
-                raise CommandError(f"{path}, line {reader.line_num}: {error}") from None
+            except ValueError as error:
+                raise ValueError(f"{path}, {place}: {error}") from None
+            ends += pixel
+    except ValueError as error:
+        raise CommandError(str(error)) from None
     if not ends:
         raise CommandError(f"{path} has no links; leave --links out to do without")
     return np.array(ends, dtype=np.int64).reshape(-1, 2, 2), np.array(weights)
+
+
+def _coordinate(name: str, cell: str) -> int:
+    """A coordinate of a pixel; whether it lies inside the image is known later."""
+    number = whole_number(cell)
+    if number is None or abs(number) >= 2**31:
+        raise ValueError(
+            f"{name} is {cell.strip()!r}: y1, x1, y2 and x2 must be whole numbers; count pixels from 0"
+        )
+    return number
 
 
 def label_png(labels: NDArray[np.int64]) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._link_io import cell_text
 from linkwise.cli.errors import CommandError
-from linkwise.cli.tables import listed, read_frame
+from linkwise.cli.tables import MISSING, listed, read_frame
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Samples", "read_samples"]
+__all__ = ["Samples", "checked_ids", "read_samples"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,13 @@ class Samples:
         if self.ids is None:
             return pandas.DataFrame({"row": np.arange(len(self))})
         return pandas.DataFrame({str(self.ids.name): self.ids.to_numpy()})
+
+    @property
+    def places(self) -> dict[str, int] | None:
+        """Row number of each id, as links name it; None without ids."""
+        if self.ids is None:
+            return None
+        return {cell_text(name): row for row, name in enumerate(self.ids.tolist())}
 
     def name_of(self, row: int) -> str:
         """Id or number of a row, for messages and tables."""
@@ -102,7 +111,7 @@ def read_samples(
         raise CommandError(
             f"{path} has no column left to cluster by; its columns are {listed(list(frame.columns))}"
         )
-    ids = None if id_column is None else _checked_ids(path, frame[id_column])
+    ids = None if id_column is None else checked_ids(path, frame[id_column])
     table = _numbers(path, frame[chosen], chosen=bool(features))
     notes = [
         f"column {name!r} only counts the rows; if it is an id, pass --id {name}"
@@ -110,22 +119,44 @@ def read_samples(
         if len(table) > 2 and not features and (np.diff(table[name].to_numpy()) == 1.0).all()
     ]
     table = _without_missing(path, table, ids, impute, medians, notes)
-    labels = None if label_column is None else _label_names(frame[label_column])
+    labels = None
+    if label_column is not None:
+        _refuse_rounded(path, frame[label_column])
+        labels = _label_names(frame[label_column])
     return Samples(path, table, ids, labels, tuple(notes))
 
 
-def _checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
-    if ids.isna().any():
-        rows = np.flatnonzero(ids.isna().to_numpy()).tolist()
+def checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
+    """The ids as they are, once they are known to be there, all different and not rounded."""
+    _refuse_rounded(path, ids)
+    names = [cell_text(name) for name in ids.tolist()]
+    empty = [row for row, name in enumerate(names) if not name.strip()]
+    if empty:
         raise CommandError(
-            f"{path}: the id in column {ids.name!r} is empty in row {listed(rows)} (counted from 0)"
+            f"{path}: the id in column {ids.name!r} is empty in row {listed(empty)} (counted from 0); "
+            "give every row an id"
         )
-    repeated = ids[ids.duplicated()].unique().tolist()
+    counts = Counter(names)
+    repeated = [name for name, count in counts.items() if count > 1]
     if repeated:
         raise CommandError(
-            f"{path}: ids must differ, but column {ids.name!r} has {listed(repeated)} more than once"
+            f"{path}: ids must differ, but column {ids.name!r} has {listed(repeated)} more than once; "
+            "give every row an id of its own"
         )
     return ids
+
+
+def _refuse_rounded(path: Path, column: pandas.Series) -> None:
+    """Ids and classes may be whole floats, but not where floats cannot tell neighbours apart."""
+    if column.dtype.kind != "f":
+        return
+    large = np.flatnonzero(np.abs(column.to_numpy(dtype=np.float64, na_value=np.nan)) >= 2**53)
+    if large.size:
+        row = int(large[0])
+        raise CommandError(
+            f"{path}: {column.name!r} is {float(column.iloc[row])} in row {row}, a float beyond "
+            "2**53, where neighbouring whole numbers are rounded to one; write the column as integers or text"
+        )
 
 
 def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.DataFrame:
@@ -134,7 +165,7 @@ def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.Dat
 
     columns = {}
     for name in table.columns:
-        column = table[name]
+        column = _without_blanks(table[name])
         numbers = pandas.to_numeric(column, errors="coerce")
         bad = np.flatnonzero((numbers.isna() & column.notna()).to_numpy())
         if bad.size or pandas.api.types.is_datetime64_any_dtype(column):
@@ -149,6 +180,16 @@ def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.Dat
             )
         columns[name] = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
     return pandas.DataFrame(columns)
+
+
+def _without_blanks(column: pandas.Series) -> pandas.Series:
+    """A column of text without blanks around the cells, and with those that mean a missing number as such."""
+    from pandas.api.types import is_object_dtype, is_string_dtype
+
+    if not (is_object_dtype(column) or is_string_dtype(column)):
+        return column
+    column = column.map(lambda value: value.strip() if isinstance(value, str) else value)
+    return column.mask(column.isin(MISSING))
 
 
 def _without_missing(
@@ -205,7 +246,7 @@ def _label_names(column: pandas.Series) -> NDArray[Any]:
     result = np.empty(len(texts), dtype=object)
     # pandas writes whole numbers as 1.0 where others are missing.
     if known and all(re.fullmatch(r"(0|-?[1-9][0-9]*)(\.0)?", text) for text in known):
-        result[:] = [None if text is None else int(float(text)) for text in texts]
+        result[:] = [None if text is None else int(text.removesuffix(".0")) for text in texts]
     else:
         result[:] = texts
     return result

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +16,12 @@ from linkwise.cli.files import replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["listed", "read_frame", "table_suffix", "write_frame"]
+__all__ = ["MISSING", "listed", "read_frame", "table_suffix", "write_frame"]
 
 _SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 # What is taken for a missing number; in columns of text only an empty cell is.
-_MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"]
+MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"]
 _SHOWN = 5
 
 
@@ -71,6 +72,7 @@ def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.Dat
     suffix = table_suffix(path)
     frame = _read_parquet(path) if suffix == ".parquet" else _read_csv(path, suffix, text_columns)
     frame.columns = [str(name) for name in frame.columns]
+    _refuse_repeated(path, list(frame.columns))
     if not len(frame):
         raise CommandError(f"{path} has column names but no rows")
     return frame
@@ -83,10 +85,14 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
         pass
     try:
         import pyarrow  # type: ignore[import-untyped]
+        import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
         raise CommandError(f'{path}: reading Parquet needs pyarrow; pip install "linkwise[cli]"') from None
+    # As floats, which pandas makes of integers with gaps, ids and classes beyond 2**53 would be rounded.
+    exact = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.uint64(): pandas.UInt64Dtype()}
     try:
-        return pandas.read_parquet(path).reset_index(drop=True)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            return file.read().to_pandas(types_mapper=exact.get).reset_index(drop=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CommandError(f"{path} is no Parquet file that can be read: {_first_line(error)}") from None
 
@@ -96,12 +102,12 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
 
     separator = _SEPARATORS[suffix]
     names = _header(path, separator)
-    missing = {name: [""] if name in text_columns else _MISSING for name in names}
+    missing = {name: [""] if name in text_columns else MISSING for name in names}
     try:
         with warnings.catch_warnings():
             # Lines that are longer than the header lose cells with no more than this warning.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
-            return pandas.read_csv(
+            frame = pandas.read_csv(
                 path,
                 sep=separator,
                 header=0,
@@ -113,20 +119,48 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
                 na_values=missing,
                 keep_default_na=False,
                 index_col=False,
-                skipinitialspace=True,
                 low_memory=False,
             )
     except pandas.errors.ParserWarning:
-        raise CommandError(f"{path}: the lines have more cells than the first line has names") from None
+        raise CommandError(
+            f"{path}: the lines have more cells than the first line has names; name every column"
+        ) from None
     except (pandas.errors.ParserError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}") from None
+        raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}; correct it") from None
+    for name in text_columns:
+        # Blanks belong to ids, but a quotation mark behind them would become part of the text.
+        bad = frame[name].str.match(r'\s+"', na=False) if name in names else None
+        if bad is not None and bad.any():
+            raise CommandError(
+                f"{path}: {name!r} has blanks before a quotation mark in row {int(bad.argmax())} "
+                "(counted from 0); remove the blanks"
+            )
+    if frame[names[-1]].isna().any():
+        _refuse_short_lines(path, separator, len(names))
+    return frame
+
+
+def _refuse_short_lines(path: Path, separator: str, n_columns: int) -> None:
+    """Refuse lines with too few cells, which pandas would fill up with missing values."""
+    with _opened(path) as stream:
+        reader = csv.reader(stream, delimiter=separator)
+        for row in reader:
+            if 0 < len(row) < n_columns and not (len(row) == 1 and not row[0].strip()):
+                raise CommandError(
+                    f"{path}, line {reader.line_num}: fewer cells ({len(row)}) than the first line has names "
+                    f"({n_columns}); write one for each, an empty one for a missing value"
+                )
+
+
+def _opened(path: Path) -> Any:
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    return opened(path, "rt", newline="", encoding="utf-8-sig")
 
 
 def _header(path: Path, separator: str) -> list[str]:
     """Column names of a CSV file, once they are known to be names, each of them once."""
-    opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rt", newline="", encoding="utf-8-sig") as stream:
+        with _opened(path) as stream:
             names = [
                 name.strip()
                 for name in next(csv.reader(stream, delimiter=separator, skipinitialspace=True), [])
@@ -142,14 +176,21 @@ def _header(path: Path, separator: str) -> list[str]:
     if not all(names):
         place = names.index("") + 1
         raise CommandError(f"{path}: column {place} has no name; give it one in the first line")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise CommandError(f"{path} has several columns named {listed([repr(name) for name in repeated])}")
+    _refuse_repeated(path, names)
     if all(_is_number(name) for name in names):
         raise CommandError(
             f"{path}: the first line holds numbers ({listed(names)}); it must name the columns"
         )
     return names
+
+
+def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    """Refuse two columns of one name: nobody could tell which of them is meant."""
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise CommandError(
+            f"{path} has several columns named {listed([repr(name) for name in repeated])}; rename them"
+        )
 
 
 def write_frame(path: str | Path, frame: pandas.DataFrame) -> Path:
