@@ -65,7 +65,7 @@ def test_ids_and_labels_stay_as_they_were(tmp_path):
     assert samples.ids.tolist() == ["007", "7", "1e3"]
     assert samples.labels.tolist() == ["NA", "b", None]
     assert samples.features.columns.tolist() == ["x"]
-    assert samples.row_names.columns.tolist() == ["id"]
+    assert samples.row_names.tolist() == ["007", "7", "1e3"]
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_whole_numbers_beyond_2_53_stay_apart(tmp_path, kind, gap):
     samples = read_samples(path, id_column="id", label_column="class")
     assert samples.labels.tolist() == labels
     assert samples.places == {str(name): row for row, name in enumerate(ids)}
-    assert [str(name) for name in samples.row_names["id"]] == [str(name) for name in ids]
+    assert [str(name) for name in samples.row_names] == [str(name) for name in ids]
 
 
 @pytest.mark.parametrize("column", ["id", "class"])

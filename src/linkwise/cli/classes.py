@@ -16,7 +16,7 @@ from linkwise.cli.files import check_folder, replacing, write_text
 from linkwise.cli.methods import Covariance
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.preparation import Preparation, save_prepared_model
-from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.samples import Samples, free_name, output_frame, read_samples
 from linkwise.cli.tables import listed, write_frame
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def classes(
     files: dict[str, Path] = {}
     if output is not None:
         suffix = options.chosen_format(table_format, data)
-        files = _write(samples, sweep, report, preparation, label_column, output, suffix)
+        files = _write(out, samples, sweep, report, preparation, label_column, output, suffix)
         out.say("Written: " + ", ".join(str(path) for path in files.values()))
     else:
         out.say("Nothing was written; add -o FOLDER for new labels, curve, model and report.")
@@ -302,6 +302,7 @@ def _cell(value: Any) -> str:
 
 
 def _write(
+    out: Output,
     samples: Samples,
     sweep: ComponentSweep,
     report: ClassReport,
@@ -316,14 +317,16 @@ def _write(
     legend = np.array(report.legend, dtype=object)
     labels = np.asarray(model.labels_)
     assert samples.labels is not None
-    frame = samples.row_names
-    frame[label_column] = [None if name is None else str(name) for name in samples.labels]
-    frame["new_class"] = legend[labels]
-    frame["cluster"] = labels
-    frame["probability"] = np.asarray(model.responsibilities_)[np.arange(len(labels)), labels]
+    results = {
+        "new_class": legend[labels],
+        "cluster": labels,
+        "probability": np.asarray(model.responsibilities_)[np.arange(len(labels)), labels],
+    }
+    present = [None if name is None else str(name) for name in samples.labels]
+    frame = output_frame(samples, results, {label_column: present}, note=out.warn)
     names = [str(name) for name in report.classes]
     separability = pandas.DataFrame(report.separability, columns=names)
-    separability.insert(0, "class", names)
+    separability.insert(0, free_name("class", names), names)
     files = {
         "labels": write_frame(folder / f"labels{suffix}", frame),
         "criterion": write_frame(folder / f"criterion{suffix}", sweep.to_frame().reset_index()),

@@ -16,7 +16,7 @@ from linkwise.cli.links import check_links, read_links
 from linkwise.cli.methods import METHODS, Covariance, Settings, hardened, has_soft
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.preparation import Preparation
-from linkwise.cli.samples import read_samples
+from linkwise.cli.samples import output_frame, read_samples
 from linkwise.cli.scores import TruthScores, links_kept, score_truth
 from linkwise.cli.tables import write_frame
 
@@ -105,10 +105,11 @@ def compare(
         from linkwise.cli.report import Report
 
         suffix = options.chosen_format(table_format, data)
-        frame = samples.row_names.assign(**{f"true_{label_column}": truth.astype(str)})
-        for row in rows:
-            if row.labels is not None:
-                frame[row.method] = row.labels
+        results: dict[str, Any] = {
+            f"true_{label_column}": [None if name is None else str(name) for name in truth],
+            **{row.method: row.labels for row in rows if row.labels is not None},
+        }
+        frame = output_frame(samples, results, note=out.warn)
         files["labels"] = write_frame(output / f"comparison{suffix}", frame)
         report = Report(f"Methods compared on {samples.path.name}")
         report.text(f"{len(samples)} rows, {n_classes} classes, {k} clusters. {constraints}.")

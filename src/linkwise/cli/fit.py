@@ -26,7 +26,7 @@ from linkwise.cli.methods import (
 )
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.preparation import Preparation, save_prepared_model
-from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.samples import Samples, output_frame, read_samples
 from linkwise.cli.scores import TruthScores, links_kept, score_truth
 from linkwise.cli.tables import write_frame
 
@@ -236,7 +236,7 @@ def _link_frame(done: Fit) -> pandas.DataFrame:
     """One row for each link: its ends, kind, weight, whether it was kept, and how probably it is wrong."""
     import pandas
 
-    names = done.samples.row_names.iloc[:, 0].to_numpy()
+    names = done.samples.row_names
     weights = done.links.weights
     frame = pandas.DataFrame(
         {
@@ -270,12 +270,12 @@ def _doubtful_links(done: Fit) -> TextTable:
     return TextTable(f"Links that the data speak against{more}", heads, rows, 3)
 
 
-def _label_frame(done: Fit) -> pandas.DataFrame:
-    frame = done.samples.row_names.assign(cluster=done.labels)
+def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:
+    """One row for each sample: its id, cluster and probabilities."""
+    results: dict[str, Any] = {"cluster": done.labels}
     if done.probabilities is not None:
-        for k in range(done.probabilities.shape[1]):
-            frame[f"probability_{k}"] = done.probabilities[:, k]
-    return frame
+        results |= {f"probability_{k}": column for k, column in enumerate(done.probabilities.T)}
+    return output_frame(done.samples, results, note=out.warn)
 
 
 def _write(
@@ -284,7 +284,7 @@ def _write(
     from linkwise.cli.pictures import clusters_png, convergence_png
     from linkwise.cli.report import Report
 
-    files = {"labels": write_frame(folder / f"labels{suffix}", _label_frame(done))}
+    files = {"labels": write_frame(folder / f"labels{suffix}", _label_frame(done, out))}
     if done.links.n_pairs:
         files["links"] = write_frame(folder / f"links{suffix}", _link_frame(done))
     files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.preparation import Preparation, load_prepared_model
-from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.samples import Samples, output_frame, read_samples
 from linkwise.cli.tables import write_frame
 
 if TYPE_CHECKING:
@@ -56,14 +57,14 @@ def predict(
     )
     for note in samples.notes:
         out.warn(note)
-    frame = _predictions(model, preparation, samples)
+    frame, sizes = _predictions(model, preparation, samples, out)
     if output is not None:
         write_frame(output, frame)
-        sizes = ", ".join(f"{name}: {count}" for name, count in _sizes(frame).items())
-        out.say(f"{len(frame)} rows written to {output} ({sizes})")
+        counts = ", ".join(f"{name}: {count}" for name, count in sizes.items())
+        out.say(f"{len(frame)} rows written to {output} ({counts})")
     elif not as_json:
         frame.to_csv(sys.stdout, index=False)
-    record: dict[str, Any] = {"n_rows": len(frame), "sizes": _sizes(frame), "file": output}
+    record: dict[str, Any] = {"n_rows": len(frame), "sizes": sizes, "file": output}
     if output is None:
         record["rows"] = frame.to_dict("records")
     out.finish(record)
@@ -82,19 +83,19 @@ def _bare_preparation(model: Any, folder: Path) -> Preparation:
     )
 
 
-def _predictions(model: Any, preparation: Preparation, samples: Samples) -> pandas.DataFrame:
+def _predictions(
+    model: Any, preparation: Preparation, samples: Samples, out: Output
+) -> tuple[pandas.DataFrame, dict[str, int]]:
+    """The table to be written, and how many rows every cluster got."""
     X = preparation.apply(samples.features)
     labels = np.asarray(model.predict(X))
-    frame = samples.row_names.assign(cluster=labels)
-    if preparation.clusters != [str(k) for k in range(len(preparation.clusters))]:
-        frame["name"] = np.array(preparation.clusters, dtype=object)[labels]
+    results: dict[str, Any] = {"cluster": labels}
+    named = preparation.clusters != [str(k) for k in range(len(preparation.clusters))]
+    if named:
+        results["name"] = np.array(preparation.clusters, dtype=object)[labels]
     if hasattr(model, "predict_proba"):
         probabilities = np.asarray(model.predict_proba(X))
-        for k in range(probabilities.shape[1]):
-            frame[f"probability_{k}"] = probabilities[:, k]
-    return frame
-
-
-def _sizes(frame: pandas.DataFrame) -> dict[str, int]:
-    column = "name" if "name" in frame else "cluster"
-    return {str(name): int(count) for name, count in frame[column].value_counts().sort_index().items()}
+        results |= {f"probability_{k}": column for k, column in enumerate(probabilities.T)}
+    found = results["name" if named else "cluster"].tolist()
+    sizes = {str(name): count for name, count in sorted(Counter(found).items())}
+    return output_frame(samples, results, note=out.warn), sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from linkwise.cli.tables import MISSING, listed, read_frame
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Samples", "checked_ids", "read_samples"]
+__all__ = ["Samples", "checked_ids", "free_name", "output_frame", "read_samples"]
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,9 @@ class Samples:
         return len(self.features)
 
     @property
-    def row_names(self) -> pandas.DataFrame:
-        """The first column of every output: the ids, or row numbers counted from 0."""
-        import pandas
-
-        if self.ids is None:
-            return pandas.DataFrame({"row": np.arange(len(self))})
-        return pandas.DataFrame({str(self.ids.name): self.ids.to_numpy()})
+    def row_names(self) -> NDArray[Any]:
+        """The ids, or row numbers counted from 0."""
+        return np.arange(len(self)) if self.ids is None else self.ids.to_numpy()
 
     @property
     def places(self) -> dict[str, int] | None:
@@ -66,6 +62,73 @@ class Samples:
     def name_of(self, row: int) -> str:
         """Id or number of a row, for messages and tables."""
         return str(row) if self.ids is None else str(self.ids.iloc[row])
+
+
+def output_frame(
+    samples: Samples,
+    results: Mapping[str, Any],
+    kept: Mapping[str, Any] | None = None,
+    *,
+    note: Callable[[str], None],
+) -> pandas.DataFrame:
+    """A table to be written: ids or row numbers, columns of the user, results.
+
+    Columns of the user keep their names and values. A result that would have the name of one of them gets
+    another name.
+
+    Parameters
+    ----------
+    samples : Samples
+    results : mapping from name to column
+        What linkwise found out.
+    kept : mapping from name to column, optional
+        Columns of the user besides the ids.
+    note : function of a line
+        Told of every column that got another name.
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> import pandas
+    >>> from linkwise.cli.samples import Samples, output_frame
+    >>> rows = Samples("data.csv", pandas.DataFrame({"x": [1.0, 2.0]}), pandas.Series([7, 8], name="cluster"))
+    >>> output_frame(rows, {"cluster": [0, 1]}, note=print)
+    'cluster' is a column of the data; the results are in 'cluster_linkwise'
+       cluster  cluster_linkwise
+    0        7                 0
+    1        8                 1
+    """
+    import pandas
+
+    kept = dict(kept or {})
+    taken = set(kept) if samples.ids is None else {str(samples.ids.name), *kept}
+    columns: dict[str, Any] = {}
+
+    def put(name: str, values: Any) -> None:
+        chosen = free_name(name, taken)
+        if chosen != name:
+            note(f"{name!r} is a column of the data; the results are in {chosen!r}")
+        taken.add(chosen)
+        columns[chosen] = values
+
+    if samples.ids is None:
+        put("row", samples.row_names)
+    else:
+        columns[str(samples.ids.name)] = samples.row_names
+    columns |= kept
+    for name, values in results.items():
+        put(name, values)
+    return pandas.DataFrame(columns)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name of a result, with ``_linkwise`` behind it as often as it takes to be no other column's."""
+    while name in taken:
+        name += "_linkwise"
+    return name
 
 
 def read_samples(
@@ -104,6 +167,10 @@ def read_samples(
     for name in [*special, *features, *ignore]:
         if name not in frame.columns:
             raise CommandError(f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}")
+    if id_column is not None and id_column == label_column:
+        raise CommandError(
+            f"--id and --label both name {id_column!r}; a column holds ids or classes, not both"
+        )
     chosen = list(dict.fromkeys(features)) or [
         name for name in frame.columns if name not in special and name not in ignore
     ]

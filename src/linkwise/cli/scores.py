@@ -53,7 +53,7 @@ def score_truth(
         known &= rows
     if known.sum() < 2:
         return None
-    y, found = np.array(truth[known].tolist()), np.asarray(labels)[known]
+    y, found = truth[known], np.asarray(labels)[known]
     return TruthScores(
         metrics.clustering_accuracy(y, found),
         metrics.pairwise_f1(y, found),
