@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,17 +13,46 @@ import numba
 #: ``error_model="numpy"`` drops the zero-division check that keeps loops from vectorising.
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
+_told = False
+
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function on arrays with linkwise's options, in strict IEEE arithmetic."""
-    return numba.njit(**OPTIONS)(function)
+    return _compiled(function, OPTIONS)
 
 
 def reassociating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile, allowing sums to be reordered so that they vectorise (NaN and inf stay exact)."""
-    return numba.njit(**OPTIONS, fastmath={"reassoc", "contract", "nsz"})(function)
+    return _compiled(function, {**OPTIONS, "fastmath": {"reassoc", "contract", "nsz"}})
 
 
 def inline_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a scalar helper that LLVM must inline into the loops of its callers."""
-    return numba.njit(**OPTIONS, forceinline=True, fastmath={"contract", "nsz"})(function)
+    return _compiled(function, {**OPTIONS, "forceinline": True, "fastmath": {"contract", "nsz"}})
+
+
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable[..., Any]:
+    """Compile with a cache on disk, or without one where no folder for it can be written to."""
+    try:
+        return numba.njit(**options)(function)
+    except RuntimeError as error:
+        # numba has no public way to ask for a cache folder beforehand, and no type of its own for this error.
+        if "no locator available" not in str(error):
+            raise
+    _tell_once()
+    return numba.njit(**{**options, "cache": False})(function)
+
+
+def _tell_once() -> None:
+    """Say that compiled code is not kept.
+
+    A line of the log and no warning: the caller's code can do nothing about it, and under ``-W error`` the
+    import would fail again.
+    """
+    global _told
+    if not _told:
+        _told = True
+        logging.getLogger("linkwise").warning(
+            "linkwise: compiled code cannot be kept, neither beside the package nor in the home folder, so "
+            "every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written to"
+        )
