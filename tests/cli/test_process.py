@@ -61,7 +61,7 @@ def test_fit_prints_no_colours_into_a_pipe(process, files, tmp_path):
 def test_error_is_one_line(process, tmp_path):
     code, out, err = finish(process("check", tmp_path / "nothing.csv", "-n", 5))
     assert (code, out) == (1, "")
-    assert err == f"linkwise: {tmp_path / 'nothing.csv'}: no such file or directory\n"
+    assert err == f"linkwise: {tmp_path / 'nothing.csv'}: no such file or directory; check the path\n"
 
 
 def test_unreadable_file(process, tmp_path, files):
@@ -71,7 +71,8 @@ def test_unreadable_file(process, tmp_path, files):
         open(data).close()
     except PermissionError:
         code, _, err = finish(process("fit", data, "-k", 3))
-        assert (code, err) == (1, f"linkwise: {data}: permission denied\n")
+        remedy = "change its permissions, or pass another path"
+        assert (code, err) == (1, f"linkwise: {data}: permission denied; {remedy}\n")
     else:
         pytest.skip("this user may read everything")
 

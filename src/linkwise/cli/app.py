@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -12,8 +12,9 @@ from linkwise.cli.check import check
 from linkwise.cli.classes import classes
 from linkwise.cli.compare import compare
 from linkwise.cli.demo import demo
-from linkwise.cli.errors import EXIT_CODES, close_pipe, guard, terminable
+from linkwise.cli.errors import EXIT_CODES, close_pipe, guard
 from linkwise.cli.fit import fit
+from linkwise.cli.interruption import INTERRUPTED, leave, wants_json
 from linkwise.cli.predict import predict
 from linkwise.cli.reproduce import reproduce
 from linkwise.cli.segment import segment
@@ -22,11 +23,47 @@ __all__ = ["app", "run"]
 
 
 class _GuardedGroup(TyperGroup):
-    """Commands whose errors become one line and an exit code."""
+    """Commands whose errors become one line, an exit code and, with ``--json``, an object."""
+
+    _as_json = False
+    _command = ""
+
+    def main(self, args: Any = None, *positional: Any, **options: Any) -> Any:
+        """Run a command and leave the process, as typer does without ``standalone_mode=False``."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        self._as_json = wants_json(arguments)
+        self._command = next((word for word in arguments if word in self.commands), "")
+        options["standalone_mode"] = False
+        with guard(as_json=self._as_json):
+            try:
+                code = super().main(arguments, *positional, **options)
+            except Exception as error:
+                if not hasattr(error, "format_message"):
+                    raise
+                _refuse_usage(error, self._as_json)
+            if code == INTERRUPTED:  # what typer makes of an interruption between its parts
+                raise KeyboardInterrupt
+        sys.exit(code or 0)
 
     def invoke(self, ctx: Any) -> Any:
-        with guard(debug=bool(ctx.params.get("debug"))):
+        """Run the subcommand; its errors are dealt with before typer sees them."""
+        with guard(debug=bool(ctx.params.get("debug")), as_json=self._as_json, command=self._command):
             return super().invoke(ctx)
+
+
+def _refuse_usage(error: Any, as_json: bool) -> NoReturn:
+    """One line about wrong usage; the whole help where nothing was asked for."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        raise SystemExit(error.exit_code) from None
+    command = error.ctx.command_path if getattr(error, "ctx", None) is not None else "linkwise"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    leave(
+        f"Error in usage: {message}; `{command} --help` shows how",
+        error.exit_code,
+        kind="usage",
+        as_json=as_json,
+    )
 
 
 app = typer.Typer(
@@ -70,11 +107,10 @@ def run() -> None:
         if hasattr(stream, "reconfigure"):
             # A terminal that lacks a character shows a question mark instead of failing.
             stream.reconfigure(errors="replace")
-    with terminable():
+    try:
+        app(prog_name="linkwise")
+    finally:
         try:
-            app(prog_name="linkwise")
-        finally:
-            try:
-                sys.stdout.flush()
-            except OSError:
-                close_pipe()
+            sys.stdout.flush()
+        except OSError:
+            close_pipe()

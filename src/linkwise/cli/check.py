@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "find_contradictions"]
 
+# Some bytes of memory for each.
+_MOST_ROWS = 10**8
+# 0.8 GB of probabilities.
+_MOST_ENTRIES = 10**8
 _BELOW_EXACT = "belief propagation (approximate)"
 
 
@@ -52,7 +56,7 @@ def check(
     out = Output(as_json)
     samples = None if data is None else _rows_of(data, id_column)
     if samples is None and id_column is not None:
-        raise CommandError("links by id need the data: pass --data FILE")
+        raise CommandError("links by id need the data; pass --data FILE")
     if samples is not None:
         n_samples = len(samples)
     places = None if samples is None else samples.places
@@ -60,14 +64,21 @@ def check(
     if n_samples is None:
         n_samples = int(lines.pairs.max()) + 1
         out.warn(f"assuming {n_samples} rows, up to the largest row number; pass -n")
+    if n_samples > _MOST_ROWS:
+        raise CommandError(
+            f"{n_samples} rows are more than the {_MOST_ROWS} that can be checked; check a part of the links"
+        )
+    if n_clusters is not None and n_clusters > n_samples:
+        raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_samples} rows; ask for fewer")
     with out.progress("looking for contradictions"):
         witnesses, sound, status = find_contradictions(lines, n_samples, n_clusters, most)
     with out.progress("planning inference"):
         plan, seconds = _cost(sound, n_clusters)
 
+    n_free = n_samples - len(np.unique(sound.pairs))
     found = _contradiction_table(witnesses, samples, most)
     out.table(_structure(sound, lines, plan, kept_all=not witnesses))
-    out.table(_cost_table(plan, n_clusters or 2))
+    out.table(_cost_table(plan, n_clusters or 2, n_free))
     if seconds is not None:
         out.say(f"One pass of inference took {seconds:.4f} s here; EM needs one or two in every iteration.")
     if witnesses:
@@ -84,9 +95,9 @@ def check(
             "contradictions": [_witness_record(witness) for witness in witnesses],
             "n_samples": n_samples,
             "n_links": sound.n_pairs,
-            "n_components": len(plan.sizes),
-            "largest_component": int(plan.sizes.max()),
-            "largest_width": int(plan.widths.max()),
+            "n_components": len(plan.sizes) + n_free,
+            "largest_component": int(plan.sizes.max(initial=1)),
+            "largest_width": int(plan.widths.max(initial=0)),
             "exact": bool(plan.feasible.all()),
             "seconds_of_inference": seconds,
         }
@@ -153,13 +164,20 @@ def find_contradictions(
 
 
 def _cost(links: Constraints, n_clusters: int | None) -> tuple[Plan, float | None]:
-    """How the components will be solved and, if the number of clusters is known, the time of one pass."""
+    """How linked rows will be solved and, if the number of clusters is known, the time of one pass."""
     from linkwise.exceptions import InfeasibleConstraints
     from linkwise.inference import PottsField, marginals
     from linkwise.inference.auto import AUTO_TABLE
     from linkwise.inference.junction_plan import plan
     from linkwise.inference.reduce import reduce_field
 
+    # The other rows are solved one by one; leaving them out bounds time and memory by the links.
+    links = links[np.unique(links.pairs)]
+    entries = links.n_samples * (n_clusters or 2)
+    if entries > _MOST_ENTRIES:
+        raise CommandError(
+            f"-k {n_clusters} with {links.n_samples} linked rows takes {entries} probabilities; ask for fewer"
+        )
     unary = np.random.default_rng(0).normal(size=(links.n_samples, n_clusters or 2))
     field = PottsField(unary, links.pairs.copy(), 2.0 * links.weights)
     planned = plan(reduce_field(field, keep_zero_in_component=True).problem, AUTO_TABLE)
@@ -193,13 +211,13 @@ def _structure(links: Constraints, lines: LinkList, plan: Plan, *, kept_all: boo
             "components of linked rows",
             f"{int((components > 1).sum())}, the largest of {int(components.max())} rows",
         ],
-        ["largest width", str(int(plan.widths.max()))],
+        ["largest width", str(int(plan.widths.max(initial=0)))],
     ]
     title = "Links" if kept_all else "Links, without the cannot-links that contradict others"
     return TextTable(title, ["", ""], rows)
 
 
-def _cost_table(plan: Plan, n_clusters: int) -> TextTable:
+def _cost_table(plan: Plan, n_clusters: int, n_free: int) -> TextTable:
     kinds = {
         "single rows": (plan.sizes == 1, "exact, one by one"),
         "trees": (plan.forest & (plan.sizes > 1), "exact, two passes"),
@@ -208,9 +226,10 @@ def _cost_table(plan: Plan, n_clusters: int) -> TextTable:
     }
     rows = []
     for name, (chosen, solved) in kinds.items():
-        if not chosen.any():
+        free = n_free if name == "single rows" else 0
+        if not chosen.any() and not free:
             continue
-        widths = plan.widths[chosen]
+        widths = plan.widths[chosen] if chosen.any() else np.zeros(1, dtype=np.int64)
         width = f"{widths.min()}–{widths.max()}" if widths.min() < widths.max() else str(widths.max())
         entries = f"{float(n_clusters) ** (int(widths.max()) + 1):.3g}"
         # Of a wide component only a lower bound of the width is known.
@@ -219,8 +238,8 @@ def _cost_table(plan: Plan, n_clusters: int) -> TextTable:
             [
                 name,
                 solved,
-                str(int(chosen.sum())),
-                str(int(plan.sizes[chosen].sum())),
+                str(int(chosen.sum()) + free),
+                str(int(plan.sizes[chosen].sum()) + free),
                 at_least + width,
                 at_least + entries,
             ]

@@ -27,8 +27,18 @@ if TYPE_CHECKING:
 __all__ = ["classes", "decision_table", "parse_counts", "sweep_classes"]
 
 
-def parse_counts(text: str) -> list[int]:
+def parse_counts(text: str, most: int | None = None) -> list[int]:
     """Numbers of clusters: ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture.
+
+    Parameters
+    ----------
+    text : str
+    most : int, optional
+        Number of rows, which is a bound.
+
+    Returns
+    -------
+    list of int
 
     Examples
     --------
@@ -37,17 +47,32 @@ def parse_counts(text: str) -> list[int]:
     [2, 3, 4, 5, 8]
     """
     counts: set[int] = set()
+    for first, last in count_ranges(text):
+        if most is not None and last > most:
+            raise CommandError(f"-k: {last} clusters cannot be made of {most} rows; ask for fewer")
+        counts |= set(range(first, last + 1))
+    return sorted(counts)
+
+
+def _is_count(text: str) -> bool:
+    # More digits than a row number has are no count; int() itself refuses more than 4300 of them.
+    return text.isdecimal() and len(text) < 20 and int(text) >= 1
+
+
+def count_ranges(text: str) -> list[tuple[int, int]]:
+    """First and last of every part of the option, however far apart; refuses what is no number."""
+    ranges = []
     for part in text.split(","):
         ends = part.strip().split(":")
-        if len(ends) > 2 or not all(end.strip().isdecimal() and int(end) >= 1 for end in ends):
+        if len(ends) > 2 or not all(_is_count(end.strip()) for end in ends):
             raise typer.BadParameter(
                 f"{text!r} is no number of clusters; write for example 5, 2:40 or 2,4,8."
             )
         first, last = int(ends[0]), int(ends[-1])
         if last < first:
             raise typer.BadParameter(f"{part.strip()} runs backwards; write {last}:{first}.")
-        counts |= set(range(first, last + 1))
-    return sorted(counts)
+        ranges.append((first, last))
+    return ranges
 
 
 def classes(
@@ -87,6 +112,7 @@ def classes(
     seed: options.SeedOption = 0,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
+    safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Split, merge and keep classes where data and beliefs agree (CPPC).
@@ -97,7 +123,8 @@ def classes(
     """
     out = Output(as_json)
     check_folder(output)
-    counts = None if n_clusters is None else parse_counts(n_clusters)
+    if n_clusters is not None:
+        count_ranges(n_clusters)  # a slip of the pen is told before a long file is read
     samples = read_samples(
         data,
         id_column=id_column,
@@ -115,10 +142,8 @@ def classes(
     table = _read_beliefs(beliefs, present)
     # Fewer clusters than classes held apart by -1 must contradict those beliefs, whatever the data say. With
     # 2 in the range, cBIC took it for wine and merged two cultivars that the unedited template keeps apart.
-    fewest = n_held_apart(table.values) if counts is None else 0
-    counts = counts or list(range(max(2, fewest), 2 * len(present) + 1))
-    if counts[-1] > len(samples):
-        raise CommandError(f"-k: {counts[-1]} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    fewest = n_held_apart(table.values) if n_clusters is None else 0
+    counts = parse_counts(n_clusters or f"{max(2, fewest)}:{2 * len(present)}", len(samples))
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
     settings = {"confidence": confidence, "covariance_type": covariance.value}
@@ -150,7 +175,10 @@ def _present_classes(samples: Samples, column: str) -> list[Any]:
     names = {name for name in samples.labels.tolist() if name is not None and name != -1}
     if len(names) < 2:
         found = f"only {listed(sorted(names))}" if names else "no class at all"
-        raise CommandError(f"{samples.path}: column {column!r} names {found}; classes need at least two")
+        raise CommandError(
+            f"{samples.path}: column {column!r} names {found}; pass --label with a column of two "
+            "classes or more"
+        )
     return sorted(names)
 
 
@@ -177,7 +205,9 @@ def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
     try:
         beliefs = ClassBeliefs.from_csv(path)
     except UnicodeDecodeError as error:
-        raise CommandError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+        raise CommandError(
+            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8"
+        ) from None
     # The file may hold 1, 2, 3 where the labels are text, or the other way round.
     beliefs = beliefs.rename(
         {name: kept for name in beliefs.classes for kept in present if str(name) == str(kept)}

@@ -66,6 +66,7 @@ def compare(
     links_by: options.LinksByOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
+    safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Run every method and score it against known classes, which no method sees.
@@ -86,7 +87,9 @@ def compare(
     assert truth is not None
     n_classes = len({name for name in truth.tolist() if name is not None and name != -1})
     if n_classes == 0:
-        raise CommandError(f"{data}: column {label_column!r} names no class")
+        raise CommandError(
+            f"{data}: column {label_column!r} names no class; pass --label with the column of known ones"
+        )
     k = n_clusters or n_classes
     if k > len(samples):
         raise CommandError(f"-k {k} clusters cannot be made of {len(samples)} rows; ask for fewer")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from linkwise.cli.errors import CommandError
+from linkwise.cli.errors import CommandError, naming
 
 __all__ = ["check_folder", "replacing", "replacing_folder", "write_bytes", "write_json", "write_text"]
 
@@ -57,18 +57,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ('row,cluster', ['labels.csv'])
     """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays, because writers choose the format by it.
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
-    os.close(handle)
-    draft = Path(name)
-    try:
-        yield draft
-        draft.chmod(0o666 & ~_umask())
-        draft.replace(target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
+    with naming(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # The suffix stays, because writers choose the format by it.
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
+        os.close(handle)
+        draft = Path(name)
+        try:
+            yield draft
+            draft.chmod(0o666 & ~_umask())
+            draft.replace(target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -89,7 +90,8 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     drafts = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
         draft = drafts / target.name
-        yield draft
+        with naming(target):
+            yield draft
         if target.exists():
             target.rename(drafts / "earlier")
         draft.rename(target)

@@ -85,6 +85,7 @@ def fit(
     links_by: options.LinksByOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
+    safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Cluster rows under must-links and cannot-links.

@@ -17,9 +17,10 @@ from linkwise.cli.links import LinkList, build_links, read_link_list
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-__all__ = ["Picture", "label_png", "pixel_links", "read_picture"]
+__all__ = ["MOST_LABELS", "Picture", "label_png", "pixel_links", "read_picture"]
 
-_MOST_LABELS = 255
+#: A byte for each pixel, one value of which means transparent.
+MOST_LABELS = 255
 _PIXEL_COLUMNS = ("y1", "x1", "y2", "x2")
 # Principal components of the pixels of a block, as in Lu & Leen 2007, experiment 4.
 _BLOCK_COMPONENTS = 5
@@ -112,19 +113,24 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
     except (SyntaxError, ValueError, EOFError, OSError, Image.DecompressionBombError) as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
-        raise CommandError(f"{path} cannot be read as an image: {error}") from None
+        raise CommandError(
+            f"{path} cannot be read as an image ({error}); save it again, as PNG for example"
+        ) from None
     if not np.isfinite(values).all():
         y, x = np.argwhere(~np.isfinite(values))[0][:2].tolist()
         raise CommandError(f"{path}: pixel ({y}, {x}) is no finite number; correct it")
     height, width = opaque.shape[0] // block * block, opaque.shape[1] // block * block
     if not height or not width:
         raise CommandError(
-            f"{path} has {opaque.shape[0]} x {opaque.shape[1]} pixels: too few for blocks of {block}"
+            f"{path} has {opaque.shape[0]} x {opaque.shape[1]} pixels: too few for blocks of "
+            f"{block}; use a smaller --block"
         )
     values, opaque = values[:height, :width], opaque[:height, :width]
     mask = np.asarray(opaque.reshape(height // block, block, width // block, block).all(axis=(1, 3)))
     if mask.sum() < 2:
-        raise CommandError(f"{path} has fewer than two pixels that are not transparent")
+        raise CommandError(
+            f"{path} has fewer than two pixels that are not transparent; remove its alpha channel"
+        )
     return Picture(values, mask, block)
 
 
@@ -159,7 +165,8 @@ def pixel_links(path: str | Path | None, picture: Picture, certainty: float | No
     if outside.any():
         y1, x1, y2, x2 = pixels[np.argmax(outside)].ravel().tolist()
         raise CommandError(
-            f"{path}: the link from ({y1}, {x1}) to ({y2}, {x2}) leaves the image, {height} x {width} pixels"
+            f"{path}: the link from ({y1}, {x1}) to ({y2}, {x2}) leaves the image of {height} x {width} "
+            "pixels; correct it"
         )
     cells = pixels // picture.block
     number = np.full(picture.mask.shape, -1, dtype=np.int64)
@@ -220,13 +227,15 @@ def label_png(labels: NDArray[np.int64]) -> bytes:
 
     from linkwise.displays._style import COLOURS
 
-    if labels.max() >= _MOST_LABELS:
-        raise CommandError(f"a label image holds up to {_MOST_LABELS} labels, not {int(labels.max()) + 1}")
-    image: Any = Image.fromarray(np.where(labels < 0, _MOST_LABELS, labels).astype(np.uint8), mode=None)
+    if labels.max() >= MOST_LABELS:
+        raise CommandError(
+            f"a label image holds up to {MOST_LABELS} labels, not {int(labels.max()) + 1}; ask for fewer"
+        )
+    image: Any = Image.fromarray(np.where(labels < 0, MOST_LABELS, labels).astype(np.uint8), mode=None)
     palette = [int(colour[place : place + 2], 16) for colour in COLOURS for place in (1, 3, 5)]
     repeated = (palette * (1 + 3 * 256 // len(palette)))[: 3 * 256]
     image = image.convert("P") if image.mode != "P" else image
     image.putpalette(repeated)
     stream = io.BytesIO()
-    image.save(stream, format="PNG", transparency=_MOST_LABELS if (labels < 0).any() else None)
+    image.save(stream, format="PNG", transparency=MOST_LABELS if (labels < 0).any() else None)
     return stream.getvalue()

@@ -115,8 +115,9 @@ def check_links(links: Constraints, n_clusters: int, samples: Samples | None = N
 def _witness(error: Any, samples: Samples | None) -> str:
     """The proof of a contradiction; where links were given by id, the ids of its rows."""
     message = f"the links cannot all hold: {error.witness.message}"
+    remedy = "; remove one of these links, make them soft with --certainty, or ask for more clusters"
     if samples is None or samples.ids is None:
-        return message
+        return message + remedy
     points = sorted({point for link in error.witness.must_link + error.witness.cannot_link for point in link})
     names = ", ".join(f"row {point} is {samples.name_of(point)!r}" for point in points[:12])
-    return f"{message} ({names})"
+    return f"{message} ({names}){remedy}"

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from linkwise.cli.methods import Covariance
+from linkwise.cli.tables import protect_csv
 
 __all__ = [
     "CertaintyOption",
@@ -24,6 +25,7 @@ __all__ = [
     "LinksByOption",
     "LinksOption",
     "OutputOption",
+    "SafeCsvOption",
     "SeedOption",
     "StandardizeOption",
     "StartsOption",
@@ -114,6 +116,14 @@ OutputOption = Annotated[
 ]
 FormatOption = Annotated[
     TableFormat | None, typer.Option("--format", help="Of the tables written. By default that of the data.")
+]
+SafeCsvOption = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        callback=protect_csv,
+        help="Put ' before text in CSV files that a spreadsheet would run as a formula (= + - @).",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
 

@@ -90,10 +90,14 @@ class Output:
             drawn.add_row(*(Text(cell) for cell in row))
         self._console.print(drawn, soft_wrap=False)
 
+    def record(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The JSON object of a result: plain values, and the warnings so far."""
+        return {**_plain(result), "warnings": self.warnings}
+
     def finish(self, result: dict[str, Any]) -> None:
         """Print the JSON object, if that was asked for."""
         if self.as_json:
-            print(as_json({**result, "warnings": self.warnings}))
+            print(as_json(self.record(result)))
 
     @contextmanager
     def progress(self, task: str, total: int | None = None) -> Iterator[Callable[[], None]]:

@@ -15,7 +15,7 @@ from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.preparation import Preparation, load_prepared_model
 from linkwise.cli.samples import Samples, output_frame, read_samples
-from linkwise.cli.tables import write_frame
+from linkwise.cli.tables import write_csv, write_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -39,6 +39,7 @@ def predict(
             "--output", "-o", metavar="FILE", help="CSV, TSV or Parquet file; standard output by default."
         ),
     ] = None,
+    safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """Tell the clusters of new rows, without links, by a fitted model.
@@ -63,7 +64,7 @@ def predict(
         counts = ", ".join(f"{name}: {count}" for name, count in sizes.items())
         out.say(f"{len(frame)} rows written to {output} ({counts})")
     elif not as_json:
-        frame.to_csv(sys.stdout, index=False)
+        write_csv(frame, sys.stdout)
     record: dict[str, Any] = {"n_rows": len(frame), "sizes": sizes, "file": output}
     if output is None:
         record["rows"] = frame.to_dict("records")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,15 +84,35 @@ def load_prepared_model(path: str | Path) -> tuple[Any, Preparation | None]:
         folder = folder / "model"
     try:
         model = load_model(folder)
-    except (zipfile.BadZipFile, EOFError, KeyError, TypeError) as error:
+    except (zipfile.BadZipFile, EOFError, KeyError, TypeError, RecursionError) as error:
         raise CommandError(f"{folder} is damaged ({type(error).__name__}); fit the model again") from None
     try:
         content = json.loads((folder / _FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return model, None
-    except ValueError as error:
-        raise CommandError(f"{folder / _FILE} is damaged: {error}") from None
-    try:
-        return model, Preparation(**content)
-    except TypeError:
-        raise CommandError(f"{folder / _FILE} was not written by this version of linkwise") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{folder / _FILE} is damaged ({error}); fit the model again") from None
+    return model, _checked(content, folder / _FILE)
+
+
+def _checked(content: Any, path: Path) -> Preparation:
+    """The content of ``columns.json``, once every entry is of its type and as long as the others."""
+    names = [field.name for field in fields(Preparation)]
+    if not isinstance(content, dict) or sorted(content) != sorted(names):
+        raise CommandError(f"{path} was not written by this version of linkwise; fit the model again")
+    texts, numbers = ("columns", "clusters"), ("centres", "scales", "medians")
+    for name in names:
+        kinds = str if name in texts else (int, float)
+        entry = content[name]
+        sound = isinstance(entry, list) and all(
+            isinstance(item, kinds) and not isinstance(item, bool) for item in entry
+        )
+        if sound and name in numbers:
+            # Models that were saved in Python have no medians.
+            sound = len(entry) == len(content["columns"]) or (name == "medians" and not entry)
+            sound = sound and bool(np.isfinite(np.array(entry, dtype=np.float64)).all())
+        if not sound:
+            raise CommandError(f"{path} is damaged (its entry {name!r}); fit the model again")
+    if 0.0 in content["scales"]:
+        raise CommandError(f"{path} is damaged (a scale of 0); fit the model again")
+    return Preparation(**content)

@@ -62,14 +62,18 @@ def reproduce(
         return
     if data is not None:
         if not data.is_dir():
-            raise CommandError(f"--data {data} is not a folder")
+            raise CommandError(f"--data {data} is not a folder; pass the folder that holds the data sets")
         os.environ["LINKWISE_DATA"] = str(data)
     check_folder(output)
     results = [_run(out, experiment, not full, output, jobs, fresh) for experiment in chosen]
     failed = sum(len(result["failed"]) for result in results)
-    out.finish({"experiments": results})
+    result = {"experiments": results}
     if failed:
-        raise CommandError(f"{failed} trials failed; the same command tries them again")
+        # One JSON object tells both what was found and that some of it is missing.
+        raise CommandError(
+            f"{failed} trials failed; the same command tries them again", result=out.record(result)
+        )
+    out.finish(result)
 
 
 def _show(out: Output, chosen: list[Experiment]) -> None:

@@ -176,7 +176,7 @@ def read_samples(
     ]
     if not chosen:
         raise CommandError(
-            f"{path} has no column left to cluster by; its columns are {listed(list(frame.columns))}"
+            f"{path} has no column left to cluster by (it has {listed(list(frame.columns))}); pass --features"
         )
     ids = None if id_column is None else checked_ids(path, frame[id_column])
     table = _numbers(path, frame[chosen], chosen=bool(features))

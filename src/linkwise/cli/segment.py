@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.files import check_folder, write_bytes, write_text
-from linkwise.cli.images import Picture, label_png, pixel_links, read_picture
+from linkwise.cli.images import MOST_LABELS, Picture, label_png, pixel_links, read_picture
 from linkwise.cli.links import check_links
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.scores import links_kept
@@ -113,6 +113,8 @@ def segment(
         raise CommandError(
             f"-k {n_clusters} regions cannot be made of {picture.n_samples} pixels; ask for fewer"
         )
+    if n_clusters > MOST_LABELS:
+        raise CommandError(f"-k {n_clusters}: a label image holds up to {MOST_LABELS}; ask for fewer")
     wanted = pixel_links(links, picture, certainty)
     check_links(wanted, n_clusters)
     if method is SegmentMethod.ppc:

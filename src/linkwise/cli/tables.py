@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +18,18 @@ from linkwise.cli.files import replacing
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["MISSING", "listed", "read_frame", "table_suffix", "write_frame"]
+__all__ = ["MISSING", "listed", "protect_csv", "read_frame", "table_suffix", "write_csv", "write_frame"]
 
 _SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 # What is taken for a missing number; in columns of text only an empty cell is.
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"]
 _SHOWN = 5
+# What a .gz file that is cut off or overwritten raises.
+_BAD_ARCHIVE = (EOFError, zlib.error, gzip.BadGzipFile)
+# A spreadsheet takes a cell that begins with one of these for a formula.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_safe_csv = ContextVar("safe_csv", default=False)
 
 
 def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
@@ -49,7 +56,7 @@ def table_suffix(path: str | Path) -> str:
     if suffix in _SEPARATORS:
         return suffix
     raise CommandError(
-        f"{path}: linkwise reads and writes .csv, .tsv and .parquet files, not {suffix or 'this'}"
+        f"{path}: linkwise reads and writes .csv, .tsv and .parquet, not {suffix or 'this'}; convert it"
     )
 
 
@@ -74,7 +81,7 @@ def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.Dat
     frame.columns = [str(name) for name in frame.columns]
     _refuse_repeated(path, list(frame.columns))
     if not len(frame):
-        raise CommandError(f"{path} has column names but no rows")
+        raise CommandError(f"{path} has column names but no rows; pass a file with rows")
     return frame
 
 
@@ -94,7 +101,9 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
         with pyarrow.parquet.ParquetFile(path) as file:
             return file.read().to_pandas(types_mapper=exact.get).reset_index(drop=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise CommandError(f"{path} is no Parquet file that can be read: {_first_line(error)}") from None
+        raise CommandError(
+            f"{path} is no Parquet file that can be read ({_first_line(error)}); write it again"
+        ) from None
 
 
 def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.DataFrame:
@@ -125,8 +134,10 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
         raise CommandError(
             f"{path}: the lines have more cells than the first line has names; name every column"
         ) from None
+    except _BAD_ARCHIVE as error:
+        raise _damaged_archive(path, error) from None
     except (pandas.errors.ParserError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read as CSV: {_first_line(error)}; correct it") from None
+        raise CommandError(f"{path} cannot be read as CSV ({_first_line(error)}); correct it") from None
     for name in text_columns:
         # Blanks belong to ids, but a quotation mark behind them would become part of the text.
         bad = frame[name].str.match(r'\s+"', na=False) if name in names else None
@@ -166,13 +177,17 @@ def _header(path: Path, separator: str) -> list[str]:
                 for name in next(csv.reader(stream, delimiter=separator, skipinitialspace=True), [])
             ]
     except UnicodeDecodeError as error:
-        raise CommandError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start})") from None
+        raise CommandError(
+            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8"
+        ) from None
+    except _BAD_ARCHIVE as error:
+        raise _damaged_archive(path, error) from None
     except csv.Error as error:
-        raise CommandError(f"{path} is no CSV file: {error}") from None
+        raise CommandError(f"{path} is no CSV file ({error}); save it as one") from None
     if not any(names):
         raise CommandError(f"{path} is empty; the first line must hold the names of the columns")
     if len(names) == 1 and ";" in names[0]:
-        raise CommandError(f"{path} is separated by semicolons; linkwise reads commas (.csv) and tabs (.tsv)")
+        raise CommandError(f"{path} is separated by semicolons; save it with commas (.csv) or tabs (.tsv)")
     if not all(names):
         place = names.index("") + 1
         raise CommandError(f"{path}: column {place} has no name; give it one in the first line")
@@ -200,8 +215,39 @@ def write_frame(path: str | Path, frame: pandas.DataFrame) -> Path:
         if suffix == ".parquet":
             frame.to_parquet(draft, index=False)
         else:
-            frame.to_csv(draft, index=False, sep=_SEPARATORS[suffix])
+            write_csv(frame, draft, _SEPARATORS[suffix])
     return Path(path)
+
+
+def protect_csv(wanted: bool) -> bool:
+    """Make the CSV files of this command safe for spreadsheets, or not; the callback of the option."""
+    _safe_csv.set(wanted)
+    return wanted
+
+
+def write_csv(frame: pandas.DataFrame, target: Any, separator: str = ",") -> None:
+    """Write CSV to a path or a stream; with ``--safe-csv`` no cell of text is taken for a formula.
+
+    Parameters
+    ----------
+    frame : DataFrame
+    target : path or stream
+    separator : str, default=","
+    """
+    if _safe_csv.get():
+        frame = frame.rename(columns=_without_formula)
+        texts = [name for name in frame.columns if frame[name].dtype.kind not in "biuf"]
+        frame = frame.assign(**{name: frame[name].map(_without_formula) for name in texts})
+    frame.to_csv(target, index=False, sep=separator)
+
+
+def _without_formula(value: Any) -> Any:
+    """Text with an apostrophe before it, which spreadsheets do not show; anything else as it is."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _damaged_archive(path: Path, error: Exception) -> CommandError:
+    return CommandError(f"{path} is damaged ({_first_line(error)}); compress it again")
 
 
 def _is_number(text: str) -> bool:
