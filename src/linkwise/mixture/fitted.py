@@ -10,13 +10,15 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from linkwise._validation import check_constraints
+from linkwise._validation import check_constraints, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.mixture.parameters import Gaussians, n_free_parameters
 from linkwise.mixture.passes import Posterior, posterior_pass
 from linkwise.mixture.points import Points, points_of
 
 __all__ = ["FittedMixture"]
+
+_ROWS_AT_ONCE = 8192
 
 
 class FittedMixture(DensityMixin, BaseEstimator):
@@ -133,7 +135,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(self.score_samples(X), weights=weights))
 
-    def sample(self, n_samples: int = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def sample(self, n_samples: float = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Draw new rows from the fitted mixture.
 
         Parameters
@@ -143,20 +145,25 @@ class FittedMixture(DensityMixin, BaseEstimator):
         Returns
         -------
         X : (n_samples, n_features)
+            The only table of this size that is made.
         y : (n_samples,)
             Cluster of each row; rows come sorted by component.
         """
         check_is_fitted(self)
-        if n_samples < 1:
-            raise ValueError(f"n_samples must be at least 1, got {n_samples}")
+        if isinstance(n_samples, float) and n_samples.is_integer():
+            n_samples = int(n_samples)  # 1e6 is how people write a million
+        n_samples = check_whole_number(n_samples, "n_samples")
         rng = check_random_state(self.random_state)
         counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
-        component = np.repeat(np.arange(len(counts)), counts)
-        noise = rng.standard_normal((n_samples, self.means_.shape[1]))
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        roots = np.linalg.cholesky(_full_covariances(gaussians, self.covariances_))
-        rows = self.means_[component] + np.einsum("nij,nj->ni", roots[component], noise)
-        return rows, self._cluster_of[component]
+        rows = rng.standard_normal((n_samples, self.means_.shape[1]))
+        ends = np.cumsum(counts)
+        for k, (first, last) in enumerate(zip(ends - counts, ends, strict=True)):
+            root = _root(self.covariances_, self.covariance_type, k)
+            for start in range(first, last, _ROWS_AT_ONCE):
+                block = rows[start : min(start + _ROWS_AT_ONCE, last)]
+                block[:] = block @ root.T if root.ndim == 2 else block * root
+                block += self.means_[k]
+        return rows, np.repeat(self._cluster_of, counts)
 
     def aic(self, X: ArrayLike) -> float:
         """Akaike's criterion of the fitted mixture on these rows; lower is better.
@@ -189,12 +196,8 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
 
 
-def _full_covariances(gaussians: Gaussians, covariances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K, D, D) covariances whatever their type."""
-    n_components, n_features = gaussians.means.shape
-    if gaussians.covariance_type == "full":
-        return covariances
-    if gaussians.covariance_type == "tied":
-        return np.broadcast_to(covariances, (n_components, n_features, n_features))
-    diagonal = covariances if covariances.ndim == 2 else covariances[:, np.newaxis]
-    return np.asarray(diagonal[:, :, np.newaxis] * np.eye(n_features))
+def _root(covariances: NDArray[np.float64], covariance_type: str, k: int) -> NDArray[np.float64]:
+    """What turns unit noise into that of component k: a lower triangular matrix, or standard deviations."""
+    own = covariances if covariance_type == "tied" else covariances[k]
+    root = np.linalg.cholesky(own) if covariance_type in ("full", "tied") else np.sqrt(own)
+    return np.asarray(root, dtype=np.float64)
