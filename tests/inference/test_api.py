@@ -305,6 +305,12 @@ class TestHonesty:
 class TestArguments:
     field = PottsField(np.zeros((3, 2)), [(0, 1)], [1.0])
 
+    @pytest.mark.parametrize("coupling", [[], np.empty((0, 2))])
+    def test_a_field_without_links_can_be_shown(self, coupling):
+        assert (
+            repr(PottsField([[0.0, 1.0]], [], coupling)) == "PottsField(1 points, 2 labels, 0 links (0 hard))"
+        )
+
     def test_unknown_method(self):
         with pytest.raises(ValueError, match=r"marginals has no method 'magic'; use one of auto, "):
             marginals(self.field, "magic")

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import as_generator
-from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
+from linkwise.exceptions import FeasibilityWarning
+from linkwise.inference.feasibility import HardPart, feasibility, hard_part
 from linkwise.inference.field import PottsField
 from linkwise.inference.reduce import (
     DROPPED,
     Problem,
     Reduction,
-    find_contradiction,
     induced,
     raise_infeasible,
     reduce_field,
@@ -74,6 +74,11 @@ def marginals(
     InferenceBudgetExceeded
         If ``method="exact"`` would need larger tables than allowed.
 
+    Warns
+    -----
+    FeasibilityWarning
+        If an approximate engine answered and no labelling that satisfies all hard links was found.
+
     Examples
     --------
     >>> from linkwise.inference import PottsField, marginals
@@ -101,9 +106,13 @@ def marginals(
     if linked.size:
         part = _linked_part(problem, linked)
         start = None if initial is None else _start_table(initial, field, reduction)[linked]
+        hard = hard_part(part)
         answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
-        if answer.log_partition == -np.inf:
-            _refuse(field, proven=answer.exact)
+        if answer.log_partition == -np.inf and answer.exact:
+            raise_infeasible(field)
+        if not answer.exact and not _is_feasible(field, hard, answer.prob.argmax(axis=1)):
+            _warn_of_broken_links()
+            answer = answer._replace(converged=False)
         if answer.prob is not part.unary:
             part.unary[:] = answer.prob
         log_partition += answer.log_partition
@@ -191,7 +200,10 @@ def best_labels(
     expanded = labels[reduction.groups]
     score = field.score(expanded)
     if score == -np.inf:
-        _refuse(field, proven=answer.optimal)
+        if answer.optimal:
+            raise_infeasible(field)
+        _is_feasible(field, hard_part(part), answer.labels)
+        _warn_of_broken_links()
     if answer.optimal:
         bound = score
     elif answer.upper_bound is None:
@@ -227,13 +239,17 @@ def _linked_part(problem: Problem, linked: NDArray[np.int64]) -> Problem:
     return part._replace(disposable=True)
 
 
-def _refuse(field: PottsField, *, proven: bool) -> None:
-    """Raise if no labelling exists; warn if an approximate engine merely found none."""
-    if proven:
+def _is_feasible(field: PottsField, hard: HardPart | None, labels: NDArray[np.int64]) -> bool:
+    """Whether an approximate answer is one to a question that has any; raise if there is proof that not."""
+    if hard is None:
+        return True
+    status = feasibility(hard, labels[hard.nodes])
+    if status == "infeasible":
         raise_infeasible(field)
-    witness = find_contradiction(field)
-    if witness is not None:
-        raise InfeasibleConstraints(witness)
+    return status == "feasible"
+
+
+def _warn_of_broken_links() -> None:
     warnings.warn(
         "no labelling that satisfies all hard links was found, though none of the links was proven "
         "contradictory; try method='exact', or soften some links",

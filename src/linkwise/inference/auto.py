@@ -15,10 +15,12 @@ from linkwise.inference.reduce import Problem, induced, remembered
 from linkwise.inference.registry import (
     EngineLabels,
     EngineMarginals,
+    engine_name,
     find_labels_engine,
     find_marginals_engine,
     labels_engine,
     marginals_engine,
+    whole,
 )
 from linkwise.inference.scoring import component_scores
 
@@ -29,7 +31,7 @@ __all__ = ["AUTO_TABLE", "auto_best_labels", "auto_marginals"]
 AUTO_TABLE = 2**18
 
 
-@marginals_engine("auto")
+@marginals_engine("auto", max_table=whole(1), approximate=engine_name())
 def auto_marginals(
     problem: Problem,
     rng: np.random.Generator,
@@ -95,7 +97,7 @@ def auto_marginals(
     )
 
 
-@labels_engine("auto")
+@labels_engine("auto", max_table=whole(1), approximate=engine_name())
 def auto_best_labels(
     problem: Problem,
     rng: np.random.Generator,

@@ -23,14 +23,20 @@ from linkwise.inference.message_graph import (
     potential_tables,
 )
 from linkwise.inference.reduce import Problem, remembered
-from linkwise.inference.registry import EngineMarginals, marginals_engine
+from linkwise.inference.registry import EngineMarginals, choice, marginals_engine, number, whole
 from linkwise.inference.residual_schedule import residual_visits
 from linkwise.inference.schedules import SETTLED, Propagation, run_to_fixed_point, sweeps
 
-__all__ = ["belief_propagation", "check_message_options", "is_forest", "message_layout", "run_messages"]
+__all__ = ["belief_propagation", "is_forest", "message_layout", "run_messages"]
 
 
-@marginals_engine("belief_propagation")
+@marginals_engine(
+    "belief_propagation",
+    schedule=choice("sequential", "coloured", "residual"),
+    damping=number(below=1.0),
+    tol=number(positive=True),
+    max_iter=whole(1),
+)
 def belief_propagation(
     problem: Problem,
     rng: np.random.Generator,
@@ -91,7 +97,6 @@ def belief_propagation(
     >>> answer.exact, answer.n_iter
     (True, 2)
     """
-    check_message_options(schedule, damping, tol, max_iter, ("sequential", "coloured", "residual"))
     forest = remembered(problem, "is forest", lambda: is_forest(problem))
     if forest:
         schedule, damping = "sequential", 0.0
@@ -179,17 +184,3 @@ def is_forest(problem: Problem) -> bool:
     n_nodes = len(problem.unary)
     _, n_components = group_labels(n_nodes, problem.pairs)
     return len(problem.pairs) == n_nodes - n_components
-
-
-def check_message_options(
-    schedule: str, damping: float, tol: float, max_iter: int, schedules: tuple[str, ...]
-) -> None:
-    """Refuse options of message passing that make no sense, with the fix."""
-    if schedule not in schedules:
-        raise ValueError(f"schedule is {schedule!r}: use one of {', '.join(schedules)}")
-    if not 0.0 <= damping < 1.0:
-        raise ValueError(f"damping is {damping}: it must be at least 0 and below 1")
-    if not tol > 0.0:
-        raise ValueError(f"tol is {tol}: it must be positive")
-    if max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter}: at least one sweep is needed")

@@ -22,7 +22,14 @@ from linkwise.inference.junction_plan import MAX_TABLE, Plan, find_components, p
 from linkwise.inference.milp import milp_labels
 from linkwise.inference.min_cut import min_cut_labels, signed_two_colouring
 from linkwise.inference.reduce import Problem, induced, remembered
-from linkwise.inference.registry import EngineLabels, EngineMarginals, labels_engine, marginals_engine
+from linkwise.inference.registry import (
+    EngineLabels,
+    EngineMarginals,
+    labels_engine,
+    marginals_engine,
+    number,
+    whole,
+)
 from linkwise.inference.rooted_forest import RootedForest, root_forest
 from linkwise.inference.scoring import component_scores, problem_score
 from linkwise.inference.spanning_forest import maximum_spanning_forest
@@ -90,7 +97,7 @@ def _rooted_trees(problem: Problem, planned: Plan) -> RootedForest:
     return RootedForest(nodes[order].astype(np.int32), parent, edge)
 
 
-@marginals_engine("exact")
+@marginals_engine("exact", max_table=whole(1))
 def exact_marginals(
     problem: Problem,
     rng: np.random.Generator,
@@ -163,7 +170,7 @@ def _refuse(planned: Plan, n_labels: int, max_table: int) -> NoReturn:
     )
 
 
-@labels_engine("exact")
+@labels_engine("exact", max_table=whole(1), time_limit=number())
 def exact_best_labels(
     problem: Problem,
     rng: np.random.Generator,

@@ -123,8 +123,9 @@ class PottsField:
         return float(self.unary[np.arange(self.n_points), z].sum() - cost)
 
     def __repr__(self) -> str:
-        hard = int(np.isinf(self.coupling).reshape(len(self.pairs), -1).all(axis=1).sum())
-        links = f"{len(self.pairs)} links ({hard} hard)"
+        infinite = np.isinf(self.coupling)
+        hard = infinite if infinite.ndim == 1 else infinite.all(axis=1)
+        links = f"{len(self.pairs)} links ({int(hard.sum())} hard)"
         return f"PottsField({self.n_points} points, {self.n_labels} labels, {links})"
 
 

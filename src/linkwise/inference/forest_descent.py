@@ -17,7 +17,7 @@ from linkwise.inference.icm import descend
 from linkwise.inference.induced_forest import OUTSIDE, grow_forest, root_chosen, shuffled
 from linkwise.inference.potentials import log_agree, log_differ, log_ratio
 from linkwise.inference.reduce import Problem
-from linkwise.inference.registry import EngineLabels, labels_engine
+from linkwise.inference.registry import EngineLabels, labels_engine, whole
 from linkwise.inference.repair import lexicographic, recolour
 from linkwise.inference.scoring import n_broken, problem_score
 
@@ -300,7 +300,7 @@ def polish(
     return labels, n_repair + n_iter
 
 
-@labels_engine("forest_descent")
+@labels_engine("forest_descent", patience=whole(1), max_iter=whole(1))
 def forest_descent(
     problem: Problem,
     rng: np.random.Generator,

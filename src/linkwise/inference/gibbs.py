@@ -30,7 +30,7 @@ from linkwise.inference.gibbs_tally import N_BATCHES, Estimate, Tally
 from linkwise.inference.hard_links import feasible_labels, hard_rows, soften
 from linkwise.inference.mean_field import independent_answer
 from linkwise.inference.reduce import Problem
-from linkwise.inference.registry import EngineMarginals, marginals_engine
+from linkwise.inference.registry import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.scoring import n_broken
 from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
 
@@ -53,7 +53,7 @@ class _Chains(NamedTuple):
     seeds: NDArray[np.uint64]
 
 
-@marginals_engine("gibbs")
+@marginals_engine("gibbs", tol=number(), max_sweeps=whole(N_BATCHES), burn_in=whole(0), n_chains=whole(1))
 def gibbs(
     problem: Problem,
     rng: np.random.Generator,
@@ -82,7 +82,7 @@ def gibbs(
     tol : float
         Stop when no probability has a larger standard error than this.
     max_sweeps : int
-        Sweeps of each chain at most.
+        Sweeps of each chain at most; 8 or more, for the error is estimated from 8 batches of each chain.
     burn_in : int
         Sweeps of each chain before the first round, but no more than a quarter of ``max_sweeps``.
     n_chains : int
@@ -117,7 +117,7 @@ def gibbs(
         return independent_answer(problem)._replace(log_partition=-math.inf)
     chains = _set_up(problem if status == "feasible" else soften(problem), starts, rng)
     tally = Tally(chains.unary.shape, len(chains.layout.edges))
-    done = min(burn_in, max_sweeps // 4)
+    done = min(burn_in, max_sweeps // 4, max_sweeps - N_BATCHES)
     length = max(min(_FIRST_ROUND, max_sweeps - done) // N_BATCHES, 1)
     with thread_map(n_threads) as mapper:
         for chain in range(n_chains):

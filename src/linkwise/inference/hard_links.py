@@ -10,13 +10,18 @@ from scipy.special import softmax
 
 from linkwise._numba import kernel
 from linkwise.graph import check_feasibility
+from linkwise.inference.exact import exact_best_labels
+from linkwise.inference.junction_plan import plan
 from linkwise.inference.potentials import log_ratio
-from linkwise.inference.reduce import Problem
+from linkwise.inference.reduce import Problem, induced
+from linkwise.inference.scoring import problem_score
 
 __all__ = ["disjoint_supports", "feasible_labels", "hard_rows", "soften"]
 
 #: Nats a softened hard link costs beyond the largest spread of the unary scores.
 _SOFTENED = 20.0
+#: Entries of the largest table in the search for a labelling.
+_TABLE = 2**16
 
 
 def hard_rows(problem: Problem) -> NDArray[np.bool_]:
@@ -41,7 +46,8 @@ def feasible_labels(
 
     Points without hard links get their best label. The others are coloured, where labels forbidden by
     ``-inf`` scores become links to K extra nodes, one per label and all linked apart: the colour of the
-    extra node k is label k. A link that is hard for some labels only is treated as hard for all.
+    extra node k is label k. A link that is hard for some labels only is treated as hard for all. Where that
+    finds nothing and proves nothing, narrow components are eliminated.
 
     Parameters
     ----------
@@ -84,12 +90,37 @@ def feasible_labels(
     found = check_feasibility(len(nodes) + n_labels, pairs, np.full(len(pairs), -np.inf), n_labels)
     if found.labels is None:
         partly = problem.coupling.ndim == 2 and (problem.coupling[hard] > -np.inf).any()
-        return "unknown" if partly else found.status, labels
+        if found.status == "infeasible" and not partly:
+            return "infeasible", labels
+        status, labels[nodes] = _eliminate(problem, nodes, rng)
+        return status, labels
     label_of_colour = rng.permutation(n_labels)
     if forbidden_node.size:
         label_of_colour[found.labels[extra]] = np.arange(n_labels)
     labels[nodes] = label_of_colour[found.labels[shuffled]]
     return "feasible", labels
+
+
+def _eliminate(
+    problem: Problem, nodes: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[Literal["feasible", "infeasible", "unknown"], NDArray[np.int64]]:
+    """The same answer for the nodes with hard links, from the tables of narrow components."""
+    part, _ = induced(problem, nodes)
+    part = part._replace(
+        # Random scores choose among the labellings that are allowed.
+        unary=np.where(part.unary == -np.inf, -np.inf, rng.random(part.unary.shape)),
+        coupling=np.where(part.coupling == -np.inf, -np.inf, 0.0),
+        layouts=None,
+    )
+    labels = part.unary.argmax(axis=1)
+    planned = plan(part, _TABLE)
+    narrow = np.flatnonzero(planned.feasible[planned.component])
+    if narrow.size:
+        solvable, _ = induced(part, narrow)
+        labels[narrow] = exact_best_labels(solvable, rng, max_table=_TABLE).labels
+        if problem_score(solvable, labels[narrow]) == -np.inf:
+            return "infeasible", labels
+    return "feasible" if narrow.size == len(nodes) else "unknown", labels
 
 
 def soften(problem: Problem) -> Problem:

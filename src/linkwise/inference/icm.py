@@ -13,7 +13,7 @@ from linkwise._threads import chunk_bounds, thread_map
 from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.potentials import log_ratio
 from linkwise.inference.reduce import Problem
-from linkwise.inference.registry import EngineLabels, labels_engine
+from linkwise.inference.registry import EngineLabels, choice, labels_engine, whole
 from linkwise.inference.repair import lexicographic, recolour
 from linkwise.inference.rounding import best_per_component
 from linkwise.inference.scoring import n_broken
@@ -239,7 +239,7 @@ def feasible_start(
     return attempt
 
 
-@labels_engine("icm")
+@labels_engine("icm", n_restarts=whole(1), max_iter=whole(1), order=choice("random", "coloured"))
 def icm(
     problem: Problem,
     rng: np.random.Generator,
@@ -284,7 +284,7 @@ def icm(
     searched = lexicographic(problem) if n_broken(problem, start) else problem
     descents = [
         descend(searched, start, rng, max_iter=max_iter, order=order, n_threads=n_threads)
-        for _ in range(max(n_restarts, 1))
+        for _ in range(n_restarts)
     ]
     labels = descents[0].labels
     if len(descents) > 1:

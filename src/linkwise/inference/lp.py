@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from linkwise.inference.forest_descent import acyclic_components, polish
 from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.reduce import Problem, induced
-from linkwise.inference.registry import EngineLabels, labels_engine
+from linkwise.inference.registry import EngineLabels, labels_engine, number, whole
 from linkwise.inference.rounding import best_per_component, kleinberg_tardos
 from linkwise.inference.scoring import problem_score
 
@@ -21,7 +21,7 @@ _TIGHT = 1e-12
 _FRACTIONAL = 1e-6
 
 
-@labels_engine("lp")
+@labels_engine("lp", n_roundings=whole(0), time_limit=number(optional=True))
 def lp(
     problem: Problem,
     rng: np.random.Generator,

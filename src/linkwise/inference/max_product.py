@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from linkwise._lanes import WIDTH, load, padded, store
 from linkwise._numba import kernel
 from linkwise.graph import group_labels
-from linkwise.inference.belief_propagation import check_message_options, is_forest, message_layout
+from linkwise.inference.belief_propagation import is_forest, message_layout
 from linkwise.inference.forest_descent import polish
 from linkwise.inference.log_messages import CONTRADICTION
 from linkwise.inference.message_graph import MAXIMUM, MessageGraph, PotentialTables, potential_tables
 from linkwise.inference.potentials import log_ratio
 from linkwise.inference.reduce import Problem
-from linkwise.inference.registry import EngineLabels, labels_engine
+from linkwise.inference.registry import EngineLabels, choice, labels_engine, number, whole
 from linkwise.inference.schedules import SETTLED, sweeps
 from linkwise.inference.scoring import component_scores, problem_score
 
@@ -59,7 +59,13 @@ def _decode(
         labels[order[place]] = best
 
 
-@labels_engine("belief_propagation")
+@labels_engine(
+    "belief_propagation",
+    schedule=choice("sequential", "coloured"),
+    damping=number(below=1.0),
+    tol=number(positive=True),
+    max_iter=whole(1),
+)
 def max_product(
     problem: Problem,
     rng: np.random.Generator,
@@ -112,7 +118,6 @@ def max_product(
     >>> answer.labels, answer.optimal
     (array([0, 1, 1]), True)
     """
-    check_message_options(schedule, damping, tol, max_iter, ("sequential", "coloured"))
     n_nodes, n_labels = problem.unary.shape
     forest = is_forest(problem)
     graph, class_ptr = message_layout(problem, "sequential" if forest else schedule)

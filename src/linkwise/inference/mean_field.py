@@ -30,7 +30,7 @@ from linkwise._threads import ThreadMap, thread_map
 from linkwise.inference.forest_descent import polish
 from linkwise.inference.hard_links import disjoint_supports, feasible_labels, hard_rows, soften
 from linkwise.inference.reduce import Problem
-from linkwise.inference.registry import EngineMarginals, marginals_engine
+from linkwise.inference.registry import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.scoring import n_broken
 from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
 
@@ -47,7 +47,7 @@ _LARGE = 1e200
 _NODES_AHEAD = 8
 
 
-@marginals_engine("mean_field")
+@marginals_engine("mean_field", max_iter=whole(1), tol=number(), jitter=number(below=1.0, optional=True))
 def mean_field(
     problem: Problem,
     rng: np.random.Generator,

@@ -162,6 +162,9 @@ def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.f
         merge = _merge_rewards
     pairs, row_of = unique_pairs(n_groups, ends[~inside])
     coupling, constant = merge(field.coupling, inside, ends, row_of, len(pairs), unary)
+    # A cannot-link inside a group that is hard for some labels only forbids the group these labels.
+    if (unary.max(axis=1) == -np.inf).any():
+        raise_infeasible(field)
 
     keep = (coupling != 0) if coupling.ndim == 1 else (coupling != 0).any(axis=1)
     if keep_zero_in_component and not keep.all():

@@ -92,6 +92,11 @@ def recolour(problem: Problem, labels: NDArray[np.int64], rng: np.random.Generat
     if status != "feasible":
         return result
 
+    inside = hard_rows(part)
+    if (part.coupling[inside] > -np.inf).any():
+        # Labels differ in what is hard for them, so that colours cannot change places.
+        result[nodes] = colours
+        return result
     members = np.cumsum(broken)[group[nodes]] - 1
     value = np.zeros((int(broken.sum()), n_labels, n_labels))
     # A renaming that keeps to the allowed labels exists (the identity), so the assignment finds one too.

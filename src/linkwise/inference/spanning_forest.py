@@ -124,7 +124,7 @@ def spanning_forest(
         f"{n_dropped} of {len(kept)} links were dropped to leave a forest and may be violated; "
         "method='exact' or 'auto' uses all of them",
         ApproximationWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return EngineMarginals(
         prob,

@@ -1,0 +1,104 @@
+"""Whether the hard links of a problem allow any labelling: asked of every answer that does not prove it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.graph import adjacency
+from linkwise.inference.hard_links import feasible_labels, hard_rows
+from linkwise.inference.reduce import Problem, remembered
+from linkwise.inference.scoring import n_broken
+
+__all__ = ["HardPart", "feasibility", "hard_part"]
+
+
+class HardPart(NamedTuple):
+    """The nodes with hard cannot-links, their hard links, and what is forbidden; soft terms count nothing.
+
+    Attributes
+    ----------
+    problem : Problem
+        Scores and couplings are 0 or ``-inf``.
+    nodes : (s,) int64
+        Its nodes in the problem that it came from.
+    same_for_all_scores : bool
+        No label is forbidden, so that the links alone decide.
+    """
+
+    problem: Problem
+    nodes: NDArray[np.int64]
+    same_for_all_scores: bool
+
+
+def hard_part(problem: Problem) -> HardPart | None:
+    """What decides whether a labelling is allowed, taken before an engine writes over the scores.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    HardPart or None
+        None if there are no hard cannot-links: every node has a label that is not forbidden.
+    """
+    links, nodes = remembered(problem, "hard links", lambda: _hard_links(problem))
+    if not nodes.size:
+        return None
+    scores = np.where(problem.unary[nodes] == -np.inf, -np.inf, 0.0)
+    return HardPart(links._replace(unary=scores), nodes, bool((scores == 0.0).all()))
+
+
+def _hard_links(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
+    """The hard links with couplings of 0 and ``-inf``, without scores, and the nodes that have any."""
+    hard = hard_rows(problem)
+    nodes, ends = np.unique(problem.pairs[hard], return_inverse=True)
+    pairs = ends.reshape(-1, 2).astype(np.int64)
+    coupling = np.where(problem.coupling[hard] == -np.inf, -np.inf, 0.0)
+    none = np.empty((0, problem.unary.shape[1]))
+    layouts: dict[Hashable, Any] | None = None if problem.layouts is None else {}
+    return Problem(none, pairs, coupling, adjacency(len(nodes), pairs), layouts), nodes
+
+
+def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible", "infeasible", "unknown"]:
+    """Whether some labelling breaks no hard link and uses no forbidden label.
+
+    The labels at hand may show it; otherwise a labelling is searched for
+    (:func:`~linkwise.inference.hard_links.feasible_labels`).
+
+    Parameters
+    ----------
+    part : HardPart
+    labels : (s,) int64
+        Labels of its nodes that an engine came to.
+
+    Returns
+    -------
+    {"feasible", "infeasible", "unknown"}
+        The first two are proofs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.feasibility import feasibility, hard_part
+    >>> from linkwise.inference.reduce import reduce_field
+    >>> ring = PottsField(np.zeros((3, 2)), [(0, 1), (1, 2), (0, 2)], [-np.inf] * 3)
+    >>> part = hard_part(reduce_field(ring, keep_zero_in_component=True).problem)
+    >>> feasibility(part, np.array([0, 1, 0]))
+    'infeasible'
+    """
+    if n_broken(part.problem, labels) == 0:
+        return "feasible"
+    if part.same_for_all_scores:
+        return remembered(part.problem, "feasibility", lambda: _search(part.problem))
+    return _search(part.problem)
+
+
+def _search(problem: Problem) -> Literal["feasible", "infeasible", "unknown"]:
+    # The search shuffles: a generator of its own leaves the draws of the engine alone.
+    return feasible_labels(problem, np.random.default_rng(0))[0]
