@@ -6,7 +6,6 @@ import csv
 import gzip
 import os
 import re
-import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from linkwise._files import replacing
 
 if TYPE_CHECKING:
     from linkwise._links import Links
@@ -354,21 +355,11 @@ def _number(name: str, text: str) -> float:
 
 
 def write(path: str | os.PathLike[str], pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-    """Write through a temporary file beside the target, so that no half-written file is ever seen."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with open(handle, "w", newline="", encoding="utf-8") as stream:
-            stream.write("i,j,kind,weight\n")
-            for (i, j), weight in zip(pairs.tolist(), weights.tolist(), strict=True):
-                stream.write(f"{i},{j},{'must_link' if weight > 0 else 'cannot_link'},{abs(weight)!r}\n")
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    """Write all links or, if the writing is stopped, leave the file as it was."""
+    with replacing(path) as draft, open(draft, "w", newline="", encoding="utf-8") as stream:
+        stream.write("i,j,kind,weight\n")
+        for (i, j), weight in zip(pairs.tolist(), weights.tolist(), strict=True):
+            stream.write(f"{i},{j},{'must_link' if weight > 0 else 'cannot_link'},{abs(weight)!r}\n")
 
 
 def summary(links: Links) -> str:

@@ -10,6 +10,7 @@ __all__ = [
     "FeasibilityWarning",
     "InfeasibleConstraints",
     "InferenceBudgetExceeded",
+    "ModelFileError",
     "Witness",
 ]
 
@@ -105,6 +106,34 @@ class InferenceBudgetExceeded(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.args[0], self.width)
+
+
+class ModelFileError(ValueError):
+    """A stored model is damaged, was changed, or was not written by linkwise; nothing of it was loaded.
+
+    Parameters
+    ----------
+    file : str
+        The file.
+    entry : str or None
+        What in it is wrong, such as ``fitted/means_``; None for the file as a whole.
+    reason : str
+
+    Examples
+    --------
+    >>> from linkwise.exceptions import ModelFileError
+    >>> error = ModelFileError("iris/model.json", "fitted/means_", "its shape is (2, 4), not (3, 4)")
+    >>> print(error)
+    iris/model.json, entry fitted/means_: its shape is (2, 4), not (3, 4)
+    """
+
+    def __init__(self, file: str, entry: str | None, reason: str) -> None:
+        where = file if entry is None else f"{file}, entry {entry}"
+        super().__init__(" ".join(f"{where}: {reason}".split()))
+        self.file, self.entry, self.reason = file, entry, reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.file, self.entry, self.reason)
 
 
 class FeasibilityWarning(UserWarning):

@@ -141,7 +141,8 @@ def test_predict_refuses(refused, invoke, files, tmp_path, standardised):
     assert invoke("predict", "model", "scaled.csv").exit_code == 0
     X.drop(columns="sepal_width").to_csv("narrow.csv", index=False)
     assert "no column 'sepal_width'" in refused("predict", "model", "narrow.csv")
-    (tmp_path / "model" / "arrays.npz").write_bytes(b"PK\x03\x04 damaged")
+    (arrays,) = (tmp_path / "model").glob("arrays-*.npz")
+    arrays.write_bytes(b"PK\x03\x04 damaged")
     assert "damaged" in refused("predict", "model", "scaled.csv")
     (tmp_path / "model" / "model.json").write_text("{")
     assert "damaged" in refused("predict", "model", "scaled.csv")

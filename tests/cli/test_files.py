@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkwise.cli.files import replacing, replacing_folder, write_text
+from linkwise.cli.files import replacing, write_text
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, OSError])
@@ -23,37 +23,6 @@ def test_interrupted_file_leaves_what_was_there(tmp_path, interruption, earlier)
         write()
     left = {path.name: path.read_text() for path in target.parent.iterdir()}
     assert left == ({} if earlier is None else {"labels.csv": "old"})
-
-
-@pytest.mark.parametrize("earlier", [False, True])
-def test_interrupted_folder_leaves_what_was_there(tmp_path, earlier):
-    target = tmp_path / "model"
-    if earlier:
-        with replacing_folder(target) as draft:
-            draft.mkdir()
-            (draft / "a").write_text("old")
-
-    def write():
-        with replacing_folder(target) as draft:
-            draft.mkdir()
-            (draft / "a").write_text("ne")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        write()
-    assert [path.name for path in tmp_path.iterdir()] == (["model"] if earlier else [])
-    if earlier:
-        assert (target / "a").read_text() == "old"
-
-
-def test_folder_is_replaced_as_a_whole(tmp_path):
-    target = tmp_path / "model"
-    for name in ("old", "new"):
-        with replacing_folder(target) as draft:
-            draft.mkdir()
-            (draft / name).write_text(name)
-    assert [path.name for path in target.iterdir()] == ["new"]
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_files_have_the_usual_rights(tmp_path):

@@ -12,7 +12,7 @@ import typer
 
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import check_folder, replacing, write_text
+from linkwise.cli.files import REPORT, check_folder, replacing, write_text, writing_results
 from linkwise.cli.methods import Covariance
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.preparation import Preparation, save_prepared_model
@@ -122,7 +122,10 @@ def classes(
     number of clusters, chooses by the criterion, and reports what became of every class.
     """
     out = Output(as_json)
-    check_folder(output)
+    suffix = options.chosen_format(table_format, data)
+    tables_written = ("labels", "criterion", "separability", "decisions")
+    names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
+    check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
         count_ranges(n_clusters)  # a slip of the pen is told before a long file is read
     samples = read_samples(
@@ -162,8 +165,9 @@ def classes(
     )
     files: dict[str, Path] = {}
     if output is not None:
-        suffix = options.chosen_format(table_format, data)
-        files = _write(out, samples, sweep, report, preparation, label_column, output, suffix)
+        with writing_results(output, "classes") as draft:
+            written = _write(out, samples, sweep, report, preparation, label_column, draft, suffix)
+        files = {kind: output / path.name for kind, path in written.items()}
         out.say("Written: " + ", ".join(str(path) for path in files.values()))
     else:
         out.say("Nothing was written; add -o FOLDER for new labels, curve, model and report.")
@@ -370,7 +374,7 @@ def _write(
         preparation.columns, preparation.centres, preparation.scales, preparation.medians, list(report.legend)
     )
     files["model"] = save_prepared_model(folder / "model", model, named)
-    files["report"] = write_text(folder / "report.html", report.to_html())
+    files["report"] = write_text(folder / REPORT, report.to_html())
     return files
 
 

@@ -11,7 +11,7 @@ import typer
 
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import check_folder, write_text
+from linkwise.cli.files import REPORT, check_folder, write_text, writing_results
 from linkwise.cli.links import check_links, read_links
 from linkwise.cli.methods import METHODS, Covariance, Settings, hardened, has_soft
 from linkwise.cli.output import Output, TextTable
@@ -74,7 +74,8 @@ def compare(
     Two methods without links stand at the top: what they lack is what the links are worth.
     """
     out = Output(as_json)
-    check_folder(output)
+    suffix = options.chosen_format(table_format, data)
+    check_folder(output, "compare", [f"comparison{suffix}", REPORT])
     samples = read_samples(
         data,
         id_column=id_column,
@@ -107,19 +108,22 @@ def compare(
     if output is not None:
         from linkwise.cli.report import Report
 
-        suffix = options.chosen_format(table_format, data)
         results: dict[str, Any] = {
             f"true_{label_column}": [None if name is None else str(name) for name in truth],
             **{row.method: row.labels for row in rows if row.labels is not None},
         }
         frame = output_frame(samples, results, note=out.warn)
-        files["labels"] = write_frame(output / f"comparison{suffix}", frame)
         report = Report(f"Methods compared on {samples.path.name}")
         report.text(f"{len(samples)} rows, {n_classes} classes, {k} clusters. {constraints}.")
         report.warnings(out.warnings)
         report.picture(comparison_png(rows), "Accuracy of every method")
         report.table(table)
-        files["report"] = write_text(output / "report.html", report.html())
+        with writing_results(output, "compare") as draft:
+            written = {
+                "labels": write_frame(draft / f"comparison{suffix}", frame),
+                "report": write_text(draft / REPORT, report.html()),
+            }
+        files = {kind: output / path.name for kind, path in written.items()}
         out.say("Written: " + ", ".join(str(path) for path in files.values()))
     out.finish(
         {

@@ -13,7 +13,7 @@ import typer
 from linkwise.cli import demo_chapters as chapters
 from linkwise.cli import options
 from linkwise.cli.demo_chapters import Chapter, Gain
-from linkwise.cli.files import check_folder, write_bytes, write_text
+from linkwise.cli.files import REPORT, check_folder, write_bytes, write_text, writing_results
 from linkwise.cli.output import Output, TextTable
 from linkwise.cli.report import Report
 
@@ -32,7 +32,7 @@ def demo(
     Everything is made from bundled data. Writes report.html, which needs nothing beside itself, and its PNGs.
     """
     out = Output(as_json)
-    check_folder(output)
+    check_folder(output, "demo", [REPORT])
     began = time.perf_counter()
     makers: list[Callable[[Output], Chapter]] = [
         chapters.noisy_links,
@@ -54,13 +54,15 @@ def demo(
         "not, and how sure they are. Each section shows bundled data without and with such knowledge."
     )
     report.table(table)
-    files = []
-    for chapter in told:
-        _tell(report, chapter)
-        files += [write_bytes(output / picture.name, picture.png) for picture in chapter.pictures]
-    files.append(write_text(output / "report.html", report.html()))
+    with writing_results(output, "demo") as draft:
+        written = []
+        for chapter in told:
+            _tell(report, chapter)
+            written += [write_bytes(draft / picture.name, picture.png) for picture in chapter.pictures]
+        written.append(write_text(draft / REPORT, report.html()))
+    files = [output / path.name for path in written]
     seconds = time.perf_counter() - began
-    out.say(f"{seconds:.0f} s. Open {output / 'report.html'}")
+    out.say(f"{seconds:.0f} s. Open {output / REPORT}")
     gains = [asdict(gain) for chapter in told for gain in chapter.gain]
     out.finish({"gains": gains, "files": files, "seconds": seconds})
 

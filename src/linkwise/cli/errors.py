@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from linkwise.cli.interruption import INTERRUPTED, exit_code_of_signal, leave, leave_interrupted
 
-__all__ = ["BAD_INPUT", "DEFECT", "EXIT_CODES", "INFEASIBLE", "USAGE", "CommandError", "guard", "naming"]
+__all__ = ["BAD_INPUT", "DEFECT", "EXIT_CODES", "INFEASIBLE", "USAGE", "CommandError", "guard"]
 
 BAD_INPUT, USAGE, INFEASIBLE, DEFECT = 1, 2, 3, 70
 BROKEN_PIPE = 141
@@ -60,17 +60,6 @@ class CommandError(Exception):
         super().__init__(message)
         self.code = exit_code
         self.result = result
-
-
-@contextmanager
-def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Make errors of the system tell the file the user knows, not none and not that of a draft."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 @contextmanager
@@ -141,7 +130,7 @@ def _about_file(error: OSError) -> str:
     if error.errno is None:
         return str(error)
     reason = (error.strerror or str(error)).lower()
-    # Every file that is written is named, see `naming`; what remains is what was printed.
+    # Every file that is written is named, see `linkwise._files.naming`; what remains is what was printed.
     place = Path(os.fsdecode(error.filename)) if error.filename else "standard output"
     return f"{place}: {reason}; {_REMEDIES.get(error.errno, _OTHER_REMEDY)}"
 

@@ -1,23 +1,53 @@
-"""Files and folders that appear complete or not at all."""
+"""What commands write: single files, and the results of a run, which appear together or not at all.
+
+The report of a run ends with a comment that lists the files of the run. By it the next run of the same
+command knows what it may replace, and what it must not: all else belongs to the user or to another command.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from linkwise.cli.errors import CommandError, naming
+from linkwise._files import reading, replacing, settle, together
+from linkwise.cli.errors import CommandError
 
-__all__ = ["check_folder", "replacing", "replacing_folder", "write_bytes", "write_json", "write_text"]
+__all__ = [
+    "REPORT",
+    "check_folder",
+    "reading",
+    "replacing",
+    "together",
+    "write_bytes",
+    "write_json",
+    "write_text",
+    "writing_results",
+]
+
+#: Every command that writes several files to a folder writes this one.
+REPORT = "report.html"
+
+_BEFORE_LIST, _AFTER_LIST = "<!-- written by linkwise: ", " -->\n"
 
 
-def check_folder(path: str | os.PathLike[str] | None) -> None:
-    """Refuse, before anything long runs, a folder that cannot be made or written to."""
+def check_folder(
+    path: str | os.PathLike[str] | None, command: str | None = None, names: Sequence[str] = ()
+) -> None:
+    """Refuse, before anything long runs, a folder that cannot be made or written to.
+
+    Parameters
+    ----------
+    path : path_like or None
+        None checks nothing. What a killed run left in the folder is settled.
+    command : str, optional
+        The command that will write results to the folder.
+    names : sequence of str
+        What it will write; whatever has such a name and is not of an earlier run of the command is refused.
+    """
     if path is None:
         return
     place = Path(path)
@@ -27,77 +57,82 @@ def check_folder(path: str | os.PathLike[str] | None) -> None:
         raise CommandError(f"{place} is a file; -o must name a folder")
     if not os.access(place, os.W_OK | os.X_OK):
         raise CommandError(f"{place}: permission denied; -o must name a folder that can be written to")
+    settle(path)
+    if command is not None:
+        _refuse_strangers(Path(path), command, names)
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Write a file beside its place and rename it once it is complete.
+def writing_results(folder: str | os.PathLike[str], command: str) -> Iterator[Path]:
+    """Write the results of a run, in place of those of an earlier run of the same command.
 
     Parameters
     ----------
-    path : path_like
-        Its folder is made if it is missing.
+    folder : path_like
+    command : str
 
     Yields
     ------
     Path
-        Where to write. Whatever stops the writing, an earlier file at ``path`` stays as it was.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from linkwise.cli.files import replacing
-    >>> target = Path(tempfile.mkdtemp()) / "labels.csv"
-    >>> with replacing(target) as draft:
-    ...     _ = draft.write_text("row,cluster")
-    ...     target.exists()
-    False
-    >>> target.read_text(), [entry.name for entry in target.parent.iterdir()]
-    ('row,cluster', ['labels.csv'])
+        A folder to write to, ``report.html`` among others. Whatever stops the writing, there are all files of
+        the earlier run or all of this one, at the latest after the next command that uses the folder.
     """
-    target = Path(path)
-    with naming(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # The suffix stays, because writers choose the format by it.
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
-        os.close(handle)
-        draft = Path(name)
-        try:
-            yield draft
-            draft.chmod(0o666 & ~_umask())
-            draft.replace(target)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+    with together(folder, lambda target: _owned(target, command), last=REPORT) as draft:
+        yield draft
+        files = sorted(path.relative_to(draft).as_posix() for path in draft.rglob("*") if path.is_file())
+        # Two hyphens would end the comment.
+        listed = json.dumps({"command": command, "files": files}).replace("--", "-\\u002d")
+        with open(draft / REPORT, "a", encoding="utf-8") as stream:
+            stream.write(f"{_BEFORE_LIST}{listed}{_AFTER_LIST}")
 
 
-@contextmanager
-def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Fill a folder beside its place and rename it once it is complete.
+def _refuse_strangers(folder: Path, command: str, names: Sequence[str]) -> None:
+    """Refuse to replace what no earlier run of the command wrote."""
+    owned = _owned(folder, command)
+    for name in names:
+        if os.path.lexists(folder / name) and name not in owned:
+            raise CommandError(
+                f"{folder / name} is in the way: no earlier `linkwise {command}` wrote it; move it away, or "
+                "choose another folder with -o"
+            )
 
-    Parameters
-    ----------
-    path : path_like
 
-    Yields
-    ------
-    Path
-        A folder of the same name that does not exist yet, in a temporary one.
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    drafts = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+def _owned(folder: Path, command: str) -> set[str]:
+    """Entries of a folder that an earlier run of the command wrote, and nobody put anything into."""
+    record = _read_list(folder / REPORT)
+    if record.get("command") != command:
+        return set()
+    files = {file for file in record["files"] if isinstance(file, str)}
+    return {
+        name for name in {file.split("/")[0] for file in files} if _holds_only(folder / name, files, name)
+    }
+
+
+def _holds_only(path: Path, files: set[str], name: str) -> bool:
+    """Whether an entry is one of these files, or a folder of nothing else."""
+    if path.is_symlink() or name in ("", ".", ".."):
+        return False
+    if not path.is_dir():
+        return name in files
+    return all(_holds_only(path / inner, files, f"{name}/{inner}") for inner in os.listdir(path))
+
+
+def _read_list(path: Path) -> dict[str, Any]:
+    """The list at the end of a report; empty if there is none."""
     try:
-        draft = drafts / target.name
-        with naming(target):
-            yield draft
-        if target.exists():
-            target.rename(drafts / "earlier")
-        draft.rename(target)
-        target.chmod(0o777 & ~_umask())
-    finally:
-        shutil.rmtree(drafts, ignore_errors=True)
+        with open(path, "rb") as stream:
+            stream.seek(max(0, path.stat().st_size - 65536))
+            end = stream.read()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
+        return {}
+    _, before, rest = end.rpartition(_BEFORE_LIST.encode())
+    if not before or not rest.endswith(_AFTER_LIST.encode()):
+        return {}
+    try:
+        record = json.loads(rest.removesuffix(_AFTER_LIST.encode()))
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) and isinstance(record.get("files"), list) else {}
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> Path:
@@ -115,9 +150,3 @@ def write_text(path: str | os.PathLike[str], content: str) -> Path:
 def write_json(path: str | os.PathLike[str], content: Any) -> Path:
     """Write a JSON file, all or nothing."""
     return write_text(path, json.dumps(content, indent=1, allow_nan=False) + "\n")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import check_folder, write_text
+from linkwise.cli.files import REPORT, check_folder, write_text, writing_results
 from linkwise.cli.links import check_links, read_links
 from linkwise.cli.methods import (
     METHODS,
@@ -94,7 +94,9 @@ def fit(
     for `linkwise predict`, and report.html.
     """
     out = Output(as_json)
-    check_folder(output)
+    suffix = options.chosen_format(table_format, data)
+    tables_written = ["labels", *([] if links is None else ["links"])]
+    check_folder(output, "fit", ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)])
     samples = read_samples(
         data,
         id_column=id_column,
@@ -122,7 +124,9 @@ def fit(
         out.table(table)
     files = {}
     if output is not None:
-        files = _write(done, tables, out, output, options.chosen_format(table_format, data), seed)
+        with writing_results(output, "fit") as draft:
+            written = _write(done, tables, out, draft, suffix, seed)
+        files = {kind: output / path.name for kind, path in written.items()}
         out.say("Written: " + ", ".join(str(path) for path in files.values()))
     else:
         out.say("Nothing was written; add -o FOLDER for labels, model and report.")
@@ -307,7 +311,7 @@ def _write(
     if trace is not None:
         report.heading("Convergence")
         report.picture(trace, "Objective over the iterations")
-    files["report"] = write_text(folder / "report.html", report.html())
+    files["report"] = write_text(folder / REPORT, report.html())
     return files
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import zipfile
+import math
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import replacing_folder, write_json
+from linkwise.cli.files import reading, write_json
 from linkwise.cli.samples import Samples
 
 if TYPE_CHECKING:
@@ -64,55 +64,59 @@ class Preparation:
 
 
 def save_prepared_model(path: str | Path, model: Any, preparation: Preparation) -> Path:
-    """Write a model folder: what ``linkwise.persistence`` writes, and the columns beside it."""
+    """Write a new model folder: what ``linkwise.persistence`` writes, and the columns beside it."""
     from linkwise.persistence import save_model
 
-    with replacing_folder(path) as draft:
-        save_model(model, draft)
-        write_json(draft / _FILE, asdict(preparation))
-    return Path(path)
+    folder = save_model(model, path)
+    write_json(folder / _FILE, asdict(preparation))
+    return folder
 
 
 def load_prepared_model(path: str | Path) -> tuple[Any, Preparation | None]:
     """Read a model folder; no preparation where the model was saved by ``save_model`` alone."""
     from linkwise.persistence import load_model
 
-    folder = Path(path)
-    if not folder.exists():
-        raise CommandError(f"{folder}: no such folder; pass the model folder that `linkwise fit -o` wrote")
-    if not (folder / "model.json").exists() and (folder / "model" / "model.json").exists():
-        folder = folder / "model"
-    try:
+    # The path is that of the model or of the results it is part of.
+    with reading(path, Path(path).parent):
+        folder = Path(path)
+        if not folder.exists():
+            raise CommandError(
+                f"{folder}: no such folder; pass the model folder that `linkwise fit -o` wrote"
+            )
+        if not (folder / "model.json").exists() and (folder / "model" / "model.json").exists():
+            folder = folder / "model"
         model = load_model(folder)
-    except (zipfile.BadZipFile, EOFError, KeyError, TypeError, RecursionError) as error:
-        raise CommandError(f"{folder} is damaged ({type(error).__name__}); fit the model again") from None
-    try:
-        content = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return model, None
-    except (ValueError, RecursionError) as error:
-        raise CommandError(f"{folder / _FILE} is damaged ({error}); fit the model again") from None
-    return model, _checked(content, folder / _FILE)
+        try:
+            content = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return model, None
+        except (ValueError, RecursionError) as error:
+            raise CommandError(f"{folder / _FILE} is damaged: {error}; fit the model again") from None
+        return model, _checked_preparation(content, model, folder / _FILE)
 
 
-def _checked(content: Any, path: Path) -> Preparation:
-    """The content of ``columns.json``, once every entry is of its type and as long as the others."""
+def _checked_preparation(content: Any, model: Any, file: Path) -> Preparation:
+    """What was read, if it is about the columns and clusters of the model."""
     names = [field.name for field in fields(Preparation)]
-    if not isinstance(content, dict) or sorted(content) != sorted(names):
-        raise CommandError(f"{path} was not written by this version of linkwise; fit the model again")
-    texts, numbers = ("columns", "clusters"), ("centres", "scales", "medians")
+    if not isinstance(content, dict) or set(content) != set(names):
+        raise CommandError(f"{file} was not written by this version of linkwise; fit the model again")
+    n_columns, n_clusters = model.n_features_in_, _n_clusters(model)
+    sizes = {"clusters": n_clusters, **dict.fromkeys(names[:-1], n_columns)}
     for name in names:
-        kinds = str if name in texts else (int, float)
-        entry = content[name]
-        sound = isinstance(entry, list) and all(
-            isinstance(item, kinds) and not isinstance(item, bool) for item in entry
-        )
-        if sound and name in numbers:
-            # Models that were saved in Python have no medians.
-            sound = len(entry) == len(content["columns"]) or (name == "medians" and not entry)
-            sound = sound and bool(np.isfinite(np.array(entry, dtype=np.float64)).all())
-        if not sound:
-            raise CommandError(f"{path} is damaged (its entry {name!r}); fit the model again")
-    if 0.0 in content["scales"]:
-        raise CommandError(f"{path} is damaged (a scale of 0); fit the model again")
+        values, kind = content[name], str if name in ("columns", "clusters") else float
+        if not isinstance(values, list) or len(values) != sizes[name]:
+            raise CommandError(f"{file}: {name} must be a list of {sizes[name]}; fit the model again")
+        for place, value in enumerate(values):
+            number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            if not (isinstance(value, str) if kind is str else number):
+                wanted = "text" if kind is str else "a number"
+                raise CommandError(f"{file}: {name}[{place}] must be {wanted}; fit the model again")
+            if name == "scales" and not value > 0:
+                raise CommandError(f"{file}: scales[{place}] must be above 0; fit the model again")
     return Preparation(**content)
+
+
+def _n_clusters(model: Any) -> int:
+    """Labels are 0 .. this - 1."""
+    wanted = getattr(model, "n_clusters", None) or getattr(model, "n_components", None)
+    return int(len(model.classes_) if wanted is None else wanted)

@@ -12,7 +12,7 @@ import typer
 
 from linkwise.cli import options
 from linkwise.cli.errors import USAGE, CommandError
-from linkwise.cli.files import check_folder, replacing, write_text
+from linkwise.cli.files import check_folder, replacing, together, write_text
 from linkwise.cli.output import Output, TextTable, as_json
 
 if TYPE_CHECKING:
@@ -115,18 +115,24 @@ def _run(
         outcome = experiment.run(quick=quick, path=trials, n_jobs=jobs, progress=progress)
     stem = experiment.name if scale == "full" else f"{experiment.name}-{scale}"
     record = _record(experiment, scale, outcome)
-    files = [write_text(output / f"{stem}.json", as_json(record) + "\n")]
-    for old in (output / f"{stem}.csv", output / f"{stem}.png"):
-        old.unlink(missing_ok=True)
-    if outcome.table:
-        files.append(write_text(output / f"{stem}.csv", table_text(outcome.table)))
-    if outcome.table and experiment.has_figure:
-        try:
-            with replacing(output / f"{stem}.png") as draft:
-                save_figure(experiment, outcome.table, draft)
-            files.append(output / f"{stem}.png")
-        except DataMissing as error:
-            out.warn(f"{experiment.name}: no picture: {error}")
+    mine = [f"{stem}.json", f"{stem}.csv", f"{stem}.png"]
+    failure = None
+    with together(output, lambda _: mine, last=mine[0]) as draft:
+        write_text(draft / mine[0], as_json(record) + "\n")
+        if outcome.table:
+            write_text(draft / mine[1], table_text(outcome.table))
+        if outcome.table and experiment.has_figure:
+            try:
+                with replacing(draft / mine[2]) as picture:
+                    save_figure(experiment, outcome.table, picture)
+            except DataMissing as error:
+                out.warn(f"{experiment.name}: no picture: {error}")
+            except Exception as error:
+                # The trials took long: their table is kept before the error is told.
+                failure = error
+        files = [output / name for name in mine if (draft / name).exists()]
+    if failure is not None:
+        raise failure
     for measure in (*experiment.measures, *experiment.texts):
         head, rows = wide(outcome.table, measure)
         if rows:

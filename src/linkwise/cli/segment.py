@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import check_folder, write_bytes, write_text
+from linkwise.cli.files import REPORT, check_folder, write_bytes, write_text, writing_results
 from linkwise.cli.images import MOST_LABELS, Picture, label_png, pixel_links, read_picture
 from linkwise.cli.links import check_links
 from linkwise.cli.output import Output, TextTable
@@ -107,7 +107,8 @@ def segment(
     if connectivity not in (4, 8):
         raise typer.BadParameter(f"{connectivity} is neither 4 nor 8.", param_hint="--connectivity")
     out = Output(as_json)
-    check_folder(output)
+    folder = output or Path(f"{image.stem}_segments")
+    check_folder(folder, "segment", ["labels.png", "segments.png", REPORT])
     picture = read_picture(image, block)
     if n_clusters > picture.n_samples:
         raise CommandError(
@@ -141,8 +142,9 @@ def segment(
     out.table(table)
     if wanted.n_pairs:
         out.say(f"Links kept: {links_kept(wanted, done.labels)}")
-    folder = output or Path(f"{image.stem}_segments")
-    files = _write(picture, done, wanted, table, folder, image, out)
+    with writing_results(folder, "segment") as draft:
+        written = _write(picture, done, wanted, table, draft, image, out)
+    files = {kind: folder / path.name for kind, path in written.items()}
     out.say("Written: " + ", ".join(str(path) for path in files.values()))
     out.finish(
         {
@@ -286,5 +288,5 @@ def _write(
     report.table(table)
     if links.n_pairs:
         report.text(f"Links kept: {links_kept(links, done.labels)}.")
-    files["report"] = write_text(folder / "report.html", report.html())
+    files["report"] = write_text(folder / REPORT, report.html())
     return files

@@ -1,0 +1,431 @@
+"""Files and folders that appear complete or not at all, whatever stops the writing, SIGKILL included.
+
+One file, or one folder that does not exist yet, is written under a hidden name beside its place and renamed:
+``replacing``, ``new_folder``.
+
+Several entries of a folder that belong together (``together``) cannot be replaced by renames alone: no
+system renames two names at once, and links into a hidden folder, which could be turned at once, would break
+when a user moves a result elsewhere. A journal does it instead:
+
+1. Everything is written to a hidden folder inside the target. Killed here, a run has changed nothing.
+2. The journal, a list of names, is put into the hidden folder by one rename. This is the moment at which the
+   new results count.
+3. First all earlier entries are moved into the hidden folder, then all new ones out of it. Killed here, some
+   entries are missing, but at no time is there a mixture of two runs.
+4. The journal is removed, then the hidden folder.
+
+``settle`` ends what a killed run left: it carries out a journal and removes drafts without one. All commands
+call it before they read or write a folder. Drafts of runs that are still at work are known by a lock, which
+the system releases when a process dies; on a system without locks two runs must not write to one place at
+the same time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["naming", "new_folder", "reading", "replacing", "settle", "sweep", "together"]
+
+PathLike = str | os.PathLike[str]
+
+_JOURNAL, _LOCK, _NEW, _OLD = "journal.json", "lock", "new", "old"
+# What drafts of ``together`` are named after.
+_RESULTS = "results"
+
+
+@contextmanager
+def naming(path: PathLike, draft: Path | None = None) -> Iterator[None]:
+    """Make errors of the system tell the file the user knows, not none and not that of a draft.
+
+    Parameters
+    ----------
+    path : path_like
+        What is written.
+    draft : Path, optional
+        The folder it is written to meanwhile; a file inside is named by its future place.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        place = Path(path)
+        if draft is not None and error.filename is not None and Path(error.filename).is_relative_to(draft):
+            place /= Path(error.filename).relative_to(draft)
+        raise OSError(error.errno, error.strerror or str(error), str(place)) from error
+
+
+@contextmanager
+def replacing(path: PathLike) -> Iterator[Path]:
+    """Write a file beside its place and rename it once it is complete.
+
+    Parameters
+    ----------
+    path : path_like
+        Its folder is made if it is missing. A link stays, and the file it leads to is replaced.
+
+    Yields
+    ------
+    Path
+        Where to write. Whatever stops the writing, an earlier file at ``path`` stays as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from linkwise._files import replacing
+    >>> target = Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> with replacing(target) as draft:
+    ...     _ = draft.write_text("row,cluster")
+    ...     target.exists()
+    False
+    >>> target.read_text(), [entry.name for entry in target.parent.iterdir()]
+    ('row,cluster', ['labels.csv'])
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise FileExistsError(f"{path} is in the way: it is not a file; choose another name")
+    with naming(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target)
+        draft, lock = _draft_file(target)
+        try:
+            yield draft
+            _to_disk(draft)
+            os.replace(draft, target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(lock)
+
+
+@contextmanager
+def new_folder(path: PathLike) -> Iterator[Path]:
+    """Fill a folder beside its place and rename it once it is complete.
+
+    Parameters
+    ----------
+    path : path_like
+        Must not exist.
+
+    Yields
+    ------
+    Path
+        An empty folder to fill.
+    """
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    sweep(target)
+    with _stage(target) as stage:
+        draft = stage / _NEW
+        draft.mkdir()
+        yield draft
+        _all_to_disk(draft)
+        if os.path.lexists(target):
+            raise FileExistsError(f"{target} is in the way; move it away or choose another folder")
+        os.rename(draft, target)
+
+
+@contextmanager
+def together(
+    folder: PathLike, owned: Callable[[Path], Iterable[str]], *, last: str | None = None
+) -> Iterator[Path]:
+    """Write entries of a folder that appear together, in place of those of an earlier run.
+
+    Parameters
+    ----------
+    folder : path_like
+        Made if it is missing. What it holds beside the entries is not touched.
+    owned : callable
+        ``owned(folder)`` names the entries of the folder that may be replaced. Those that are not written
+        again are removed: they belong to the earlier run.
+    last : str, optional
+        The entry that goes first and comes last: while it is there, all of its run are.
+
+    Yields
+    ------
+    Path
+        An empty folder to fill. If an exception leaves the block, the target stays as it was.
+
+    Raises
+    ------
+    FileExistsError
+        If an entry would replace one that is not owned; nothing was changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from linkwise._files import together
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for number in "12":
+    ...     with together(folder, lambda _: ["a", "b1"]) as draft:
+    ...         for name in ("a", f"b{number}"):
+    ...             _ = (draft / name).write_text(number)
+    >>> sorted((path.name, path.read_text()) for path in folder.iterdir())
+    [('a', '2'), ('b2', '2')]
+    """
+    target = Path(os.path.realpath(folder))
+    target.mkdir(parents=True, exist_ok=True)
+    settle(target)
+    with _stage(target / _RESULTS) as stage:
+        draft = stage / _NEW
+        with naming(folder, draft):
+            draft.mkdir()
+            yield draft
+            _all_to_disk(draft)
+            (stage / _OLD).mkdir()
+        settle(target)
+        with _locked(target):
+            names = sorted(os.listdir(draft), key=lambda name: (name == last, name))
+            mine = set(owned(target))
+            for name in names:
+                if os.path.lexists(target / name) and name not in mine:
+                    raise FileExistsError(
+                        f"{Path(folder) / name} is in the way: it is not part of an earlier result; move it "
+                        "away or choose another folder"
+                    )
+            outdated = sorted(name for name in mine - set(names) if os.path.lexists(target / name))
+            _write_journal(stage, {"forward": True, "names": names, "outdated": outdated})
+            _carry_out(stage, target)
+
+
+def settle(folder: PathLike) -> None:
+    """End what killed runs left in a folder: carry out their journals, remove their drafts.
+
+    Parameters
+    ----------
+    folder : path_like
+        Nothing happens if it does not exist.
+    """
+    target = Path(os.path.realpath(folder))
+    for stage in _drafts(target / _RESULTS):
+        with _dead(stage) as dead:
+            if not dead:
+                continue
+            with _locked(target):
+                if (stage / _JOURNAL).exists():
+                    _carry_out(stage, target)
+                shutil.rmtree(stage, ignore_errors=True)
+
+
+def sweep(target: Path) -> None:
+    """Remove drafts that killed runs left beside the file or folder they were to become.
+
+    Parameters
+    ----------
+    target : Path
+    """
+    for draft in _drafts(target):
+        with _dead(draft) as dead:
+            if dead and draft.is_dir():
+                shutil.rmtree(draft, ignore_errors=True)
+            elif dead:
+                draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(*folders: PathLike) -> Iterator[None]:
+    """Keep others from exchanging entries of folders while they are read; ends what killed runs left."""
+    for folder in folders:
+        settle(folder)
+    with ExitStack() as stack:
+        for folder in folders:
+            stack.enter_context(_locked(Path(os.path.realpath(folder)), shared=True))
+        yield
+
+
+# The journal
+
+
+def _write_journal(stage: Path, journal: dict[str, object]) -> None:
+    with replacing(stage / _JOURNAL) as draft:
+        draft.write_text(json.dumps(journal), encoding="utf-8")
+    _to_disk(stage)
+
+
+def _carry_out(stage: Path, target: Path) -> None:
+    """Do what the journal says; whatever was done of it before is not done again."""
+    journal = json.loads((stage / _JOURNAL).read_text(encoding="utf-8"))
+    try:
+        if journal["forward"]:
+            _forward(stage, target, journal["names"], journal["outdated"])
+        else:
+            _back(stage, target, journal["names"])
+    except FileExistsError:
+        raise
+    except OSError:
+        if journal["forward"]:
+            # A rename was refused, and would be refused again: the earlier results come back.
+            _write_journal(stage, {**journal, "forward": False})
+            _back(stage, target, journal["names"])
+            (stage / _JOURNAL).unlink()
+        raise
+    except BaseException:
+        # Ctrl-C or a signal to end: the few renames that are left are faster than anybody waits.
+        if journal["forward"]:
+            _forward(stage, target, journal["names"], journal["outdated"])
+            (stage / _JOURNAL).unlink(missing_ok=True)
+        raise
+    (stage / _JOURNAL).unlink()
+
+
+def _forward(stage: Path, target: Path, names: list[str], outdated: list[str]) -> None:
+    """Earlier entries out, then new ones in."""
+    waiting = [name for name in names if os.path.lexists(stage / _NEW / name)]
+    for name in [*reversed(waiting), *outdated]:
+        if os.path.lexists(target / name):
+            _move(target / name, stage / _OLD / name, target / name)
+    for name in waiting:
+        _move(stage / _NEW / name, target / name, target / name)
+
+
+def _back(stage: Path, target: Path, names: list[str]) -> None:
+    """New entries out, then earlier ones in."""
+    for name in reversed(names):
+        if not os.path.lexists(stage / _NEW / name) and os.path.lexists(target / name):
+            _move(target / name, stage / _NEW / name, target / name)
+    kept = set(os.listdir(stage / _OLD))
+    for name in [*sorted(kept - set(names)), *(name for name in names if name in kept)]:
+        _move(stage / _OLD / name, target / name, target / name)
+
+
+def _move(source: Path, place: Path, named: Path) -> None:
+    """Rename to a place that is free."""
+    if os.path.lexists(place):
+        raise FileExistsError(
+            f"{named} is in the way: it came after a run that was killed while it wrote its results; move it "
+            "away and try again"
+        )
+    os.rename(source, place)
+
+
+# Drafts and their locks
+
+
+def _draft_name(target: Path) -> Path:
+    # The suffix stays, because writers choose the format by it; a long name would be too long with more.
+    return target.with_name(f".{target.stem[:40]}.linkwise-{secrets.token_hex(8)}{target.suffix}")
+
+
+def _drafts(target: Path) -> list[Path]:
+    """Drafts of a target, of this process and of others, dead or alive."""
+    pattern = re.escape(f".{target.stem[:40]}.linkwise-") + "[0-9a-f]{16}" + re.escape(target.suffix)
+    try:
+        names = os.listdir(target.parent)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+    return [target.parent / name for name in sorted(names) if re.fullmatch(pattern, name)]
+
+
+def _draft_file(target: Path) -> tuple[Path, int]:
+    """A new empty file, with the rights that the umask leaves, and the lock on it."""
+    while True:
+        draft = _draft_name(target)
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        lock = _try_lock(draft)
+        if lock is not None:
+            return draft, lock
+
+
+@contextmanager
+def _stage(target: Path) -> Iterator[Path]:
+    """A hidden folder beside a target, locked; removed at the end, unless its journal is still to be done."""
+    while True:
+        stage = _draft_name(target)
+        stage.mkdir()
+        try:
+            (stage / _LOCK).touch()
+        except FileNotFoundError:  # swept by another run before it was locked
+            continue
+        lock = _try_lock(stage / _LOCK)
+        if lock is not None:
+            break
+    try:
+        yield stage
+    finally:
+        if not (stage / _JOURNAL).exists():
+            shutil.rmtree(stage, ignore_errors=True)
+        os.close(lock)
+
+
+@contextmanager
+def _dead(draft: Path) -> Iterator[bool]:
+    """Whether nobody is at work on a draft, and nobody begins meanwhile."""
+    guard = draft / _LOCK if draft.is_dir() else draft
+    if not guard.exists():
+        yield draft.is_dir()
+        return
+    lock = _try_lock(guard)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _try_lock(path: Path) -> int | None:
+    """An open file, locked until it is closed; None if another process has the lock or removed the file."""
+    try:
+        handle = os.open(path, os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        mine = os.path.samestat(os.fstat(handle), os.stat(path))
+    except (BlockingIOError, FileNotFoundError):
+        mine = False
+    except OSError:  # this file system has no locks
+        mine = True
+    if mine:
+        return handle
+    os.close(handle)
+    return None
+
+
+@contextmanager
+def _locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Wait for other runs that exchange the entries of a folder."""
+    handle = None
+    # A folder that cannot be read or lies on a network drive has no lock: there, two runs must not end at the
+    # same moment.
+    with suppress(OSError):
+        if fcntl is not None:
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _all_to_disk(folder: Path) -> None:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            _to_disk(Path(place) / name)
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until the content is on the disk, so that a power cut after the rename finds it there."""
+    if os.name == "nt" and path.is_dir():
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,82 @@
+"""Fitted models of every estimator that can be stored, under every setting that changes what is stored."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import numpy as np
+from sklearn.datasets import load_iris
+
+from linkwise import (
+    CPPC,
+    PPC,
+    ConstrainedEM,
+    ConstrainedSpectralClustering,
+    Constraints,
+    COPKMeans,
+    HMRFKMeans,
+    MPCKMeans,
+    PCKMeans,
+    SpectralLearning,
+)
+
+SPECTRAL = {"random_state": 0, "n_init": 1}
+
+CASES = {
+    **{f"ppc-{c}": PPC(3, covariance_type=c, random_state=0) for c in ("full", "tied", "diag", "spherical")},
+    "ppc-parts": PPC(2, components_per_cluster=2, covariance_type="diag", random_state=0),
+    "ppc-noise": PPC(3, learn_noise=True, random_state=0),
+    "ppc-noise-kind": PPC(3, learn_noise="kind", covariance_type="tied", random_state=0),
+    "ppc-noise-names": PPC(3, learn_noise=["ann", "ben"] * 6, covariance_type="spherical", random_state=0),
+    "ppc-gibbs": PPC(2, inference="gibbs", covariance_type="diag", max_iter=5, random_state=0),
+    "ppc-float32": PPC(2, covariance_type="diag", random_state=0),
+    "em-chunklets": ConstrainedEM(3, covariance_type="diag", random_state=0),
+    "em-points": ConstrainedEM(2, sampling="points", covariance_type="tied", random_state=0),
+    "cppc-classes": CPPC(covariance_type="tied", random_state=0),
+    "cppc-more": CPPC(4, covariance_type="diag", random_state=0),
+    "cppc-sampled": CPPC(3, covariance_type="spherical", mixing="sampled", max_iter=20, random_state=0),
+    **{
+        f"hmrf-{distortion}-{metric}": HMRFKMeans(3, distortion=distortion, metric=metric, random_state=0)
+        for distortion in ("euclidean", "cosine", "kl", "i_divergence")
+        for metric in (None, "diag", "full", "per_cluster")
+        if distortion == "euclidean" or metric in (None, "diag")
+    },
+    "hmrf-gap": HMRFKMeans(3, metric=None, compute_gap=True, weight=(1.0, 2.0), random_state=0),
+    "pck": PCKMeans(3, random_state=0),
+    "mpck": MPCKMeans(3, random_state=0),
+    "cop": COPKMeans(3, random_state=0),
+    **{
+        f"spectral-{solver}": ConstrainedSpectralClustering(
+            3, solver=solver, algorithm="A", n_landmarks=30, n_basis=8, **SPECTRAL
+        )
+        for solver in ("dense", "landmark", "basis", "signed_laplacian")
+    },
+    "spectral-auto": ConstrainedSpectralClustering(3, n_neighbors=5, reliability_subsets=2, **SPECTRAL),
+    "spectral-learning": SpectralLearning(2, affinity="heat", n_neighbors=5, **SPECTRAL),
+}
+
+
+def data():
+    """Every third flower, and its species."""
+    X, y = load_iris(return_X_y=True)
+    return X[::3], y[::3]
+
+
+@functools.cache
+def fitted(name):
+    """The case with this name, fitted with links where it takes them."""
+    model = CASES[name]
+    X, y = data()
+    if name == "ppc-float32":
+        X = X.astype(np.float32)
+    links = Constraints.sample(y, 12, random_state=0)
+    soft = not isinstance(model, COPKMeans | ConstrainedEM)
+    if soft:
+        links = Constraints(len(y), links.must_link, links.cannot_link, weight=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if isinstance(model, CPPC):
+            names = np.array(["setosa", "versicolor", "virginica"])[y]
+            return model.fit(X, names if name != "cppc-more" else y)
+        return model.fit(X, constraints=links)
