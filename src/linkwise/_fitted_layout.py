@@ -122,6 +122,11 @@ def probability(*shape: str | int, nan: bool = False) -> Check:
     return array("f", *shape, low=-_ROUNDING, high=1.0 + _ROUNDING, nan=nan)
 
 
+def unit_rows(*shape: str | int, nan: bool = False) -> Check:
+    """An array of rows of length one, or their means."""
+    return array("f", *shape, low=-1.0 - _ROUNDING, high=1.0 + _ROUNDING, nan=nan)
+
+
 def whole(low: int = 0, high: str | int = _MOST, *, size: str | None = None) -> Check:
     """A whole number in [low, high]; ``size`` is the letter that it is the size of."""
 
@@ -443,8 +448,8 @@ def _embedding_entries(model: Any) -> dict[str, Check]:
     return {
         **_OF_DATA,
         "labels_": array("i", "N", low=0, below="K"),
-        "embedding_": array("f", "N", "M"),
-        "embedding_centers_": array("f", "K", "M", nan=True),
+        "embedding_": unit_rows("N", "M"),
+        "embedding_centers_": unit_rows("K", "M", nan=True),
         "eigenvalues_": array("f", "M"),
         "violation_rate_": real(0.0, 1.0, nan=False),
         **_RUN,
@@ -484,8 +489,9 @@ def _embedding_relations(model: Any, fitted: Mapping[str, Any]) -> None:
 def _neighbour_state(model: Any) -> Entries:
     return Entries(
         {
-            "reference": array("f", "R", "D"),
-            "rows": array("f", "R", "C"),
+            # Squared distances of larger numbers leave the range of floats.
+            "reference": array("f", "R", "D", low=-1e150, high=1e150),
+            "rows": unit_rows("R", "C"),
             "n_neighbors": whole(1, "R"),
         }
     )

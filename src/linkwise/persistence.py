@@ -445,8 +445,8 @@ def _write(path: Path, content: Mapping[str, Any], arrays: Mapping[str, Any]) ->
         return
     _refuse_strangers(folder, path)
     sweep(folder)
-    for draft in filter(None, map(_DRAFT.fullmatch, os.listdir(folder))):
-        sweep(folder / f"{draft[1]}.{draft[2]}")
+    for left in filter(None, map(_DRAFT.fullmatch, os.listdir(folder))):
+        sweep(folder / f"{left[1]}.{left[2]}")
     _write_files(folder, content, arrays)
     for name in os.listdir(folder):
         if _ARRAYS.fullmatch(name) and name != content["arrays"]:

@@ -31,9 +31,17 @@ def rows(files, tmp_path_factory):
     return folder
 
 
-def kill_points(*arguments):
+@pytest.fixture(scope="module")
+def killed(rows, tmp_path_factory):
+    """What was found after each kill point, of ``save_model`` and of the command."""
     done = subprocess.run(
-        [sys.executable, KILL_POINTS, *map(str, arguments)],
+        [
+            sys.executable,
+            KILL_POINTS,
+            tmp_path_factory.mktemp("killed"),
+            rows / "rows.csv",
+            rows / "links.csv",
+        ],
         capture_output=True,
         text=True,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
@@ -42,8 +50,19 @@ def kill_points(*arguments):
     return json.loads(done.stdout)
 
 
-def test_a_killed_fit_leaves_one_whole_result(rows, tmp_path):
-    records = kill_points("fit", tmp_path, rows / "rows.csv", rows / "links.csv")
+def test_a_killed_save_model_leaves_one_whole_model(killed):
+    records = killed["model"]
+    assert len(records) > 30
+    for record in records:
+        assert record["found"] in ((2, 3) if record["earlier"] else (None, 3)), record
+        assert record["after"] == ["model", "model/arrays-*.npz", "model/model.json"], record
+    assert {(record["earlier"], record["found"]) for record in records} == {
+        (True, 2), (True, 3), (False, None), (False, 3),
+    }  # fmt: skip
+
+
+def test_a_killed_fit_leaves_one_whole_result(killed):
+    records = killed["fit"]
     assert len(records) > 30
     assert [record["killed"] for record in records] == [True] * (len(records) - 1) + [False]
     earlier = {"labels": 2, "links": 2, "model": 2, "report": 2}
