@@ -172,7 +172,8 @@ class COPKMeans(FittedKMeans):
         """
         self._check_parameters()
         distortion = SquaredEuclidean(None, self.n_clusters)
-        rows = distortion.rows(self._validated(X, distortion, reset=True))
+        data = self._validated(X, distortion, reset=True)
+        rows = distortion.rows(data, distortion.origin(data))
         if len(rows) < self.n_clusters:
             raise ValueError(
                 f"n_samples={len(rows)} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
@@ -204,7 +205,7 @@ class COPKMeans(FittedKMeans):
             if best is None or run.history[-1] < best.history[-1]:
                 best = run
         assert best is not None
-        self._store(best, n_starts)
+        self._store(best, rows.origin, n_starts)
         return self
 
     def fit_predict(
@@ -265,10 +266,10 @@ class COPKMeans(FittedKMeans):
         shape = (self.n_clusters, rows.X.shape[1])
         if centres.shape != shape or not np.isfinite(centres).all():
             raise ValueError(f"init must hold finite centres of shape {shape}, got {centres.shape}")
-        return centres
+        return centres - rows.origin
 
-    def _store(self, run: HardRun, n_starts: int) -> None:
-        self.cluster_centers_ = run.centres
+    def _store(self, run: HardRun, origin: NDArray[np.float64], n_starts: int) -> None:
+        self.cluster_centers_ = run.centres + origin
         self.labels_ = run.labels
         self.inertia_ = run.history[-1]
         self.objective_history_ = np.array(run.history)

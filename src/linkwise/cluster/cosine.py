@@ -90,7 +90,7 @@ class Cosine(Distortion):
         self.metric = metric
         self.metric_weight = metric_weight
 
-    def rows(self, X: Any) -> UnitRows:
+    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> UnitRows:
         """Data (n, d) scaled to rows of length one; a zero row is refused."""
         table = X.astype(np.float64) if issparse(X) else np.asarray(X, dtype=np.float64)
         # Scaling by the largest entry first: squares of tiny or huge entries would leave the range of floats.

@@ -137,7 +137,7 @@ class Divergence(Distortion):
         self.metric_weight = metric_weight
         self.smoothing = smoothing
 
-    def rows(self, X: Any) -> SmoothedRows:
+    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> SmoothedRows:
         """Nonnegative data (n, d), normalised for KL and smoothed."""
         table = csr_matrix(X, dtype=np.float64) if issparse(X) else np.asarray(X, dtype=np.float64)
         smallest = table.min(axis=1)

@@ -18,6 +18,7 @@ from linkwise.cluster.metric_learning import (
     linear_metric_step,
     log_det,
 )
+from linkwise.cluster.origin import SMALLEST_RANGE, exact_origin, refuse_overflow
 from linkwise.cluster.penalty_bounds import BoxBound, DiameterBound, SphereBound, metric_factor
 from linkwise.cluster.row_tables import label_sums
 
@@ -34,10 +35,14 @@ class EuclideanRows:
     Parameters
     ----------
     X : (n, d) float64, C-contiguous
+        Measured from ``origin``.
+    origin : (d,), optional
+        Zero by default.
     """
 
-    def __init__(self, X: NDArray[np.float64]) -> None:
+    def __init__(self, X: NDArray[np.float64], origin: NDArray[np.float64] | None = None) -> None:
         self.X = X
+        self.origin = np.zeros(X.shape[1]) if origin is None else origin
         self._last_gaps: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
 
     def __len__(self) -> int:
@@ -70,8 +75,9 @@ class EuclideanRows:
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """Features that are the same for all rows, up to rounding; they keep a weight of 1."""
-        size = np.maximum(*np.abs(self._extremes))
-        return np.sqrt(self.squared_range) <= 16 * np.finfo(float).eps * size
+        lowest, highest = self._extremes
+        size = np.maximum(np.abs(lowest + self.origin), np.abs(highest + self.origin))
+        return highest - lowest <= np.maximum(16 * np.finfo(float).eps * size, SMALLEST_RANGE)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
@@ -131,14 +137,22 @@ class SquaredEuclidean(Distortion):
         self.shrinkage = shrinkage
         self.phi_max = phi_max
 
-    def rows(self, X: Any) -> EuclideanRows:
-        """Dense data (n, d), contiguous."""
+    def origin(self, X: Any) -> NDArray[np.float64]:
+        """A point amid the rows, exact differences from which keep their digits."""
+        return np.zeros(X.shape[1]) if issparse(X) else exact_origin(X)
+
+    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> EuclideanRows:
+        """Dense data (n, d), contiguous; refused if squared distances overflow."""
         if issparse(X):
             raise TypeError(
                 "distortion='euclidean' needs dense data; use distortion='cosine' or 'kl' for sparse counts, "
                 "or pass X.toarray()"
             )
-        return EuclideanRows(np.ascontiguousarray(X, dtype=np.float64))
+        table = np.ascontiguousarray(X, dtype=np.float64)
+        if origin is not None and origin.any():
+            table = table - origin
+        refuse_overflow(table)
+        return EuclideanRows(table, origin)
 
     def rows_of_centres(self, centres: NDArray[np.float64]) -> EuclideanRows:
         """Centres are rows like any other."""

@@ -216,7 +216,8 @@ class HMRFKMeans(FittedKMeans):
             raise ValueError(
                 f"n_samples={data.shape[0]} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
             )
-        rows = distortion.rows(data)
+        origin = distortion.origin(data)
+        rows = distortion.rows(data, origin)
         constraints = check_constraints(constraints, len(rows), y)
         links = None
         if constraints is not None:
@@ -247,14 +248,14 @@ class HMRFKMeans(FittedKMeans):
                         distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0
                     )
                 else:
-                    start = self._given_centres(distortion, data.shape[1])
+                    start = self._given_centres(distortion, origin)
                 if self.verbose:
                     print(f"start {number + 1} of {n_starts}", flush=True)
                 run = alternation.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
                 if best is None or run.history[-1] < best.history[-1]:
                     best = run
         assert best is not None
-        self._store(best, constraints)
+        self._store(best, origin, constraints)
         return self
 
     def fit_predict(
@@ -295,17 +296,15 @@ class HMRFKMeans(FittedKMeans):
             )
         return float(pair[0]), float(pair[1])
 
-    def _given_centres(self, distortion: Distortion, n_features: int) -> NDArray[np.float64]:
-        centres = np.asarray(self.init, dtype=np.float64)
-        if centres.shape != (self.n_clusters, n_features) or not np.isfinite(centres).all():
-            raise ValueError(
-                f"init must hold finite centres of shape {(self.n_clusters, n_features)}, got {centres.shape}"
-            )
-        rows = distortion.rows(centres)
+    def _given_centres(self, distortion: Distortion, origin: NDArray[np.float64]) -> NDArray[np.float64]:
+        centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
+        if centres.shape != shape or not np.isfinite(centres).all():
+            raise ValueError(f"init must hold finite centres of shape {shape}, got {centres.shape}")
+        rows = distortion.rows(centres, origin)
         return distortion.group_centres(rows, np.arange(self.n_clusters), self.n_clusters)
 
-    def _store(self, run: Run, constraints: Constraints | None) -> None:
-        self.cluster_centers_ = run.centres
+    def _store(self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None) -> None:
+        self.cluster_centers_ = run.centres + origin
         self.metric_ = run.metric
         self.labels_ = run.labels
         self.objective_history_ = np.array(run.history)

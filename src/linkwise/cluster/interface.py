@@ -74,8 +74,15 @@ class Distortion(ABC):
     accepts_sparse: bool
 
     @abstractmethod
-    def rows(self, X: Any) -> Any:
-        """Check data (n, d), dense or CSR, and bring it into the form that the other methods read."""
+    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> Any:
+        """Check data (n, d), dense or CSR, and bring it into the form that the other methods read.
+
+        Rows, and then all centres, are measured from ``origin`` (d,), by default from zero.
+        """
+
+    def origin(self, X: Any) -> NDArray[np.float64]:
+        """Where to measure these data from in a fit, (d,); zero for distortions that need their zero."""
+        return np.zeros(X.shape[1])
 
     @abstractmethod
     def rows_of_centres(self, centres: NDArray[np.float64]) -> Any:

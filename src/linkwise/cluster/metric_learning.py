@@ -66,7 +66,8 @@ def log_det(metric: NDArray[np.float64], *, diagonal: bool) -> NDArray[np.float6
     """
     if diagonal:
         return np.log(metric).sum(axis=-1)
-    return np.linalg.slogdet(metric)[1]
+    scale = np.sqrt(metric.diagonal())
+    return 2.0 * np.log(scale).sum() + np.linalg.slogdet(metric / np.outer(scale, scale))[1]
 
 
 def diagonal_minimiser(

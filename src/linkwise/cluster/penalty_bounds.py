@@ -34,8 +34,10 @@ def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     if metric.ndim == 1:
         return np.sqrt(metric)
-    values, vectors = np.linalg.eigh(metric)
-    return np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    # Features in units of their own: otherwise rounding of the largest entries would drown the smallest.
+    scale = np.sqrt(metric.diagonal())
+    values, vectors = np.linalg.eigh(metric / np.outer(scale, scale))
+    return np.ascontiguousarray(scale[:, np.newaxis] * vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 @reassociating_kernel
