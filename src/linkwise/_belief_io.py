@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._validation import refuse_masked
+
 __all__ = ["check_names", "check_table", "read", "same_names", "write"]
 
 # Two halves of a table that were computed in different orders differ by rounding, never by more.
@@ -33,14 +35,16 @@ def check_names(classes: Sequence[Any]) -> tuple[Hashable, ...]:
     seen: dict[Hashable, int] = {}
     for place, name in enumerate(names):
         if not isinstance(name, Hashable):
-            raise ValueError(f"class {place} is {name!r}: a name must be a string or a number")
+            raise ValueError(f"class {place} is {name!r}: a name must be a string or a number; rename it")
         if name is None or name != name or (isinstance(name, numbers.Real) and name == -1):
             raise ValueError(f"class {place} is {name!r}, which marks unlabelled rows; give it another name")
         if name in seen:
-            raise ValueError(f"classes {seen[name]} and {place} are both {name!r}; names must differ")
+            raise ValueError(
+                f"classes {seen[name]} and {place} are both {name!r}; names must differ: rename one"
+            )
         seen[name] = place
     if not names:
-        raise ValueError("there are no classes; name at least one")
+        raise ValueError("classes is empty: there are no classes; name at least one")
     return names
 
 
@@ -53,6 +57,7 @@ def check_table(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.floa
         Naming the classes and the value of the first bad entry.
     """
     n_classes = len(names)
+    refuse_masked(values, "beliefs", "write 0 where there is no opinion")
     table = _as_numbers(values, names)
     if table.shape != (n_classes, n_classes):
         raise ValueError(
@@ -91,7 +96,10 @@ def _as_numbers(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.floa
         except ValueError:
             entries = np.empty(0, dtype=object)
         if entries.shape != (len(names), len(names)):
-            raise ValueError("beliefs must be a square table of numbers in [-1, 1]") from error
+            raise ValueError(
+                f"beliefs must be a square table of numbers in [-1, 1]; "
+                f"pass {len(names)} rows of {len(names)}"
+            ) from error
         for (a, b), entry in np.ndenumerate(entries):
             try:
                 float(entry)
@@ -114,14 +122,23 @@ def same_names(rows: Sequence[Hashable], columns: Sequence[Hashable]) -> None:
             for found, where in ((only_rows, "rows"), (only_columns, "columns"))
             if found
         ]
-        raise ValueError(f"rows and columns must name the same classes: {'; '.join(parts)}")
+        raise ValueError(
+            f"rows and columns must name the same classes: {'; '.join(parts)}; correct the names"
+        )
 
 
 def read(path: str | os.PathLike[str]) -> tuple[tuple[Hashable, ...], NDArray[np.float64]]:
     """Names and checked table of a CSV file whose first line and first column are the names."""
-    with open(path, newline="", encoding="utf-8-sig") as stream:
-        reader = csv.reader(stream, skipinitialspace=True)
-        lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    try:
+        with open(path, newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream, skipinitialspace=True, strict=True)
+            lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); save it as CSV in UTF-8"
+        ) from None
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num} is no CSV: {error}; correct the line") from None
     if not lines or len(lines[0][1]) < 2:
         raise ValueError(
             f"{path} has no line of class names separated by commas; the first line must be "
@@ -143,7 +160,8 @@ def read(path: str | os.PathLike[str]) -> tuple[tuple[Hashable, ...], NDArray[np
     for (line, row), name in zip(lines[1:], rows, strict=True):
         if len(row) != len(header) + 1:
             raise ValueError(
-                f"{path}, line {line}: class {name!r} has {len(row) - 1} values for {len(header)} classes"
+                f"{path}, line {line}: class {name!r} has {len(row) - 1} values for {len(header)} classes; "
+                "write one for each"
             )
         # Rows may come in another order than columns; the table gets the order of the columns.
         table[columns.index(name)] = [

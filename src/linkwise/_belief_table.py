@@ -143,7 +143,9 @@ class BeliefTable:
         try:
             return self._classes.index(name)
         except ValueError:
-            raise ValueError(f"there is no class {name!r}; the classes are {listed(self._classes)}") from None
+            raise ValueError(
+                f"there is no class {name!r}; the classes are {listed(self._classes)}: name one of them"
+            ) from None
 
 
 def _from_frame(frame: Any) -> tuple[tuple[Hashable, ...], Any]:

@@ -13,6 +13,8 @@ __all__ = ["Coded", "as_vector", "check_same_length", "encode", "encode_pair", "
 
 # Integers are coded by a table when their range is at most this many times the sample size.
 _DENSE_FACTOR = 8
+# From here on floats cannot tell neighbouring whole numbers apart.
+_EXACT = 2**53
 
 Coded = tuple[NDArray[Any], NDArray[np.intp]]
 
@@ -31,8 +33,8 @@ def check_same_length(y: NDArray[Any], labels: NDArray[Any]) -> None:
 
 
 def as_vector(values: ArrayLike, name: str) -> NDArray[Any]:
-    """One label per sample as an array that keeps 1 and "1" apart."""
-    array = np.asarray(values)
+    """One label per sample as an array that keeps 1 and "1" apart, and every whole number; masked is None."""
+    array = np.asarray(_with_gaps(values))
     if array.ndim != 1:
         raise ValueError(
             f"{name} has shape {array.shape}; pass one label per sample, e.g. {name}.ravel() for a column or "
@@ -40,11 +42,31 @@ def as_vector(values: ArrayLike, name: str) -> NDArray[Any]:
         )
     if array.size == 0:
         raise ValueError(f"{name} is empty; pass at least one label")
-    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
-        # numpy turns [1, "a", None] into strings; keep what the caller wrote.
+    listed = not isinstance(values, np.ndarray) and not hasattr(values, "dtype")
+    if listed and (array.dtype.kind in "US" or (array.dtype.kind == "f" and _rounded(values))):
+        # numpy turns [1, "a", None] into strings, and rounds [2**53 + 1, nan]; keep what the caller wrote.
         array = np.empty(len(array), dtype=object)
         array[:] = list(values)  # type: ignore[arg-type]
     return array
+
+
+def _with_gaps(values: Any) -> Any:
+    """Labels with None where a masked array is masked, and integers of pandas with gaps not as floats."""
+    if isinstance(values, np.ma.MaskedArray):
+        if not np.ma.getmaskarray(values).any():
+            return values.data
+        labels = np.asarray(values.data).astype(object)
+        labels[np.ma.getmaskarray(values)] = None
+        return labels
+    if hasattr(values, "isna") and not isinstance(getattr(values, "dtype", np.dtype(float)), np.dtype):
+        # Not by numpy, which asks pandas for floats as soon as an integer is missing.
+        return values.to_numpy(dtype=object) if values.isna().any() else values.to_numpy()
+    return values
+
+
+def _rounded(values: Any) -> bool:
+    """Whether whole numbers among them, beside NaN or a fraction, would lose digits as floats."""
+    return any(isinstance(value, numbers.Integral) and abs(int(value)) > _EXACT for value in values)
 
 
 def encode(array: NDArray[Any], name: str) -> Coded:
@@ -87,8 +109,12 @@ def _sort_key(value: Any) -> tuple[str, Any]:
 def pack(values: Iterable[Any]) -> NDArray[Any]:
     """An array of the values that does not turn numbers into strings."""
     items = list(values)
-    if all(isinstance(v, str) for v in items) or all(isinstance(v, numbers.Number) for v in items):
+    if all(isinstance(v, str) for v in items):
         return np.array(items)
+    if all(isinstance(v, numbers.Number) for v in items):
+        array = np.array(items)
+        if array.dtype.kind != "f" or not _rounded(items):
+            return array
     packed = np.empty(len(items), dtype=object)
     packed[:] = items
     return packed

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from linkwise._validation import check_whole_number, refuse_masked
 
 __all__ = [
     "copy_links",
@@ -40,9 +43,10 @@ def label_links(codes: NDArray[np.int64], n_classes: int) -> tuple[Pairs, Pairs]
 
 def draw_pairs(rows: NDArray[np.int64], n_pairs: int, overlap: bool, rng: np.random.Generator) -> Pairs:
     """``n_pairs`` random pairs of these rows: disjoint, or distinct and uniform over all pairs."""
+    n_pairs = check_whole_number(n_pairs, "n_pairs", 0)
     n_rows = len(rows)
     available = n_rows * (n_rows - 1) // 2 if overlap else n_rows // 2
-    if n_pairs < 0 or n_pairs > available:
+    if n_pairs > available:
         fix = "draw fewer" if overlap else "draw fewer, or pass overlap=True"
         raise ValueError(
             f"n_pairs is {n_pairs}, but {n_rows} labelled samples make only {available} "
@@ -66,9 +70,8 @@ def teacher_pairs(
     rows: NDArray[np.int64], n_teachers: int, subset_size: int, rng: np.random.Generator
 ) -> Pairs:
     """All pairs within ``n_teachers`` random subsets."""
-    if n_teachers < 0:
-        raise ValueError(f"n_teachers must be at least 0, got {n_teachers}")
-    if not 0 <= subset_size <= len(rows):
+    n_teachers = check_whole_number(n_teachers, "n_teachers", 0)
+    if check_whole_number(subset_size, "subset_size", 0) > len(rows):
         raise ValueError(
             f"subset_size is {subset_size}, but there are {len(rows)} labelled samples; choose 0..{len(rows)}"
         )
@@ -92,19 +95,27 @@ def star_links(codes: NDArray[np.int64], n_groups: int, per_point: int, rng: np.
     return np.concatenate(stars)
 
 
-def grid_links(shape: tuple[int, ...], connectivity: int | None, mask: ArrayLike | None) -> tuple[Pairs, int]:
+def grid_links(sides: Iterable[int], connectivity: int | None, mask: ArrayLike | None) -> tuple[Pairs, int]:
     """Neighbouring cells of a grid, numbered in C order over the cells kept by the mask."""
-    if len(shape) not in (2, 3) or min(shape) < 1:
-        raise ValueError(f"shape must be (height, width) or (depth, height, width), got {shape}")
+    given = tuple(sides) if isinstance(sides, Iterable) else (sides,)
+    if len(given) not in (2, 3):
+        raise ValueError(
+            f"shape must be (height, width) or (depth, height, width), got {given}; pass image.shape[:2]"
+        )
+    shape = tuple(check_whole_number(side, f"shape[{place}]") for place, side in enumerate(given))
     connectivity = connectivity or {2: 4, 3: 6}[len(shape)]
     if (len(shape), connectivity) not in _OFFSETS:
         raise ValueError(
-            f"connectivity {connectivity} is not defined in {len(shape)} dimensions; "
+            f"connectivity {connectivity!r} is not defined in {len(shape)} dimensions; "
             "use 4 or 8 in two dimensions, 6 in three"
         )
+    refuse_masked(mask, "mask", "pass for example mask.filled(False)")
     keep = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
     if keep.shape != shape or keep.dtype != bool:
-        raise ValueError(f"mask must be boolean of shape {shape}, got {keep.dtype} of shape {keep.shape}")
+        raise ValueError(
+            f"mask must be boolean of shape {shape}, got {keep.dtype} of shape {keep.shape}; "
+            "pass for example image > 0"
+        )
     number = np.where(keep, np.cumsum(keep).reshape(shape) - 1, -1)
     found = []
     for offset in _OFFSETS[len(shape), connectivity]:
@@ -121,10 +132,15 @@ def grid_links(shape: tuple[int, ...], connectivity: int | None, mask: ArrayLike
 
 def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
     """Each sample with the next, except across a break."""
-    starts = np.asarray(list(breaks))
-    if starts.size and (starts.dtype.kind not in "iu" or starts.min() < 0 or starts.max() > n_samples):
-        raise ValueError(f"breaks must be row numbers in 0..{n_samples}, got {starts.tolist()}")
-    later = np.setdiff1d(np.arange(1, n_samples), starts)
+    n_samples = check_whole_number(n_samples, "n_samples", 0)
+    refuse_masked(breaks, "breaks")
+    starts = list(breaks)
+    for place, row in enumerate(starts):
+        if not isinstance(row, numbers.Integral) or isinstance(row, bool) or not 0 <= row <= n_samples:
+            raise ValueError(
+                f"breaks must be row numbers in 0..{n_samples}, got [{row!r}] at place {place}; correct it"
+            )
+    later = np.setdiff1d(np.arange(1, n_samples), np.array(starts, dtype=np.int64))
     return np.column_stack([later - 1, later])
 
 

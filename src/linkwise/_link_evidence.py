@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -23,31 +25,57 @@ def link_strength(
     if weight is None and certainty is None:
         return np.full(n_pairs, np.inf)
     name, given = ("weight", weight) if certainty is None else ("certainty", certainty)
-    values = np.asarray(given, dtype=np.float64)
+    values = _as_numbers(given, name, n_must)
     if values.ndim > 1 or (values.ndim == 1 and values.shape != (n_pairs,)):
         raise ValueError(
             f"{name} has shape {values.shape}; give one value, or one per pair "
             f"({n_must} must-links first, then {n_cannot} cannot-links)"
         )
-    values = np.broadcast_to(values, n_pairs)
+    # A single value is checked even if there is no pair yet that it could be about.
+    values = np.broadcast_to(values, max(n_pairs, 1)) if values.ndim == 0 else values
     if name == "weight":
         _refuse_value(
             ~(values >= 0),
             values,
             name,
             n_must,
-            "must be >= 0, or inf for a hard link; "
+            n_pairs,
+            "must be >= 0, or inf for a hard link; give its size, "
             "the list it is in, must_link or cannot_link, gives the sign",
         )
-        return np.array(values)
+        return np.array(values[:n_pairs])
     _refuse_value(
         ~((values >= 0.5) & (values <= 1.0)),
         values,
         name,
         n_must,
+        n_pairs,
         "must lie in [0.5, 1]; below 0.5, move the pair to the other list and use 1 - certainty",
     )
-    return certainty_weight(values)
+    return certainty_weight(values[:n_pairs])
+
+
+def _as_numbers(given: Any, name: str, n_must: int) -> NDArray[np.float64]:
+    """Weights or certainties as floats; the first that is masked or no number is named with its pair."""
+    hidden = np.atleast_1d(np.ma.getmaskarray(given)) if isinstance(given, np.ma.MaskedArray) else np.zeros(1)
+    if hidden.any():
+        pair = _pair_of(int(np.argmax(hidden.ravel())), n_must)
+        raise ValueError(f"{name} of {pair} is masked: fill it in, or leave the pair out")
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        for row, value in enumerate(np.atleast_1d(np.array(given, dtype=object)).tolist()):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                pair = _pair_of(row, n_must)
+                raise ValueError(f"{name} of {pair} is {value!r}: it is no number; correct it") from None
+        raise
+
+
+def _pair_of(row: int, n_must: int) -> str:
+    """The list and the place in it of a pair counted over both lists."""
+    return f"must_link pair {row}" if row < n_must else f"cannot_link pair {row - n_must}"
 
 
 def certainty_weight(certainty: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
@@ -57,12 +85,12 @@ def certainty_weight(certainty: NDArray[np.float64] | np.float64) -> NDArray[np.
 
 
 def _refuse_value(
-    bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, n_must: int, reason: str
+    bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, n_must: int, n_pairs: int, reason: str
 ) -> None:
     if bad.any():
         row = int(np.argmax(bad))
-        kind, place = ("must_link", row) if row < n_must else ("cannot_link", row - n_must)
-        raise ValueError(f"{name} of {kind} pair {place} is {values[row]}: it {reason}")
+        where = f"{name} of {_pair_of(row, n_must)}" if n_pairs else name
+        raise ValueError(f"{where} is {values[row]}: it {reason}")
 
 
 def canonical(

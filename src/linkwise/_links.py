@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from types import EllipsisType
 from typing import Any, Self
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise import _link_builders as builders
 from linkwise import _link_io
 from linkwise._link_evidence import canonical, link_strength
-from linkwise._validation import check_pairs
+from linkwise._validation import check_pairs, check_whole_number, refuse_masked
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
 from linkwise.graph import check_feasibility, group_labels
 
@@ -34,9 +33,7 @@ class Links:
         weight: float | ArrayLike | None = None,
         certainty: float | ArrayLike | None = None,
     ) -> None:
-        if isinstance(n_samples, bool) or not isinstance(n_samples, numbers.Integral) or n_samples < 0:
-            raise ValueError(f"n_samples must be a whole number >= 0, got {n_samples!r}")
-        n_samples = int(n_samples)
+        n_samples = check_whole_number(n_samples, "n_samples", 0)
         must = check_pairs(must_link, n_samples, "must_link")
         cannot = check_pairs(cannot_link, n_samples, "cannot_link")
         strength = link_strength(len(must), len(cannot), weight, certainty)
@@ -139,9 +136,12 @@ class Links:
         if isinstance(key, tuple):
             rest = key[1:]
             if any(not isinstance(part, EllipsisType) and part != slice(None) for part in rest):
-                raise IndexError("links are selected by rows only: links[rows], not links[rows, columns]")
+                raise IndexError(
+                    "links are selected by rows only: write links[rows], not links[rows, columns]"
+                )
             key = key[0]
         if not isinstance(key, slice):
+            refuse_masked(key, "rows")
             key = np.asarray(key)
             if key.ndim != 1:
                 raise IndexError(
@@ -149,7 +149,22 @@ class Links:
                 )
             if key.size == 0:
                 key = key.astype(np.int64)
+            self._refuse_rows(key)
         return np.arange(self._n_samples)[key]
+
+    def _refuse_rows(self, key: NDArray[Any]) -> None:
+        """Refuse row numbers that there are not, and masks of another length."""
+        n = self._n_samples
+        if key.dtype.kind == "b":
+            if len(key) != n:
+                raise IndexError(
+                    f"rows is a mask of {len(key)} entries, but there are {n} samples; pass one each"
+                )
+        elif key.dtype.kind not in "iu":
+            raise IndexError(f"rows[0] is {key[0]!r}: pass row numbers, a slice or a mask")
+        elif len(key) and (key.min() < -n or key.max() >= n):
+            place = int(np.argmax((key < -n) | (key >= n)))
+            raise IndexError(f"rows[{place}] is {key[place]}, but rows are numbered 0..{n - 1}; correct it")
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Links):
@@ -157,7 +172,7 @@ class Links:
         if self._n_samples != other._n_samples:
             raise ValueError(
                 f"cannot add links of {self._n_samples} samples to links of {other._n_samples} samples; "
-                "both must be about the same rows"
+                "build both with the same n_samples, about the same rows"
             )
         return self._from_signed(
             self._n_samples,
@@ -228,6 +243,8 @@ class Links:
         ...
         linkwise.exceptions.InfeasibleConstraints: 0 and 4 are linked apart...
         """
+        if n_clusters is not None:
+            n_clusters = check_whole_number(n_clusters, "n_clusters")
         found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters)
         if found.witness is not None:
             raise InfeasibleConstraints(found.witness)
@@ -257,10 +274,12 @@ class Links:
         >>> Constraints(3, must_link=[(0, 1)], cannot_link=[(1, 2)]).violations(["a", "b", "b"])
         array([ True,  True])
         """
+        refuse_masked(labels, "labels", "give every row a label, or take some: links[rows]")
         values = np.asarray(labels)
         if values.shape != (self._n_samples,):
             raise ValueError(
-                f"labels has shape {values.shape}, but the links are about {self._n_samples} samples"
+                f"labels has shape {values.shape}, but the links are about {self._n_samples} samples; "
+                "pass one label per row, or links[rows]"
             )
         equal = values[self._pairs[:, 0]] == values[self._pairs[:, 1]]
         return np.asarray(equal != (self._weights > 0), dtype=bool)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -285,7 +286,7 @@ class ClassBeliefs(BeliefTable):
 
     def _with_diagonal(self, classes: Sequence[Any], value: float) -> ClassBeliefs:
         if not classes:
-            raise ValueError("name the class, e.g. split('agriculture')")
+            raise ValueError("classes is empty; name the class, e.g. split('agriculture')")
         table = self._values.copy()
         for name in classes:
             place = self._place(name)
@@ -341,7 +342,8 @@ class ClassBeliefs(BeliefTable):
 
 
 def _strength(strength: float) -> float:
-    value = float(strength)
-    if not 0.0 <= value <= 1.0:
-        raise ValueError(f"strength must lie between 0 and 1, got {strength!r}; the method gives the sign")
-    return value
+    if not isinstance(strength, numbers.Real) or not 0.0 <= float(strength) <= 1.0:
+        raise ValueError(
+            f"strength must lie between 0 and 1, got {strength!r}; pass its size, the method gives the sign"
+        )
+    return float(strength)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -87,7 +88,7 @@ class Constraints(Links):
         Parameters
         ----------
         y : (n,) array_like
-            Class labels; ``-1``, NaN or None mean unknown.
+            Class labels; ``-1``, NaN, None or masked mean unknown.
 
         Returns
         -------
@@ -144,9 +145,9 @@ class Constraints(Links):
         """
         codes, _ = label_codes(y)
         rng = as_generator(random_state)
-        if not 0.0 <= flip <= 1.0:
+        if not isinstance(flip, numbers.Real) or not 0.0 <= flip <= 1.0:
             raise ValueError(
-                f"flip must lie in [0, 1], got {flip}; it is the probability of a wrong relation"
+                f"flip must lie in [0, 1], got {flip!r}; pass the probability of a wrong relation"
             )
         pairs = builders.draw_pairs(np.flatnonzero(codes >= 0), n_pairs, overlap, rng)
         together = codes[pairs[:, 0]] == codes[pairs[:, 1]]
@@ -221,9 +222,8 @@ class Constraints(Links):
         >>> links
         Constraints(7 samples, 0 must-links, 6 cannot-links (6 hard); 0 chunklets)
         """
-        codes, classes = label_codes(groups)
-        if per_point < 1:
-            raise ValueError(f"per_point must be at least 1, got {per_point}")
+        codes, classes = label_codes(groups, "groups")
+        per_point = check_whole_number(per_point, "per_point")
         cannot = builders.star_links(codes, len(classes), per_point, as_generator(random_state))
         return cls(len(codes), cannot_link=cannot)
 
@@ -260,7 +260,7 @@ class Constraints(Links):
         >>> Constraints.from_grid((2, 2), certainty=0.9).pairs.tolist()
         [[0, 1], [0, 2], [1, 3], [2, 3]]
         """
-        pairs, n_samples = builders.grid_links(tuple(int(side) for side in shape), connectivity, mask)
+        pairs, n_samples = builders.grid_links(shape, connectivity, mask)
         return cls(n_samples, pairs, weight=weight, certainty=certainty)
 
     @classmethod

@@ -73,7 +73,7 @@ class InfeasibleConstraints(ValueError):
     >>> Constraints(18, must_link=[(3, 8), (8, 17)], cannot_link=[(3, 17)])
     Traceback (most recent call last):
     ...
-    linkwise.exceptions.InfeasibleConstraints: 3 and 17 must be together (3-8-17) but are linked apart
+    linkwise.exceptions.InfeasibleConstraints: 3 and 17 must be together (3-8-17) but are linked apart...
     """
 
     def __init__(self, witness: Witness) -> None:

@@ -346,7 +346,7 @@ class TestArguments:
             ([[0.0, 1.0], [-np.inf, -np.inf]], [], [], "row 1 of unary is -inf throughout"),
             (np.zeros((3, 2)), [(0, 3)], [1.0], r"pair 0 is \(0, 3\): points are numbered 0..2"),
             (np.zeros((3, 2)), [(0, 1), (2, 2)], [1.0, 1.0], r"pair 1 is \(2, 2\): a point cannot be linked"),
-            (np.zeros((3, 2)), [(0.5, 1)], [1.0], "Potts pair 0 is .*whole numbers"),
+            (np.zeros((3, 2)), [(0.5, 1)], [1.0], "pairs: pair 0 is .*whole numbers"),
             (np.zeros((3, 2)), [(0, 1)], [np.nan], "coupling of pair 0 is NaN"),
             (np.zeros((3, 2)), [(0, 1)], [1.0, 2.0], r"coupling must have shape \(1,\) or \(1, 2\)"),
             (np.zeros((3, 2)), [(0, 1)], [[1.0, np.inf]], r"\+inf for some labels only"),

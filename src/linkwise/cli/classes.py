@@ -206,12 +206,7 @@ def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
     """Beliefs about exactly the classes there are, under the names they have in the data."""
     from linkwise.beliefs import ClassBeliefs
 
-    try:
-        beliefs = ClassBeliefs.from_csv(path)
-    except UnicodeDecodeError as error:
-        raise CommandError(
-            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8"
-        ) from None
+    beliefs = ClassBeliefs.from_csv(path)
     # The file may hold 1, 2, 3 where the labels are text, or the other way round.
     beliefs = beliefs.rename(
         {name: kept for name in beliefs.classes for kept in present if str(name) == str(kept)}

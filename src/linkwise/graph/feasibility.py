@@ -83,7 +83,7 @@ def check_feasibility(
     ('infeasible', 'odd_ring', (0, 1, 2))
     """
     if n_clusters is not None and n_clusters < 1:
-        raise ValueError(f"n_clusters must be at least 1, got {n_clusters}")
+        raise ValueError(f"n_clusters must be at least 1, got {n_clusters}; pass n_clusters=1 or more")
     try:
         groups, n_groups = chunklet_labels(n_nodes, pairs, weights)
     except InfeasibleConstraints as contradiction:

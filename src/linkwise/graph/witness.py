@@ -175,7 +175,7 @@ def path_witness(n_nodes: int, must_link: NDArray[np.int64], start: int, end: in
     >>> import numpy as np
     >>> from linkwise.graph import path_witness
     >>> path_witness(18, np.array([[3, 8], [8, 17]]), 3, 17).message
-    '3 and 17 must be together (3-8-17) but are linked apart'
+    '3 and 17 must be together (3-8-17) but are linked apart; remove one of these links'
     """
     path = must_link_path(n_nodes, must_link, start, end)
     return Witness(
@@ -183,7 +183,8 @@ def path_witness(n_nodes: int, must_link: NDArray[np.int64], start: int, end: in
         must_link=_as_links(np.column_stack((path[:-1], path[1:]))),
         cannot_link=((min(start, end), max(start, end)),),
         n_clusters=None,
-        message=f"{start} and {end} must be together ({_chain(path)}) but are linked apart",
+        message=f"{start} and {end} must be together ({_chain(path)}) but are linked apart; "
+        "remove one of these links",
         points=tuple(path),
     )
 

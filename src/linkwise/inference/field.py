@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise._validation import check_pairs
+from linkwise._validation import check_pairs, refuse_masked
 
 __all__ = ["PottsField"]
 
@@ -46,7 +46,7 @@ class PottsField:
 
     def __init__(self, unary: ArrayLike, pairs: ArrayLike, coupling: ArrayLike) -> None:
         self.unary = _checked_unary(unary)
-        self.pairs = check_pairs(pairs, len(self.unary), "Potts")
+        self.pairs = check_pairs(pairs, len(self.unary), "pairs:")
         self.coupling = _checked_coupling(coupling, len(self.pairs), self.n_labels)
         #: What inference found out about the links, shared by the fields that ``with_unary`` made.
         self.known_of_links: dict[Any, Any] | None = None
@@ -77,7 +77,9 @@ class PottsField:
         """
         table = _checked_unary(unary)
         if len(table) != self.n_points or (self.coupling.ndim == 2 and table.shape[1] != self.n_labels):
-            raise ValueError(f"unary has shape {table.shape}, but the links need {self.unary.shape}")
+            raise ValueError(
+                f"unary has shape {table.shape}, but the links need {self.unary.shape}; pass that shape"
+            )
         if self.known_of_links is None:
             self.known_of_links = {}
         field = copy(self)
@@ -107,9 +109,14 @@ class PottsField:
         """
         z = np.asarray(labels, dtype=np.int64)
         if z.shape != (self.n_points,):
-            raise ValueError(f"labels has shape {z.shape}, but the field has {self.n_points} points")
+            raise ValueError(
+                f"labels has shape {z.shape}, but the field has {self.n_points} points; pass one each"
+            )
         if z.size and (z.min() < 0 or z.max() >= self.n_labels):
-            raise ValueError(f"labels must lie in 0..{self.n_labels - 1}")
+            row = int(np.argmax((z < 0) | (z >= self.n_labels)))
+            raise ValueError(
+                f"labels must lie in 0..{self.n_labels - 1}, but labels[{row}] is {z[row]}; correct it"
+            )
         first, second = z[self.pairs[:, 0]], z[self.pairs[:, 1]]
         equal = first == second
         if self.coupling.ndim == 1:
@@ -130,10 +137,12 @@ class PottsField:
 
 
 def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
+    refuse_masked(unary, "unary")
     table = np.ascontiguousarray(unary, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
-            f"unary must have shape (n_points, n_labels) with at least one label, got {table.shape}"
+            f"unary must have shape (n_points, n_labels) with at least one label, got {table.shape}; "
+            "reshape it"
         )
     # Largest and smallest tell of most tables that nothing is wrong, without another table to say so.
     if table.size == 0 or (np.isfinite(table.max()) and np.isfinite(table.min())):
@@ -142,24 +151,25 @@ def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
     if bad.any():
         row, label = np.argwhere(bad)[0]
         raise ValueError(
-            f"unary[{row}, {label}] is {table[row, label]}: scores must be finite, or -inf to forbid a label"
+            f"unary[{row}, {label}] is {table[row, label]}: write a finite score, or -inf to forbid a label"
         )
     empty = np.flatnonzero(np.all(table == -np.inf, axis=1))
     if empty.size:
         raise ValueError(
-            f"row {empty[0]} of unary is -inf throughout: a point needs at least one allowed label"
+            f"row {empty[0]} of unary is -inf throughout: allow at least one label for the point"
         )
     return table
 
 
 def _checked_coupling(coupling: ArrayLike, n_pairs: int, n_labels: int) -> NDArray[np.float64]:
+    refuse_masked(coupling, "coupling")
     table = np.ascontiguousarray(coupling, dtype=np.float64)
     if table.size == 0 and n_pairs == 0:
         return np.empty(0)
     if table.shape not in {(n_pairs,), (n_pairs, n_labels)}:
         raise ValueError(
             f"coupling must have shape ({n_pairs},) or ({n_pairs}, {n_labels}) to match pairs and labels, "
-            f"got {table.shape}"
+            f"got {table.shape}; pass one number per pair"
         )
     rows = table.reshape(n_pairs, -1)
     missing = np.flatnonzero(np.isnan(rows).any(axis=1))
@@ -169,6 +179,6 @@ def _checked_coupling(coupling: ArrayLike, n_pairs: int, n_labels: int) -> NDArr
     if partly.size:
         raise ValueError(
             f"coupling of pair {partly[0]} is +inf for some labels only: "
-            "a hard must-link is +inf for every label"
+            "write +inf for every label, as a hard must-link needs"
         )
     return table

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from linkwise._label_coding import as_vector
 from linkwise._run_warnings import warn_once
 from linkwise._validation import as_generator, label_codes
 from linkwise.mixture.split_merge import THRESHOLD, DecisionStability, count_decisions
@@ -60,7 +61,7 @@ def stability(
     """
     if n_bootstrap < 1:
         raise ValueError(f"n_bootstrap must be at least 1, got {n_bootstrap!r}")
-    data, classes = np.asarray(X), np.asarray(y)
+    data, classes = np.asarray(X), as_vector(y, "y")
     codes, names = label_codes(y)
     groups = [np.flatnonzero(codes == code) for code in np.unique(codes)]
     # One seed a sample, drawn here, so that neither order nor threads matter.
