@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -186,3 +187,33 @@ def test_one_column_cannot_be_id_and_label(refused, tmp_path):
     (tmp_path / "data.csv").write_text("a,x\nu,1\nv,2\n")
     line = refused("fit", tmp_path / "data.csv", "-k", 1, "--id", "a", "--label", "a")
     assert "--id and --label both name 'a'" in line
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("gap", [False, True])
+def test_classes_beyond_2_53_go_through_whole_commands(invoke, tmp_path, suffix, gap):
+    """Two classes that are one as floats: apart in the template, the beliefs, the scores and the tables."""
+    first, second = 2**53, 2**53 + 1
+    data, out = tmp_path / f"data{suffix}", tmp_path / "out"
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(24, 2)) + 9.0 * (np.arange(24) >= 12)[:, None], columns=["u", "v"])
+    labels = [first] * 12 + [second] * 12
+    if gap:
+        labels[5] = labels[20] = None
+    frame["kind"] = pd.Series(labels, dtype="Int64")
+    frame["id"] = [2**53 + row for row in range(24)]
+    getattr(frame, "to_csv" if suffix == ".csv" else "to_parquet")(data, index=False)
+    columns = [data, "--label", "kind", "--id", "id"]
+
+    scores = json.loads(invoke("fit", *columns, "-k", 2, "--starts", 1, "--json").stdout)["scores"]
+    assert scores == {"accuracy": 1.0, "pairwise_f1": 1.0, "rand": 1.0, "n_rows": 22 if gap else 24}
+    template = json.loads(invoke("classes", *columns, "-o", out, "--json").stdout)
+    assert template["classes"] == [first, second]
+    result = invoke(
+        "classes", *columns, "-b", out / "beliefs.csv", "-k", 2, "--repeats", 1, "-o", out, "--json"
+    )
+    assert json.loads(result.stdout)["classes"] == [first, second]
+    path = out / f"labels{suffix}"
+    written = pd.read_csv(path, dtype=str) if suffix == ".csv" else pd.read_parquet(path).astype(str)
+    assert written["id"].tolist() == [str(name) for name in frame["id"]]
+    assert written["kind"][frame["kind"].notna()].tolist() == [str(y) for y in labels if y is not None]
