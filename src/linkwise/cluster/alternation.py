@@ -21,6 +21,8 @@ __all__ = ["Alternation", "Run"]
 
 # Decrease that counts as none when the labels repeat, as a share of what rows pay for their clusters.
 _ROUNDING = 1e-12
+# Rise of the objective, as a share of what it is made of, that shows that a step has drowned in rounding.
+_RISE = 1e-12
 
 
 class Run(NamedTuple):
@@ -53,6 +55,11 @@ class Run(NamedTuple):
     n_reseeds: int
     counts: NDArray[np.float64]
     assignments: list[LinkedLabels]
+
+
+def _rises(reached: float, before: float, found: AssignmentPass) -> bool:
+    """Whether the objective went up by more than rounding, which no step does in exact arithmetic."""
+    return bool(reached - before > _RISE * (abs(before) + float(np.abs(found.cost).sum())))
 
 
 class Alternation:
@@ -128,10 +135,17 @@ class Alternation:
             answer, found = self._assign(centres, metric, coupling, labels, rng)
             if answer is not None:
                 assignments.append(answer)
+            refounded, n_moved = centres.copy(), 0
             if (found.counts == 0).any():
-                found, n_moved = self._fill_empty(found, centres, metric, coupling)
-                n_reseeds += n_moved
-            history.append(self._objective(float(found.cost.sum()), found.labels, metric, coupling))
+                found, n_moved = self._fill_empty(found, refounded, metric, coupling)
+            reached = self._objective(float(found.cost.sum()), found.labels, metric, coupling)
+            if labels is not None and _rises(reached, history[-1], found):
+                # Nothing but rounding is left: labels, centres and objective stay what they were.
+                history.append(history[-1])
+                converged = True
+                break
+            history.append(reached)
+            centres, n_reseeds, counts = refounded, n_reseeds + n_moved, found.counts
             repeated = labels is not None and np.array_equal(labels, found.labels)
             labels = found.labels
             if verbose:
@@ -140,20 +154,29 @@ class Alternation:
             if converged or n_iter == max_iter:
                 break
             n_iter += 1
-            centres, within = distortion.move_centres(rows, found, centres, metric)
-            history.append(self._objective(distortion.within_cost(within, metric), labels, metric, coupling))
+            moved, within = distortion.move_centres(rows, found, centres, metric)
+            reached = self._objective(distortion.within_cost(within, metric), labels, metric, coupling)
+            if _rises(reached, history[-1], found):
+                history += [history[-1]] * 3
+                converged = True
+                break
+            history.append(reached)
+            centres = moved
             if metric is not None:
-                metric = distortion.move_metric(rows, within, self._violated(labels), metric)
-                coupling = self._coupling(metric)
-            paid = distortion.within_cost(within, metric)
-            history.append(self._objective(paid, labels, metric, coupling))
+                learned = distortion.move_metric(rows, within, self._violated(labels), metric)
+                new_coupling = self._coupling(learned)
+                paid = distortion.within_cost(within, learned)
+                reached = self._objective(paid, labels, learned, new_coupling)
+                if not _rises(reached, history[-1], found):
+                    metric, coupling = learned, new_coupling
+                else:
+                    reached = history[-1]
+            history.append(reached)
             fall = history[-4] - history[-1] if n_iter > 1 else np.inf
             least = max(tol, _ROUNDING) if repeated else tol
             # Written so that an infinite objective, where a hard link could not be kept, ends the loop.
             converged = not fall > least * float(np.abs(found.cost).sum())
-        return Run(
-            labels, centres, metric, history, n_iter, converged, n_reseeds, found.counts, assignments
-        )  # fmt: skip
+        return Run(labels, centres, metric, history, n_iter, converged, n_reseeds, counts, assignments)
 
     def _coupling(self, metric: Metric) -> NDArray[np.float64]:
         """Signed costs of the links under a metric."""

@@ -12,10 +12,18 @@ from scipy.sparse import diags_array, issparse
 from linkwise.cluster.block_assignment import assign_blocks
 from linkwise.cluster.interface import AssignmentPass, Distortion, Metric, ViolatedLinks
 from linkwise.cluster.metric_learning import descend_log_weights, rayleigh_prior
-from linkwise.cluster.row_tables import dot_by_label, label_sums, row_products, weighted_squares
+from linkwise.cluster.row_tables import (
+    column_extremes,
+    dot_by_label,
+    label_sums,
+    row_products,
+    weighted_squares,
+)
 
 __all__ = ["Cosine", "UnitRows", "cosine_scatter"]
 
+# Mean of 1 - cosine about the common direction, of which rounding leaves two digits.
+_UNRESOLVED = 1e-13
 # Gradient steps of one metric step; the alternation comes back for more.
 _STEPS = 5
 
@@ -106,6 +114,17 @@ class Cosine(Distortion):
             )
         table = _scaled(table, 1.0 / largest)
         return UnitRows(_scaled(table, 1.0 / np.sqrt(weighted_squares(table, np.ones(table.shape[1])))))
+
+    def refuse_unresolved(self, rows: UnitRows) -> None:
+        """Angles of 1e-7 are too small for 1 - cosine."""
+        lowest, highest = column_extremes(rows.table)
+        column = int((highest - lowest).argmax())
+        same = highest[column] - lowest[column] <= 16 * np.finfo(float).eps
+        if not same and rows.total_distortion < _UNRESOLVED * len(rows):
+            raise ValueError(
+                "all rows of X point nearly the same way, closer than distortion='cosine' can tell apart; "
+                f"column {column} differs most: subtract its mean, or use distortion='euclidean'"
+            )
 
     def rows_of_centres(self, centres: NDArray[np.float64]) -> UnitRows:
         """Centres scaled to length one."""

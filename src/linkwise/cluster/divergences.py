@@ -19,13 +19,17 @@ from linkwise.cluster.divergence_kernels import (
 )
 from linkwise.cluster.interface import AssignmentPass, Distortion, Metric, ViolatedLinks
 from linkwise.cluster.metric_learning import linear_metric_step, rayleigh_minimiser, rayleigh_prior
-from linkwise.cluster.row_tables import label_sums
+from linkwise.cluster.row_tables import column_extremes, label_sums
 
 __all__ = ["Divergence", "SmoothedRows"]
 
 _LOG2 = float(np.log(2.0))
 # Smallest entry of a centre inside a logarithm: a feature that no row of a cluster has.
 _TINY = 1e-300
+# Numbers whose sums, logarithms and inverses stay within float64 lie between these.
+_SMALLEST, _LARGEST = 1e-280, 1e280
+# Divergence from the mean as a share of the sum of the data, of which rounding leaves two digits.
+_UNRESOLVED = 1e-12
 
 
 class SmoothedRows:
@@ -149,6 +153,13 @@ class Divergence(Distortion):
                 f"Negative values in data: row {row} holds {smallest[row]:g}, but distortion={self.name!r} "
                 "is for counts and other nonnegative data; use 'euclidean' or 'cosine'"
             )
+        highest = column_extremes(table)[1]
+        column = int(highest.argmax())
+        if highest[column] > _LARGEST or 0.0 < highest[column] < _SMALLEST:
+            raise ValueError(
+                f"column {column} of X holds {highest[column]:.3g}, which leaves no room for sums and "
+                f"logarithms; divide X by a constant, e.g. {highest[column]:.0e}"
+            )
         totals = np.asarray(table.sum(axis=1), dtype=np.float64).ravel()
         if self.normalise:
             empty = np.flatnonzero(totals == 0.0)
@@ -157,6 +168,12 @@ class Divergence(Distortion):
                     f"row {empty[0]} is zero throughout and cannot be normalised; distortion='kl' needs a "
                     "positive entry in every row: remove such rows, or use 'i_divergence'"
                 )
+            small = np.flatnonzero(totals < _SMALLEST)
+            if small.size:
+                raise ValueError(
+                    f"row {small[0]} sums to {totals[small[0]]:.3g}, too little to be normalised; remove "
+                    "such rows, or multiply them by a constant"
+                )
             factors, totals = (1.0 - self.smoothing) / totals, np.ones(len(totals))
         else:
             factors = np.full(len(totals), 1.0 - self.smoothing)
@@ -164,6 +181,19 @@ class Divergence(Distortion):
         if issparse(table):
             return SmoothedRows(csr_matrix(diags_array(factors) @ table), share)
         return SmoothedRows(table * factors[:, np.newaxis], share)
+
+    def refuse_unresolved(self, rows: SmoothedRows) -> None:
+        """Rows that differ by a millionth of their size are too close for divergences."""
+        lowest, highest = column_extremes(rows.table)
+        share = (highest - lowest) / np.maximum(highest, _TINY)
+        column = int(share.argmax())
+        size = float(rows.totals(np.ones(rows.n_features)).sum())
+        if share[column] > 16 * np.finfo(float).eps and rows.total_divergence < _UNRESOLVED * size:
+            raise ValueError(
+                f"the rows of X differ by too little beside their size for distortion={self.name!r}: column "
+                f"{column}, which differs most, by a share of {share[column]:.1e}; subtract what they have "
+                "in common, or use distortion='euclidean'"
+            )
 
     def rows_of_centres(self, centres: NDArray[np.float64]) -> SmoothedRows:
         """Centres are smooth already."""

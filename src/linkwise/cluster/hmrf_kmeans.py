@@ -218,6 +218,7 @@ class HMRFKMeans(FittedKMeans):
             )
         origin = distortion.origin(data)
         rows = distortion.rows(data, origin)
+        distortion.refuse_unresolved(rows)
         constraints = check_constraints(constraints, len(rows), y)
         links = None
         if constraints is not None:

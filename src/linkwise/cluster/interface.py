@@ -84,6 +84,13 @@ class Distortion(ABC):
         """Where to measure these data from in a fit, (d,); zero for distortions that need their zero."""
         return np.zeros(X.shape[1])
 
+    def refuse_unresolved(self, rows: Any) -> None:
+        """Refuse to fit rows that differ, but by less than rounding leaves of the distortion.
+
+        Rows that are all the same are fine: they make one cluster.
+        """
+        return
+
     @abstractmethod
     def rows_of_centres(self, centres: NDArray[np.float64]) -> Any:
         """Centres (K, d) as rows."""

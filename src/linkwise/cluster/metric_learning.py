@@ -178,7 +178,8 @@ def rayleigh_minimiser(scatter: NDArray[np.float64], strength: float) -> NDArray
     array([1. , 0.5])
     """
     half = scatter / (2.0 * strength)
-    root = np.sqrt(half**2 + 1.0)
+    # Beyond 1e8 the 1 is lost in rounding, and the square of a far larger number would overflow.
+    root = np.where(np.abs(half) > 1e8, np.abs(half), np.sqrt(np.clip(half, -1e8, 1e8) ** 2 + 1.0))
     # 1 / (h + r) = r - h without cancellation, whichever the sign of h.
     return np.where(half >= 0.0, 1.0 / (np.abs(half) + root), np.abs(half) + root)
 

@@ -10,7 +10,30 @@ from scipy.sparse import csr_matrix, issparse
 
 from linkwise._numba import kernel, reassociating_kernel
 
-__all__ = ["dot_by_label", "label_sums", "row_products", "weighted_squares"]
+__all__ = ["column_extremes", "dot_by_label", "label_sums", "row_products", "weighted_squares"]
+
+
+def column_extremes(table: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Smallest and largest entry of each column.
+
+    Parameters
+    ----------
+    table : (n, d), dense or CSR
+
+    Returns
+    -------
+    (d,), (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.cluster.row_tables import column_extremes
+    >>> column_extremes(np.array([[1.0, 5.0], [3.0, 4.0]]))
+    (array([1., 4.]), array([3., 5.]))
+    """
+    ends = table.min(axis=0), table.max(axis=0)
+    lowest, highest = (end.toarray().ravel() if issparse(end) else np.asarray(end) for end in ends)
+    return lowest, highest
 
 
 def label_sums(
