@@ -104,8 +104,10 @@ def draw_heat_map(values: NDArray[np.float64], names: Sequence[Any], title: str,
     axes = new_axes() if ax is None else ax
     image = axes.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0)
     places = range(len(names))
-    axes.set_xticks(places, [str(name) for name in names], rotation=45, ha="right")
-    axes.set_yticks(places, [str(name) for name in names])
+    # Two dollar signs in the name of a class are no formula.
+    look = {"labels": [str(name) for name in names], "parse_math": False}
+    axes.set_xticks(places, rotation=45, ha="right", **look)
+    axes.set_yticks(places, **look)
     if len(names) <= 20:
         for row, column in np.argwhere(~np.isnan(values)).tolist():
             value = float(values[row, column])

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["classes", "decision_table", "parse_counts", "sweep_classes"]
 
+# Beliefs are a square table: this many classes make four million of them.
+_MOST_CLASSES = 2000
+
 
 def parse_counts(text: str, most: int | None = None) -> list[int]:
     """Numbers of clusters: ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture.
@@ -137,6 +140,11 @@ def classes(
         impute=impute,
     )
     present = _present_classes(samples, label_column)
+    if len(present) > _MOST_CLASSES:
+        raise CommandError(
+            f"{data}: column {label_column!r} names {len(present)} classes, more than the {_MOST_CLASSES} "
+            "that a table of beliefs can be about; pass another --label"
+        )
     if beliefs is None:
         _write_template(out, present, output)
         return
@@ -207,9 +215,10 @@ def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
     from linkwise.beliefs import ClassBeliefs
 
     beliefs = ClassBeliefs.from_csv(path)
+    present_as = {str(kept): kept for kept in present}
     # The file may hold 1, 2, 3 where the labels are text, or the other way round.
     beliefs = beliefs.rename(
-        {name: kept for name in beliefs.classes for kept in present if str(name) == str(kept)}
+        {name: present_as[str(name)] for name in beliefs.classes if str(name) in present_as}
     )
     try:
         return ClassBeliefs(beliefs.for_classes(present), present)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -230,11 +231,8 @@ def _clusters(done: Fit) -> TextTable:
 
 
 def _class_counts(labels: NDArray[Any]) -> str:
-    names = ["?" if name is None else str(name) for name in labels.tolist()]
-    counts = {name: names.count(name) for name in dict.fromkeys(names)}
-    return ", ".join(
-        f"{name} {count}" for name, count in sorted(counts.items(), key=lambda item: -item[1])[:4]
-    )
+    counts = Counter("?" if name is None else str(name) for name in labels.tolist())
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common(4))
 
 
 def _link_frame(done: Fit) -> pandas.DataFrame:

@@ -51,6 +51,8 @@ class Picture:
 
     def colours(self) -> NDArray[np.float64]:
         """Features of the cells, (n, d): colours of pixels, or principal components of blocks."""
+        if self.block == 1 and self.mask.all():
+            return self.pixels.reshape(self.n_samples, -1)
         if self.block == 1:
             return self.pixels[self.mask]
         from sklearn.decomposition import PCA
@@ -102,10 +104,10 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
                 )
                 values, opaque = table / largest, np.full_like(table[:, :, 0], True, dtype=bool)
             else:
-                table = np.asarray(image.convert("RGBA"), dtype=np.float64)
-                values, opaque = table[:, :, :3] / 255.0, table[:, :, 3] > 0
-                if (values == values[:, :, :1]).all():  # grey, written as colour
-                    values = values[:, :, :1]
+                colours = np.asarray(image.convert("RGBA"))
+                opaque = colours[:, :, 3] > 0
+                grey = bool((colours[:, :, :3] == colours[:, :, :1]).all())  # written as colour
+                values = colours[:, :, : 1 if grey else 3] / 255.0
     except UnidentifiedImageError:
         raise CommandError(
             f"{path} is no image that can be read; linkwise reads PNG, JPEG, TIFF and the like"

@@ -6,12 +6,11 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
+from linkwise._page import page_head
 from linkwise.cli.output import TextTable
 
 __all__ = ["Report"]
 
-# The policy makes browsers refuse every request, whatever a report may come to hold.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff}
 body{max-width:64rem;margin:0 auto;padding:1.5rem}
@@ -98,10 +97,7 @@ class Report:
         from linkwise import __version__
 
         return (
-            "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-            "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-            f"<title>{escape(self._title)}</title><style>{_STYLE}</style></head>\n<body><h1>{escape(self._title)}</h1>\n"
+            f"{page_head(self._title)}<style>{_STYLE}</style></head>\n<body><h1>{escape(self._title)}</h1>\n"
             + "\n".join(self._parts)
             + f"\n<footer>Made by linkwise {escape(__version__)}.</footer></body></html>\n"
         )

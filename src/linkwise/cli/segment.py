@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["Segmentation", "segment", "segment_spatial", "segment_spectral", "segments_png"]
 
 
+# Larger pictures are fitted to a part of their cells: 256 x 256 tell the colours of regions well enough.
+_MOST_FITTED = 2**16
+# Pixels along the longer side of a picture that is drawn; more cannot be seen.
+_MOST_DRAWN = 1000
+
+
 class SegmentMethod(StrEnum):
     """What ``--method`` may be."""
 
@@ -41,11 +47,24 @@ class SegmentInference(StrEnum):
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Labels of the cells of a picture, the fitted model, and the labels that colours alone would give."""
+    """Labels of the cells of a picture, and how they were found.
+
+    Attributes
+    ----------
+    labels : (n,) int64
+    model : estimator
+    by_colour : (n,) int64 or None
+        The labels that colours alone would give.
+    converged : bool
+    n_fitted : int or None
+        Cells the model was fitted to, where these are not all.
+    """
 
     labels: NDArray[np.int64]
     model: Any
     by_colour: NDArray[np.int64] | None = None
+    converged: bool = True
+    n_fitted: int | None = None
 
 
 def segment(
@@ -140,6 +159,8 @@ def segment(
         [[str(k), str(count), f"{count / counts.sum():.1%}"] for k, count in enumerate(counts)],
     )
     out.table(table)
+    if done.n_fitted is not None:
+        out.say(_about_sample(done))
     if wanted.n_pairs:
         out.say(f"Links kept: {links_kept(wanted, done.labels)}")
     with writing_results(folder, "segment") as draft:
@@ -152,7 +173,8 @@ def segment(
             "sizes": counts,
             "n_links": wanted.n_pairs,
             "n_violated": int(wanted.violations(done.labels).sum()),
-            "converged": bool(getattr(done.model, "converged_", True)),
+            "converged": bool(getattr(done.model, "converged_", True)) and done.converged,
+            "n_fitted": done.n_fitted or picture.n_samples,
             "files": files,
         }
     )
@@ -175,20 +197,30 @@ def segment_spatial(
     The start and the mixing weights are those of the mixture without links. Starts that feel the neighbours
     at once run into worse optima: on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits. And the
     exact update of the weights needs log Omega of the lattice: 30 times the time, and no better labels.
+
+    Of a large picture the mixture is fitted to a coarser lattice, see :mod:`linkwise.cli.large_images`.
     """
+    from linkwise.cli import large_images
     from linkwise.constraints import Constraints
     from linkwise.mixture.ppc import PPC
 
     X = picture.colours()
+    lattice: dict[str, Any] = {"certainty": neighbours, "connectivity": connectivity}
+    # Neighbours that are surely together leave nothing to infer in pieces.
+    sampled = picture.n_samples > _MOST_FITTED and neighbours < 1.0
+    rows = X
+    if sampled:
+        cells = large_images.cells_to_fit(picture, links, _MOST_FITTED)
+        everything = large_images.sampled_links(picture, links, cells, _MOST_FITTED, **lattice)
+        rows = X[cells]
+    else:
+        everything = Constraints.from_grid(picture.mask.shape, mask=picture.mask, **lattice) + links
     shared: dict[str, Any] = {"n_components": n_clusters, "random_state": seed}
     with out.progress("starting from colours alone"):
-        plain = PPC(n_init=n_init, **shared).fit(X)
-    spatial = Constraints.from_grid(
-        picture.mask.shape, certainty=neighbours, connectivity=connectivity, mask=picture.mask
-    )
-    everything = spatial + links
+        plain = PPC(n_init=n_init, **shared).fit(rows)
+    by_colour = np.asarray(plain.predict(X) if sampled else plain.labels_)
     if not everything.n_pairs:
-        return Segmentation(np.asarray(plain.labels_), plain, np.asarray(plain.labels_))
+        return Segmentation(by_colour, plain, by_colour, n_fitted=len(rows) if sampled else None)
     precisions = np.einsum("kij,klj->kil", plain.precisions_cholesky_, plain.precisions_cholesky_)
     model = PPC(
         inference=inference,
@@ -199,8 +231,30 @@ def segment_spatial(
         **shared,
     )
     with out.progress("listening to neighbours and links"):
-        model.fit(X, constraints=everything)
-    return Segmentation(np.asarray(model.labels_), model, np.asarray(plain.labels_))
+        model.fit(rows, constraints=everything)
+    if not sampled:
+        return Segmentation(np.asarray(model.labels_), model, by_colour)
+    with out.progress("labelling all cells"):
+        hard = np.unique(links.pairs[np.isinf(links.weights)])
+        fitted = np.asarray(model.labels_)[np.searchsorted(cells, hard)]
+        found = large_images.label_cells(
+            picture,
+            large_images.log_probabilities(model, X),
+            links,
+            dict(zip(hard.tolist(), fitted.tolist(), strict=True)),
+            coupling=float(np.log(neighbours) - np.log1p(-neighbours)),
+            connectivity=connectivity,
+            inference=inference,
+            seed=seed,
+        )
+    return Segmentation(found.labels, model, by_colour, found.converged, len(cells))
+
+
+def _about_sample(done: Segmentation) -> str:
+    return (
+        f"The image is large: the model was fitted to {done.n_fitted} of {len(done.labels)} cells, on a "
+        "coarser lattice, and then all cells were labelled by it."
+    )
 
 
 def segment_spectral(
@@ -236,10 +290,13 @@ def segments_png(
     from linkwise.displays._style import COLOURS
 
     height, width = picture.pixels.shape[:2]
+    step = max(1, max(height, width) // _MOST_DRAWN)
+    place = {"interpolation": "nearest", "extent": (-0.5, width - 0.5, height - 0.5, -0.5)}
     size = (3.6, 0.5 + 3.4 * min(max(height / width, 0.3), 3.0))
     figure, axes = new_figure(1 + len(panels), size=size)
-    shown = picture.pixels[:, :, 0] if picture.pixels.shape[2] == 1 else np.clip(picture.pixels, 0.0, 1.0)
-    axes[0].imshow(shown, cmap="gray", interpolation="nearest")
+    pixels = picture.pixels[::step, ::step]
+    shown = pixels[:, :, 0] if pixels.shape[2] == 1 else np.clip(pixels, 0.0, 1.0)
+    axes[0].imshow(shown, cmap="gray", **place)
     axes[0].set_title("image", fontsize=10)
     if links is not None and links.n_pairs:
         ends = (picture.places()[links.pairs] + 0.5) * picture.block - 0.5
@@ -255,12 +312,10 @@ def segments_png(
             )
         axes[0].set_title("image and links (dashed: apart)", fontsize=10)
     for ax, (title, labels) in zip(axes[1:], panels.items(), strict=True):
-        painted = np.ma.masked_less(picture.paint(labels), 0)
+        painted = np.ma.masked_less(picture.paint(labels)[::step, ::step], 0)
         n_colours = max(int(painted.max()) + 1, 1)
         colours = [COLOURS[number % len(COLOURS)] for number in range(n_colours)]
-        ax.imshow(
-            painted, cmap=ListedColormap(colours), vmin=-0.5, vmax=n_colours - 0.5, interpolation="nearest"
-        )
+        ax.imshow(painted, cmap=ListedColormap(colours), vmin=-0.5, vmax=n_colours - 0.5, **place)
         ax.set_title(title, fontsize=10)
     for ax in axes:
         ax.set_xticks([])
@@ -286,6 +341,8 @@ def _write(
     report.warnings(out.warnings)
     report.picture(drawn, "The image and its regions")
     report.table(table)
+    if done.n_fitted is not None:
+        report.text(_about_sample(done))
     if links.n_pairs:
         report.text(f"Links kept: {links_kept(links, done.labels)}.")
     files["report"] = write_text(folder / REPORT, report.html())

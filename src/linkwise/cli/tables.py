@@ -56,7 +56,7 @@ def table_suffix(path: str | Path) -> str:
     if suffix in _SEPARATORS:
         return suffix
     raise CommandError(
-        f"{path}: linkwise reads and writes .csv, .tsv and .parquet, not {suffix or 'this'}; convert it"
+        f"{path}: linkwise reads and writes .csv, .tsv and .parquet files, not {suffix or 'this'}; convert it"
     )
 
 

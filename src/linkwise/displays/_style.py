@@ -7,12 +7,14 @@ from typing import Any
 
 __all__ = [
     "COLOURS",
+    "LITERAL",
     "MARKERS",
     "VIOLATED",
     "axes_or_new",
     "contrasting",
     "import_pyplot",
     "line_style",
+    "name_axes",
     "place_legend",
     "point_size",
     "point_style",
@@ -36,6 +38,9 @@ _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), 
 
 # Darker than vermilion, so that it differs from every cluster also in grey; broken links are thicker, too.
 VIOLATED = "#B00020"
+
+# For text that holds a name of the user: two dollar signs in it are no formula.
+LITERAL: dict[str, Any] = {"parse_math": False}
 
 
 def import_pyplot() -> Any:
@@ -94,4 +99,13 @@ def place_legend(ax: Any, handles: Sequence[Any], *, gap: float = 0.02, below: b
     elif ax.figure.get_layout_engine() is not None:
         place = {"loc": "upper left", "bbox_to_anchor": (1.0 + gap, 1.0), "borderaxespad": 0.0}
     look = {"ncols": 1 + (len(handles) - 1) // 20, "fontsize": "small", "frameon": False}
-    return ax.legend(handles=handles, **{**look, **place})
+    legend = ax.legend(handles=handles, **{**look, **place})
+    for text in legend.get_texts():
+        text.set(**LITERAL)
+    return legend
+
+
+def name_axes(ax: Any, x: str, y: str) -> None:
+    """Write names of the user's columns to the axes, as they are."""
+    ax.set_xlabel(x, **LITERAL)
+    ax.set_ylabel(y, **LITERAL)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
 from linkwise.displays._checks import codes_of, fitted_step, needed
-from linkwise.displays._style import COLOURS, axes_or_new, contrasting, place_legend
+from linkwise.displays._style import COLOURS, LITERAL, axes_or_new, contrasting, place_legend
 
 __all__ = ["ClassMapDisplay", "inner_place"]
 
@@ -178,7 +178,7 @@ class ClassMapDisplay:
             if room >= max(1.0, _ROOM * max(self.codes.shape)):
                 self.marks_[label] = axes.text(
                     column, row, mark, ha="center", va="center", weight="bold",
-                    color=contrasting(colours[number]),
+                    color=contrasting(colours[number]), **LITERAL,
                 )  # fmt: skip
         if (self.codes < 0).any():
             handles.append(Patch(facecolor="white", edgecolor="0.15", linewidth=0.5, label="no class"))

@@ -14,7 +14,7 @@ from linkwise.displays._checks import codes_of, training_labels
 from linkwise.displays._link_lines import draw_links, link_states, thin_links
 from linkwise.displays._plane import check_points, plane_of
 from linkwise.displays._points import draw_points
-from linkwise.displays._style import axes_or_new, place_legend
+from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["ClusterDisplay"]
 
@@ -187,8 +187,7 @@ class ClusterDisplay:
                 axes, self.points, self.constraints, states, self.drawn_
             )
             handles += entries
-        axes.set_xlabel(self.axis_labels[0])
-        axes.set_ylabel(self.axis_labels[1])
+        name_axes(axes, *self.axis_labels)
         place_legend(axes, handles)
         self.ax_, self.figure_ = axes, axes.figure
         return self

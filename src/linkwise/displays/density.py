@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from linkwise.displays._checks import codes_of, fitted_step, needed
 from linkwise.displays._plane import Plane, check_points, plane_of
 from linkwise.displays._points import draw_points
-from linkwise.displays._style import axes_or_new, place_legend
+from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["DensityDisplay", "projected_log_density"]
 
@@ -208,8 +208,7 @@ class DensityDisplay:
                     f"{name}s": [look[name] for look in drawn] for name in ("color", "linewidth", "linestyle")
                 },
             )
-        axes.set_xlabel(self.axis_labels[0])
-        axes.set_ylabel(self.axis_labels[1])
+        name_axes(axes, *self.axis_labels)
         place_legend(axes, handles)
         self.ax_, self.figure_ = axes, axes.figure
         return self

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from linkwise._validation import as_generator
 from linkwise.constraints import Constraints
 from linkwise.displays._checks import curve
-from linkwise.displays._style import axes_or_new, line_style, place_legend
+from linkwise.displays._style import axes_or_new, line_style, name_axes, place_legend
 from linkwise.metrics import clustering_accuracy
 
 __all__ = ["LinkCurve", "LinkCurveDisplay"]
@@ -250,9 +250,10 @@ class LinkCurveDisplay:
                     found.n_links, found.low, found.high, color=style["color"], alpha=0.18, linewidth=0
                 )
             self.curves_[name], self.lines_[name] = found, line
-        axes.set_xlabel("number of links")
         around = "mean ± standard deviation" if self.spread == "std" else "median and quartiles"
-        axes.set_ylabel(f"{self.score_name} ({around})" if self.bands_ else self.score_name)
+        name_axes(
+            axes, "number of links", f"{self.score_name} ({around})" if self.bands_ else self.score_name
+        )
         axes.grid(color="0.9", linewidth=0.6)
         axes.set_axisbelow(True)
         if len(self.lines_) > 1:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise._heat_map import heat_table, signed
+from linkwise._page import page_head
 from linkwise.mixture.report_curve import curve_svg
 from linkwise.mixture.report_tables import (
     cluster_records,
@@ -51,11 +52,7 @@ def page(report: ClassReport) -> str:
     -------
     str
     """
-    return (
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>Class report</title></head><body>{body(report)}</body></html>\n"
-    )
+    return f"{page_head('Class report')}</head><body>{body(report)}</body></html>\n"
 
 
 def body(report: ClassReport) -> str:

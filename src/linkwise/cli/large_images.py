@@ -1,0 +1,250 @@
+"""Labels of all cells of a large image, once a model was fitted to some of them.
+
+A lattice of millions of cells needs gigabytes for its links, and hundreds of sweeps until regions have grown
+together. Both are avoided here. The labels of blocks are inferred first: the scores of a block are the sums
+of those of its cells, which is the same field with the cells of a block kept together, and there the evidence
+is strong enough that few sweeps do. Cells start from their block. Then bands of rows are inferred one after
+another, given what is known of the cells around them: that is coordinate ascent of the mean-field bound of
+the whole lattice, in pieces. On noisy pictures of 250 x 250 and 500 x 500 pixels this found labels of higher
+score than 200 sweeps over all cells, in a tenth of their time.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._link_builders import grid_links
+from linkwise._threads import chunk_bounds
+from linkwise.cli.images import Picture
+from linkwise.constraints import Constraints
+from linkwise.inference import PottsField, marginals
+
+__all__ = ["CellLabels", "cells_to_fit", "label_cells", "log_probabilities", "sampled_links"]
+
+# Sides of the blocks that are inferred before the cells, in cells.
+_BLOCKS = (16, 4)
+# Cells of a band: some 100 MB of links and messages.
+_BAND = 2**17
+# Each pass over the bands takes over what the last one found around a band.
+_PASSES = 2
+# On 1000 x 1000 noisy pixels 10, 15, 30 and 100 sweeps got 0.9927, 0.9927, 0.9928, 0.9929 of them right.
+_SWEEPS = {"max_iter": 15}
+# The labels stand still if the last pass changes at most this share of them.
+_STILL = 1e-3
+# The score of a label that a hard link forbids: finite, because blocks add scores up.
+_FORBIDDEN = -1e3
+_SMALLEST = 1e-300
+
+
+class CellLabels(NamedTuple):
+    """Labels of all cells, and whether the last pass over them stood still."""
+
+    labels: NDArray[np.int64]
+    converged: bool
+
+
+def cells_to_fit(picture: Picture, links: Constraints, most: int) -> NDArray[np.int64]:
+    """Cells a model is fitted to: a coarser lattice of at most about ``most`` cells, and all that have links.
+
+    Parameters
+    ----------
+    picture : Picture
+    links : Constraints
+    most : int
+
+    Returns
+    -------
+    (s,) int64
+        Ascending.
+    """
+    step = _step(picture, most)
+    coarse = _numbers(picture.mask)[::step, ::step]
+    return np.union1d(coarse[coarse >= 0], links.pairs.ravel())
+
+
+def sampled_links(
+    picture: Picture, links: Constraints, cells: NDArray[np.int64], most: int, **lattice: Any
+) -> Constraints:
+    """Links among the chosen cells: the user's, and those between neighbours of the coarser lattice.
+
+    Parameters
+    ----------
+    picture : Picture
+    links : Constraints
+    cells : (s,) int64
+        See ``cells_to_fit``.
+    most : int
+    **lattice
+        ``certainty`` and ``connectivity`` of neighbours.
+
+    Returns
+    -------
+    Constraints
+        Among s samples.
+    """
+    step = _step(picture, most)
+    coarse = _numbers(picture.mask)[::step, ::step]
+    grid = Constraints.from_grid(coarse.shape, mask=coarse >= 0, **lattice)
+    place = np.searchsorted(cells, coarse[coarse >= 0])
+    neighbours = Constraints(len(cells), place[grid.pairs], weight=np.abs(grid.weights))
+    return neighbours + links[cells]
+
+
+def log_probabilities(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores of the labels by colour alone, up to a constant in each row, (n, K)."""
+    scores = np.empty((len(X), model.n_components))
+    for first, last in chunk_bounds(0, len(X), _BAND):
+        np.log(np.maximum(model.predict_proba(X[first:last]), _SMALLEST), out=scores[first:last])
+    return scores
+
+
+def label_cells(
+    picture: Picture,
+    log_prob: NDArray[np.float64],
+    links: Constraints,
+    known: dict[int, int],
+    coupling: float,
+    connectivity: int,
+    inference: str,
+    seed: int,
+) -> CellLabels:
+    """Infer the labels of all cells.
+
+    Parameters
+    ----------
+    picture : Picture
+    log_prob : (n, K)
+        Scores of the cells by their colours; overwritten.
+    links : Constraints
+        Of the user. Soft ones are weighed; ends of hard ones must be ``known``.
+    known : dict from cell to label
+    coupling : float
+        What two neighbours of different labels cost, in nats.
+    connectivity : {4, 8}
+    inference : {"mean_field", "belief_propagation"}
+    seed : int
+
+    Returns
+    -------
+    CellLabels
+    """
+    for cell, label in known.items():
+        score = log_prob[cell, label]
+        log_prob[cell] = _FORBIDDEN
+        log_prob[cell, label] = score
+    soft = np.isfinite(links.weights)
+    pairs, costs = links.pairs[soft], 2.0 * links.weights[soft]
+    prob = _start_from_blocks(picture, log_prob, coupling, connectivity, seed)
+    bands = _bands(picture.mask)
+    changed = 0
+    for number in range(_PASSES):
+        changed = 0
+        for first, last in bands if number % 2 == 0 else bands[::-1]:
+            near, near_costs, low, high = _near_band(picture.mask, first, last, connectivity, coupling)
+            mine = ((pairs >= low) & (pairs < high)).any(axis=1)
+            all_pairs = np.concatenate([near, pairs[mine]])
+            all_costs = np.concatenate([near_costs, costs[mine]])
+            inside = (all_pairs >= low) & (all_pairs < high)
+            scores = log_prob[low:high].copy()
+            for end in (0, 1):
+                across = inside[:, end] & ~inside[:, 1 - end]
+                here, there = all_pairs[across, end] - low, all_pairs[across, 1 - end]
+                np.add.at(scores, here, all_costs[across, np.newaxis] * prob[there])
+            within = inside.all(axis=1)
+            field = PottsField(scores, all_pairs[within] - low, all_costs[within])
+            found = marginals(field, inference, seed, initial=prob[low:high], overwrite_unary=True, **_SWEEPS)
+            changed += int((prob[low:high].argmax(axis=1) != found.prob.argmax(axis=1)).sum())
+            prob[low:high] = found.prob
+    labels = prob.argmax(axis=1)
+    for cell, label in known.items():
+        labels[cell] = label
+    return CellLabels(labels, changed <= _STILL * len(labels))
+
+
+def _step(picture: Picture, most: int) -> int:
+    """Distance of the cells of the coarser lattice."""
+    return max(1, int(np.ceil(np.sqrt(picture.n_samples / most))))
+
+
+def _numbers(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Number of each cell in reading order, -1 for those left out."""
+    return np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)
+
+
+def _start_from_blocks(
+    picture: Picture, log_prob: NDArray[np.float64], coupling: float, connectivity: int, seed: int
+) -> NDArray[np.float64]:
+    """Probabilities of the cells by their block, the blocks by larger ones before."""
+    mask = picture.mask
+    sides = [side for side in _BLOCKS if side < min(mask.shape)]
+    if not sides:
+        return np.exp(log_prob)
+    table = log_prob.reshape(*mask.shape, -1) if mask.all() else _scattered(log_prob, mask)
+    sums = [_block_sums(table, side) for side in sides]
+    del table
+    blocks: NDArray[np.float64] | None = None
+    for place, (side, scores) in enumerate(zip(sides, sums, strict=True)):
+        present = _block_sums(mask.astype(np.int64), side) > 0
+        pairs, _ = grid_links(present.shape, connectivity, present)
+        initial = None
+        if blocks is not None:
+            factor = sides[place - 1] // side
+            height, width = present.shape
+            initial = blocks.repeat(factor, axis=0).repeat(factor, axis=1)[:height, :width][present]
+        found = marginals(
+            # As many pairs of neighbours cross the border of two blocks as it is long.
+            PottsField(scores[present], pairs, np.full(len(pairs), side * coupling)),
+            "mean_field",
+            seed,
+            initial=initial,
+            max_iter=100,
+            tol=1e-3,
+        )
+        blocks = _scattered(found.prob, present)
+    assert blocks is not None
+    prob = np.empty_like(log_prob)
+    first = 0
+    for row, chosen in enumerate(mask):
+        last = first + int(chosen.sum())
+        prob[first:last] = blocks[row // side].repeat(side, axis=0)[: mask.shape[1]][chosen]
+        first = last
+    return prob
+
+
+def _scattered(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Rows of a table at the places of a mask, 0 elsewhere."""
+    table = np.zeros((*mask.shape, values.shape[1]))
+    table[mask] = values
+    return table
+
+
+def _block_sums(table: NDArray[Any], side: int) -> NDArray[Any]:
+    """Sums over blocks of the first two axes; the last blocks may be smaller."""
+    rows = np.add.reduceat(table, np.arange(0, table.shape[0], side), axis=0)
+    return np.add.reduceat(rows, np.arange(0, table.shape[1], side), axis=1)
+
+
+def _bands(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Ranges of rows of the lattice with about as many cells as a band should have."""
+    ends = np.cumsum(mask.sum(axis=1))
+    bounds = np.searchsorted(ends, np.arange(_BAND, ends[-1], _BAND)) + 1
+    edges = [0, *dict.fromkeys(bounds.tolist()), len(mask)]
+    return [(first, last) for first, last in pairwise(edges) if mask[first:last].any()]
+
+
+def _near_band(
+    mask: NDArray[np.bool_], first: int, last: int, connectivity: int, coupling: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], int, int]:
+    """Pairs of neighbours with an end in some rows, their costs, and the range of cells of these rows."""
+    above, below = max(first - 1, 0), min(last + 1, len(mask))
+    before = int(mask[:above].sum())
+    pairs, _ = grid_links((below - above, mask.shape[1]), connectivity, mask[above:below])
+    pairs = pairs + before
+    low = before + int(mask[above:first].sum())
+    high = low + int(mask[first:last].sum())
+    touching = ((pairs >= low) & (pairs < high)).any(axis=1)
+    return pairs[touching], np.full(int(touching.sum()), coupling), low, high
