@@ -331,6 +331,7 @@ def link_strength(cells: Mapping[str, str], certainty: float | None = None) -> f
             if not number >= 0:
                 raise ValueError(
                     f"weight is {text}; it must be >= 0, or inf for a hard link: kind gives the sign"
+                    ", so write its size"
                 )
             return number
         certainty = number

@@ -63,7 +63,7 @@ def thread_map(n_threads: int) -> Iterator[ThreadMap]:
     [3, 1, 2]
     """
     if n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1, got {n_threads}")
+        raise ValueError(f"n_threads must be at least 1, got {n_threads}; pass n_threads=1 or more")
     if n_threads == 1:
         yield _map_here
         return

@@ -86,11 +86,11 @@ def recommend_method(
     """
     for name, count in (("n_samples", n_samples), ("n_features", n_features), ("n_clusters", n_clusters)):
         if count < 1:
-            raise ValueError(f"{name} is {count}; it must be at least 1")
+            raise ValueError(f"{name} is {count}; it must be at least 1: correct it")
     if n_links < 0:
-        raise ValueError(f"n_links is {n_links}; it must not be negative")
+        raise ValueError(f"n_links is {n_links}; it must not be negative: pass 0 or more")
     if not 0.0 <= wrong_share <= 0.5:
-        raise ValueError(f"wrong_share is {wrong_share}; it must be between 0 and 0.5")
+        raise ValueError(f"wrong_share is {wrong_share}; it must be between 0 and 0.5: correct it")
     kind = "hard" if hard else "soft"
     if n_links == 0:
         estimator, reason = "PPC", "no links"

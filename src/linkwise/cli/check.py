@@ -110,7 +110,9 @@ def _rows_of(path: Path, id_column: str | None) -> Samples:
     """Only the ids and the number of rows of a data file."""
     frame = read_frame(path, [] if id_column is None else [id_column])
     if id_column is not None and id_column not in frame.columns:
-        raise CommandError(f"{path} has no column {id_column!r}; it has {listed(list(frame.columns), 12)}")
+        raise CommandError(
+            f"{path} has no column {id_column!r}; it has {listed(list(frame.columns), 12)}: name one of these"
+        )
     ids = None if id_column is None else checked_ids(path, frame[id_column])
     return Samples(path, frame, ids)
 

@@ -209,6 +209,7 @@ def _coordinate(name: str, cell: str) -> int:
     if number is None or abs(number) >= 2**31:
         raise ValueError(
             f"{name} is {cell.strip()!r}: y1, x1, y2 and x2 must be whole numbers; count pixels from 0"
+            " and correct it"
         )
     return number
 

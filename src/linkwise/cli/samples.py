@@ -166,7 +166,9 @@ def read_samples(
     frame = read_frame(path, [*special])
     for name in [*special, *features, *ignore]:
         if name not in frame.columns:
-            raise CommandError(f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}")
+            raise CommandError(
+                f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}: name one of these"
+            )
     if id_column is not None and id_column == label_column:
         raise CommandError(
             f"--id and --label both name {id_column!r}; a column holds ids or classes, not both"

@@ -231,7 +231,9 @@ class COPKMeans(FittedKMeans):
         for name in ("tol", "time_limit"):
             check_number(getattr(self, name), name)
         if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
-            raise ValueError(f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}")
+            raise ValueError(
+                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
+            )
 
     def _hard_links(self, constraints: Constraints | None) -> HardLinks | None:
         """The links, contracted; None if there are none."""
@@ -265,7 +267,10 @@ class COPKMeans(FittedKMeans):
         centres = np.array(self.init, dtype=np.float64)
         shape = (self.n_clusters, rows.X.shape[1])
         if centres.shape != shape or not np.isfinite(centres).all():
-            raise ValueError(f"init must hold finite centres of shape {shape}, got {centres.shape}")
+            raise ValueError(
+                f"init must hold finite centres of shape {shape}, got {centres.shape}"
+                "; pass one row for each cluster"
+            )
         return centres - rows.origin
 
     def _store(self, run: HardRun, origin: NDArray[np.float64], n_starts: int) -> None:

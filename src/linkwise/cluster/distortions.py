@@ -62,12 +62,17 @@ def make_distortion(
     elif name in ("kl", "i_divergence"):
         made = Divergence(metric, normalise=name == "kl", metric_weight=metric_weight, smoothing=smoothing)
     else:
-        raise ValueError(f"distortion must be one of {', '.join(DISTORTIONS)}; got {name!r}")
+        raise ValueError(
+            f"distortion must be one of {', '.join(DISTORTIONS)}; got {name!r}: pass one of them"
+        )
     if metric not in METRICS:
-        raise ValueError(f'metric must be None, "diag", "full" or "per_cluster", got {metric!r}')
+        raise ValueError(
+            f'metric must be None, "diag", "full" or "per_cluster", got {metric!r}; pass one of them'
+        )
     if metric not in made.metrics:
         raise ValueError(
             f"metric={metric!r} is defined for distortion='euclidean' only, whose Gaussian normaliser keeps "
             f"it from collapsing; distortion={name!r} learns metric='diag' or None"
+            ": pass one of these"
         )
     return made

@@ -136,7 +136,7 @@ def kernel_profile(
 
 def _sign(kind: str) -> float:
     if kind not in ("must", "cannot"):
-        raise ValueError(f'kind must be "must" or "cannot", got {kind!r}')
+        raise ValueError(f'kind must be "must" or "cannot", got {kind!r}; pass one of them')
     return -1.0 if kind == "must" else 1.0
 
 

@@ -91,6 +91,7 @@ class _KernelExtension(ABC):
         """Not offered: it would be the whole kernel."""
         raise TypeError(
             "a spectral model can be stored with affinity='heat' only; others need the kernel for new rows"
+            ", so fit with that"
         )
 
     def rows(self, X: Any) -> NDArray[np.float64]:

@@ -284,23 +284,31 @@ class HMRFKMeans(FittedKMeans):
             check_number(getattr(self, name), name)
         check_number(self.metric_weight, "metric_weight", positive=True)
         if not isinstance(self.smoothing, numbers.Real) or not 0.0 <= float(self.smoothing) < 1.0:
-            raise ValueError(f"smoothing must lie in [0, 1), got {self.smoothing!r}")
+            raise ValueError(
+                f"smoothing must lie in [0, 1), got {self.smoothing!r}; pass for example smoothing=0.1"
+            )
         check_choice(self.penalty, "penalty", ("distance", "constant"))
         check_choice(self.phi_max, "phi_max", ("box", "diameter"))
         if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
-            raise ValueError(f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}")
+            raise ValueError(
+                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
+            )
         pair = self.weight if isinstance(self.weight, (tuple, list)) else (self.weight, self.weight)
         if len(pair) != 2 or not all(isinstance(w, numbers.Real) and 0.0 <= w < np.inf for w in pair):
             raise ValueError(
                 "weight must be a finite number >= 0, or two of them for must-links and cannot-links; "
                 f"got {self.weight!r}"
+                "; pass for example weight=1.0"
             )
         return float(pair[0]), float(pair[1])
 
     def _given_centres(self, distortion: Distortion, origin: NDArray[np.float64]) -> NDArray[np.float64]:
         centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
         if centres.shape != shape or not np.isfinite(centres).all():
-            raise ValueError(f"init must hold finite centres of shape {shape}, got {centres.shape}")
+            raise ValueError(
+                f"init must hold finite centres of shape {shape}, got {centres.shape}"
+                "; pass one row for each cluster"
+            )
         rows = distortion.rows(centres, origin)
         return distortion.group_centres(rows, np.arange(self.n_clusters), self.n_clusters)
 

@@ -282,7 +282,10 @@ class ConstrainedSpectralClustering(SpectralClusterer):
                 f"n_clusters={self.n_clusters} means B; use solver='landmark' or algorithm='A'"
             )
         if self.degree_tau:
-            raise ValueError(f"degree_tau needs solver='dense' or 'landmark', got {self.solver_!r}")
+            raise ValueError(
+                f"degree_tau needs solver='dense' or 'landmark', got {self.solver_!r}"
+                "; pass one of these, or degree_tau=0"
+            )
         if self.solver_ == "basis" and self.n_basis < self.n_clusters:
             raise ValueError(
                 f"n_basis={self.n_basis} eigenvectors cannot separate n_clusters={self.n_clusters}; "

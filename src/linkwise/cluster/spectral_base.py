@@ -133,7 +133,7 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         for name, allowed in self._choices().items():
             check_choice(getattr(self, name), name, allowed)
         if self.sigma != "auto" and not (_is_number(self.sigma) and self.sigma > 0):
-            raise ValueError(f'sigma must be "auto" or a number > 0, got {self.sigma!r}')
+            raise ValueError(f'sigma must be "auto" or a number > 0, got {self.sigma!r}; pass one of these')
 
     def _whole_numbers(self) -> dict[str, int]:
         return {"n_clusters": 1, "n_neighbors": 1, "n_init": 1}

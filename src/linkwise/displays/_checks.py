@@ -60,5 +60,7 @@ def curve(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """A vector of at least one number."""
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0:
-        raise ValueError(f"{name} must be a vector of at least one number, got shape {vector.shape}")
+        raise ValueError(
+            f"{name} must be a vector of at least one number, got shape {vector.shape}; pass one"
+        )
     return vector

@@ -74,7 +74,7 @@ def thin_links(weights: NDArray[np.float64], states: NDArray[np.int64], max_link
     (m,) bool
     """
     if max_links < 0:
-        raise ValueError(f"max_links must be at least 0, got {max_links}")
+        raise ValueError(f"max_links must be at least 0, got {max_links}; pass max_links=0 or more")
     drawn = np.ones(len(weights), dtype=bool)
     if len(weights) <= max_links:
         return drawn

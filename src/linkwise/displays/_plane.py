@@ -38,6 +38,7 @@ def check_points(points: Any, name: str = "points") -> NDArray[np.float64]:
         raise ValueError(
             f"{name} has {table.shape[1]} columns, but a picture has two; from_predictions and "
             "from_estimator project any number of features"
+            ": use one of them"
         )
     return np.asarray(table)
 
@@ -88,11 +89,14 @@ def _principal_plane(table: Any) -> Plane:
 def _columns(features: Sequence[Any], names: list[str], n_features: int) -> list[int]:
     chosen = list(features)
     if len(chosen) != 2:
-        raise ValueError(f"features must name two columns, got {chosen!r}")
+        raise ValueError(f"features must name two columns, got {chosen!r}; pass two")
     columns = [names.index(name) if isinstance(name, str) and name in names else name for name in chosen]
     for column in columns:
         if isinstance(column, str) or not 0 <= column < n_features:
-            raise ValueError(f"there is no feature {column!r}; X has {n_features}: {', '.join(names[:8])}")
+            raise ValueError(
+                f"there is no feature {column!r}; X has {n_features}: {', '.join(names[:8])}"
+                "; name two of these"
+            )
     return [int(column) for column in columns]
 
 

@@ -231,13 +231,19 @@ def _check_square(
 ) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
-        raise ValueError(f"{name} must be a square matrix, got shape {matrix.shape}")
+        raise ValueError(
+            f"{name} must be a square matrix, got shape {matrix.shape}; pass one row and one column per class"
+        )
     names = tuple(range(len(matrix)) if classes is None else classes)
     if len(names) != len(matrix):
-        raise ValueError(f"{name} is about {len(matrix)} classes, but there are {len(names)} names")
+        raise ValueError(
+            f"{name} is about {len(matrix)} classes, but there are {len(names)} names; pass one name for each"
+        )
     if (np.abs(matrix) > 1.0 + 1e-9).any():
         row, column = np.argwhere(np.abs(matrix) > 1.0 + 1e-9)[0].tolist()
-        raise ValueError(f"{name} of ({row}, {column}) is {matrix[row, column]:g}, outside [-1, 1]")
+        raise ValueError(
+            f"{name} of ({row}, {column}) is {matrix[row, column]:g}, outside [-1, 1]; correct it"
+        )
     return matrix, names
 
 

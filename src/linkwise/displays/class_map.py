@@ -126,15 +126,18 @@ class ClassMapDisplay:
         """
         sides = tuple(int(side) for side in shape)
         if len(sides) != 2 or min(sides) < 1:
-            raise ValueError(f"shape must be (height, width), got {sides}")
+            raise ValueError(f"shape must be (height, width), got {sides}; pass image.shape[:2]")
         values = np.asarray(labels)
         kept = np.ones(sides, dtype=bool) if mask is None else np.asarray(mask, dtype=bool)
         if kept.shape != sides:
-            raise ValueError(f"mask has shape {kept.shape}, but the grid has {sides}")
+            raise ValueError(
+                f"mask has shape {kept.shape}, but the grid has {sides}; pass a mask of the shape of the grid"
+            )
         if values.shape != (int(kept.sum()),):
             raise ValueError(
                 f"labels has shape {values.shape}, but the grid of shape {sides} has {int(kept.sum())} cells"
                 + ("" if mask is None else " inside the mask")
+                + "; pass one label for each"
             )
         image = np.full(sides, None, dtype=object)
         image[kept] = values.tolist()

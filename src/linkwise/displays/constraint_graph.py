@@ -83,7 +83,7 @@ class ConstraintGraphDisplay:
         if checked is None:
             raise TypeError("constraints is None; pass the links to draw")
         if max_points < 1:
-            raise ValueError(f"max_points must be at least 1, got {max_points}")
+            raise ValueError(f"max_points must be at least 1, got {max_points}; pass max_points=1 or more")
         self.constraints = checked
         self.labels = labels
         self.max_points = max_points

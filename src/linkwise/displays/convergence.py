@@ -79,7 +79,7 @@ class ConvergenceDisplay:
         self.steps = dict(steps) if isinstance(steps, Mapping) else dict.fromkeys(self.traces, steps)
         for name, number in self.steps.items():
             if number < 1:
-                raise ValueError(f"steps of {name!r} must be at least 1, got {number}")
+                raise ValueError(f"steps of {name!r} must be at least 1, got {number}; pass 1 or more")
         self.objective = objective
         self.converged = dict(converged or {})
 

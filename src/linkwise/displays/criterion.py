@@ -87,12 +87,16 @@ class CriterionDisplay:
             raise ValueError(
                 f"n_occupied has {len(self.n_occupied)} entries, but there are {len(self.n_components)} "
                 "numbers of components"
+                "; pass one for each"
             )
         self._defined = np.isfinite(self.values).all(axis=1)
         if not self._defined.any():
-            raise ValueError(f"no {criterion} is finite for any number of components")
+            raise ValueError(
+                f"no {criterion} is finite for any number of components"
+                "; leave out what failed and pass the rest"
+            )
         if chosen is not None and chosen not in self.n_components:
-            raise ValueError(f"chosen is {chosen}, which is not among n_components")
+            raise ValueError(f"chosen is {chosen}, which is not among n_components; pass one of them")
         self.criterion = criterion
         self.chosen = chosen
 

@@ -94,14 +94,18 @@ class DensityDisplay:
             raise ValueError(
                 f"point_log_density has shape {self.point_log_density.shape}, but there are "
                 f"{len(self.points)} points"
+                "; pass one value for each"
             )
         if self.log_density.shape != (self.grid_y.size, self.grid_x.size):
             raise ValueError(
                 f"log_density has shape {self.log_density.shape}, but the grid has {self.grid_y.size} rows "
                 f"and {self.grid_x.size} columns"
+                "; pass one value for each cell"
             )
         if not self.shares or not all(0.0 < share < 1.0 for share in self.shares):
-            raise ValueError(f"shares must lie between 0 and 1, got {list(self.shares)}")
+            raise ValueError(
+                f"shares must lie between 0 and 1, got {list(self.shares)}; pass for example (0.5, 0.9)"
+            )
         self._codes: NDArray[np.int64] | None = None
         self._names: NDArray[Any] = np.empty(0)
         if labels is not None:
@@ -145,7 +149,9 @@ class DensityDisplay:
         needed(model, "score_samples", "a density display needs a mixture or another density estimator")
         plane = plane_of(X, features)
         if plane.axes is None:
-            raise ValueError("X has one feature, but density contours need at least two")
+            raise ValueError(
+                "X has one feature, but density contours need at least two; use a histogram, or add a feature"
+            )
         if labels is None and hasattr(estimator, "predict"):
             labels = estimator.predict(X)
         low, high = plane.points.min(axis=0), plane.points.max(axis=0)

@@ -109,7 +109,7 @@ class KernelDisplay:
             )
         n_columns = self.values.shape[1]
         if names is not None and len(names) != n_columns:
-            raise ValueError(f"there are {len(names)} names for {n_columns} columns")
+            raise ValueError(f"there are {len(names)} names for {n_columns} columns; pass one for each")
         self.names = None if names is None else [str(name) for name in names]
         self.matrix = matrix
         self.constraints = check_constraints(constraints, n_positions)
@@ -145,12 +145,15 @@ class KernelDisplay:
             raise ValueError(
                 f"kernel has shape {table.shape}, but {n_positions} positions need "
                 f"{(n_positions, n_positions)}"
+                "; pass one row and one column for each"
             )
         if columns is None:
             return cls(positions, table, matrix=True, constraints=constraints).plot(ax)
         chosen = np.asarray(columns)
         if chosen.ndim != 1 or chosen.size == 0 or not np.isin(chosen, np.arange(n_positions)).all():
-            raise ValueError(f"columns must be row numbers between 0 and {n_positions - 1}, got {columns!r}")
+            raise ValueError(
+                f"columns must be row numbers between 0 and {n_positions - 1}, got {columns!r}; correct them"
+            )
         names = [f"from row {column}" for column in chosen.tolist()]
         return cls(positions, table[:, chosen], names=names, constraints=constraints).plot(ax)
 
@@ -308,9 +311,15 @@ def _positions(positions: ArrayLike) -> NDArray[np.float64]:
     if places.ndim == 1:
         places = places[:, np.newaxis]
     if places.ndim != 2 or places.shape[1] not in (1, 2) or len(places) == 0:
-        raise ValueError(f"positions must be (n,), (n, 1) or (n, 2), got shape {np.shape(positions)}")
+        raise ValueError(
+            f"positions must be (n,), (n, 1) or (n, 2), got shape {np.shape(positions)}"
+            "; pass one row for each point"
+        )
     if not np.isfinite(places).all():
-        raise ValueError(f"position {int(np.argmin(np.isfinite(places).all(axis=1)))} is not finite")
+        raise ValueError(
+            f"position {int(np.argmin(np.isfinite(places).all(axis=1)))} is not finite"
+            "; correct it or leave it out"
+        )
     return places
 
 

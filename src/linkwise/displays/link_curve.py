@@ -111,7 +111,7 @@ class LinkCurveDisplay:
                 row = int(np.argmin(np.isfinite(values)))
                 raise ValueError(f"{name} of run {row} is {values[row]}; leave failed runs out of the table")
         if spread not in ("std", "quartiles"):
-            raise ValueError(f"spread must be 'std' or 'quartiles', got {spread!r}")
+            raise ValueError(f"spread must be 'std' or 'quartiles', got {spread!r}; pass one of them")
 
     @classmethod
     def from_table(
@@ -146,6 +146,7 @@ class LinkCurveDisplay:
             if name not in columns:
                 raise ValueError(
                     f"the table has no column {name!r}; its columns are {', '.join(map(repr, columns))}"
+                    ": name one of these"
                 )
         methods = None if method is None else columns[method]
         display = cls(columns[n_links], columns[score], methods, spread=spread, score_name=score)
@@ -197,6 +198,7 @@ class LinkCurveDisplay:
         if not sizes or sizes[0] < 0 or n_repeats < 1:
             raise ValueError(
                 f"n_links needs numbers >= 0 and n_repeats at least 1, got {sizes} and {n_repeats}"
+                "; pass such numbers"
             )
         rng = as_generator(random_state)
         runs = []
@@ -284,7 +286,10 @@ def _columns(table: Any) -> dict[str, NDArray[Any]]:
         names = list(table[0])
         for number, row in enumerate(table):
             if set(row) != set(names):
-                raise ValueError(f"row {number} has the keys {sorted(row)}, but row 0 has {sorted(names)}")
+                raise ValueError(
+                    f"row {number} has the keys {sorted(row)}, but row 0 has {sorted(names)}"
+                    "; give all rows the same keys"
+                )
         return {name: np.asarray([row[name] for row in table]) for name in names}
     if hasattr(table, "columns"):
         names = list(table.columns)

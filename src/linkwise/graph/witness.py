@@ -114,7 +114,7 @@ def must_link_path(n_nodes: int, must_link_pairs: NDArray[np.int64], start: int,
     """
     path, _ = _must_link_paths(n_nodes, must_link_pairs, np.array([[start, end]]))
     if not path.size:
-        raise ValueError(f"no chain of must-links joins {start} and {end}")
+        raise ValueError(f"no chain of must-links joins {start} and {end}; pass two points of one chunklet")
     points: list[int] = path.tolist()
     return points
 

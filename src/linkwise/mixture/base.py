@@ -279,7 +279,10 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         if self.weights_init is not None:
             weights = _checked(self.weights_init, (n_gaussians,), "weights_init")
             if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
-                raise ValueError(f"weights_init must be >= 0 and sum to 1, its sum is {weights.sum():.6g}")
+                raise ValueError(
+                    f"weights_init must be >= 0 and sum to 1, its sum is {weights.sum():.6g}"
+                    "; pass weights / weights.sum()"
+                )
             with np.errstate(divide="ignore"):
                 log_weights = np.log(weights)
         elif self.mixing == "fixed":
@@ -415,9 +418,9 @@ def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -
 def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}; pass that shape")
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinite values")
+        raise ValueError(f"{name} holds NaN or infinite values; correct them, or pass None")
     return array
 
 

@@ -60,7 +60,7 @@ def stability(
     {('split', ('crops',)): 1.0, ('kept', ('water',)): 1.0}
     """
     if n_bootstrap < 1:
-        raise ValueError(f"n_bootstrap must be at least 1, got {n_bootstrap!r}")
+        raise ValueError(f"n_bootstrap must be at least 1, got {n_bootstrap!r}; pass n_bootstrap=1 or more")
     data, classes = np.asarray(X), as_vector(y, "y")
     codes, names = label_codes(y)
     groups = [np.flatnonzero(codes == code) for code in np.unique(codes)]

@@ -125,5 +125,6 @@ def check_class_parameters(parameters: Mapping[str, Any], n_samples: int) -> flo
         raise ValueError(
             f"criterion_weight must lie between 0 and 1, got {given!r} with confidence={confidence!r}; "
             "a confidence above 1 needs a criterion_weight of its own"
+            ": pass one"
         )
     return float(weight)

@@ -214,7 +214,9 @@ class ClassReport:
             raise ValueError(f"the sweep has no run with n_components={k!r}; it has {there}")
         tables = [run.contingency for run in sweep.runs if run.n_components == k]
         if any(table is None for table in tables):
-            raise ValueError(f"{type(sweep.best).__name__} knows no classes; a report needs a sweep of CPPC")
+            raise ValueError(
+                f"{type(sweep.best).__name__} knows no classes; a report needs a sweep of CPPC: pass one"
+            )
         report = cls.from_estimator(sweep.typical[k], X, y, threshold=threshold)
         agreed = count_decisions(tables, report.classes, threshold, "repeats")
         return replace(report.with_stability(agreed), curve=sweep)
@@ -283,7 +285,7 @@ class ClassReport:
 
         tables = {"decisions": decision_records, "classes": class_records, "clusters": cluster_records}
         if which not in tables:
-            raise ValueError(f"which must be one of {', '.join(tables)}; got {which!r}")
+            raise ValueError(f"which must be one of {', '.join(tables)}; got {which!r}: pass one of them")
         return pandas.DataFrame(tables[which](self))
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:

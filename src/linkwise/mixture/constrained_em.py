@@ -113,7 +113,7 @@ class ConstrainedEM(LinkMixture):
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
         super()._check_parameters(X)
         if self.sampling not in ("chunklets", "points"):
-            raise ValueError(f"sampling must be chunklets or points; got {self.sampling!r}")
+            raise ValueError(f"sampling must be chunklets or points; got {self.sampling!r}: pass one of them")
 
     def _linked_rows(self, constraints: Constraints) -> LinkedRows:
         soft = np.flatnonzero((constraints.weights > 0) & np.isfinite(constraints.weights))

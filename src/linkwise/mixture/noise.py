@@ -41,7 +41,10 @@ def check_learn_noise(learn_noise: Any) -> bool | str | ArrayLike:
         return bool(value)
     if isinstance(value, str) and value == "kind":
         return value
-    raise ValueError(f'learn_noise must be False, True, "kind" or one source per link, got {learn_noise!r}')
+    raise ValueError(
+        f'learn_noise must be False, True, "kind" or one source per link, got {learn_noise!r}'
+        "; pass one of them"
+    )
 
 
 def noise_sources(

@@ -140,6 +140,7 @@ def precision_factors_of_precisions(
             where = tuple(bad[0])
             raise ValueError(
                 f"the precision of component {where[0]} is {precisions[where]:.3g}: it must be positive."
+                " Pass variances and precisions above 0."
             )
         return np.sqrt(precisions)
     matrices = precisions[np.newaxis] if covariance_type == "tied" else precisions

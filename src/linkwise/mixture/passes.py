@@ -72,6 +72,7 @@ def _selection(rows: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
         raise IndexError(
             f"row numbers must lie in 0, ..., {n_samples - 1}; these go from {selected.min()} to "
             f"{selected.max()}"
+            ": correct them"
         )
     return selected
 
@@ -181,6 +182,7 @@ def statistics_pass(
         raise ValueError(
             f"responsibilities have shape {np.shape(responsibilities)}; {n_rows} rows and {means.shape[0]} "
             f"means need {(n_rows, means.shape[0])}"
+            ": pass that shape"
         )
     given = read_only(responsibilities, np.float64)
     packed = pack_means(points, means, covariance_type)

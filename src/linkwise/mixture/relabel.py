@@ -170,7 +170,7 @@ def _check(classes: NDArray[Any], counts: NDArray[np.int64], cv: int) -> None:
     check_whole_number(cv, "cv", 2)
     if len(classes) < 2:
         found = f"all labelled rows are {classes[0]!r}" if len(classes) else "no row is labelled"
-        raise ValueError(f"{found}; a classifier needs at least two labels")
+        raise ValueError(f"{found}; a classifier needs at least two labels: label more rows")
     if classes.dtype.kind == "O":
         raise ValueError(
             f"labels mix kinds of names, {classes.tolist()[:5]!r}; use numbers only or strings only"

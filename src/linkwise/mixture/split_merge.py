@@ -139,7 +139,10 @@ def held(contingency: NDArray[np.integer], threshold: float) -> NDArray[np.bool_
 def check_threshold(threshold: float) -> None:
     """Refuse a share that cannot tell splits from whole classes."""
     if not 0.0 < threshold <= 0.5:
-        raise ValueError(f"threshold must lie in (0, 0.5], got {threshold!r}; it is the share of a class")
+        raise ValueError(
+            f"threshold must lie in (0, 0.5], got {threshold!r}; it is the share of a class"
+            " that counts, pass for example 0.1"
+        )
 
 
 def _largest_first(clusters: NDArray[np.integer], counts: NDArray[np.integer]) -> tuple[int, ...]:

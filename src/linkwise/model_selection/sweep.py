@@ -164,7 +164,11 @@ def criterion_value(model: Any, X: Any, criterion: str) -> float:
     there = ", ".join(repr(name) for name in [*recorded, *methods])
     raise ValueError(
         f"{type(model).__name__} has no criterion {criterion!r}; "
-        + (f"choose one of {there}" if there else "it has neither criteria_ nor a method bic or aic")
+        + (
+            f"choose one of {there}"
+            if there
+            else "it has neither criteria_ nor a method bic or aic, so pass a mixture"
+        )
     )
 
 
@@ -178,7 +182,9 @@ def _candidates(estimator: Any, n_components: int | Iterable[int]) -> list[int]:
     values = [n_components] if isinstance(n_components, numbers.Integral) else list(n_components)  # type: ignore[arg-type]
     for value in values:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-            raise ValueError(f"n_components must be whole numbers >= 1, got {value!r}")
+            raise ValueError(
+                f"n_components must be whole numbers >= 1, got {value!r}; pass for example range(2, 11)"
+            )
     if not values:
         raise ValueError("n_components is empty; pass for example range(2, 11)")
     return sorted({int(value) for value in values})
