@@ -174,6 +174,7 @@ class COPKMeans(FittedKMeans):
         distortion = SquaredEuclidean(None, self.n_clusters)
         data = self._validated(X, distortion, reset=True)
         rows = distortion.rows(data, distortion.origin(data))
+        distortion.refuse_unresolved(rows)
         if len(rows) < self.n_clusters:
             raise ValueError(
                 f"n_samples={len(rows)} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"

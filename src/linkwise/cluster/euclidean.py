@@ -18,7 +18,7 @@ from linkwise.cluster.metric_learning import (
     linear_metric_step,
     log_det,
 )
-from linkwise.cluster.origin import SMALLEST_RANGE, exact_origin, refuse_overflow
+from linkwise.cluster.origin import SMALLEST_RANGE, exact_origin, from_origin, refuse_vanishing
 from linkwise.cluster.penalty_bounds import BoxBound, DiameterBound, SphereBound, metric_factor
 from linkwise.cluster.row_tables import label_sums
 
@@ -139,7 +139,7 @@ class SquaredEuclidean(Distortion):
 
     def origin(self, X: Any) -> NDArray[np.float64]:
         """A point amid the rows, exact differences from which keep their digits."""
-        return np.zeros(X.shape[1]) if issparse(X) else exact_origin(X)
+        return exact_origin(X)
 
     def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> EuclideanRows:
         """Dense data (n, d), contiguous; refused if squared distances overflow."""
@@ -149,10 +149,12 @@ class SquaredEuclidean(Distortion):
                 "or pass X.toarray()"
             )
         table = np.ascontiguousarray(X, dtype=np.float64)
-        if origin is not None and origin.any():
-            table = table - origin
-        refuse_overflow(table)
-        return EuclideanRows(table, origin)
+        origin = np.zeros(table.shape[1]) if origin is None else origin
+        return EuclideanRows(from_origin(table, origin), origin)
+
+    def refuse_unresolved(self, rows: EuclideanRows) -> None:
+        """Squares of tiny numbers vanish."""
+        refuse_vanishing(rows.X)
 
     def rows_of_centres(self, centres: NDArray[np.float64]) -> EuclideanRows:
         """Centres are rows like any other."""

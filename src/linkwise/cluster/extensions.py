@@ -12,8 +12,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from linkwise._threads import chunk_bounds
 from linkwise.cluster.kernel_cut import KernelCut, extend_rows
-from linkwise.cluster.kernels import gaussian_kernel
+from linkwise.cluster.kernels import gaussian_kernel, nearest_neighbours
 from linkwise.cluster.normalised_cut import row_normalised
+from linkwise.cluster.origin import exact_origin, from_origin
 
 __all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension", "extension_of"]
 
@@ -42,7 +43,7 @@ class NeighbourExtension:
     reference : (m, d) array or sparse matrix
         The reference points.
     neighbours : sklearn.neighbors.NearestNeighbors
-        Fitted to them.
+        Fitted to them by :func:`linkwise.cluster.kernels.nearest_neighbours`.
     rows : (m, k) float64
         Their rows.
     n_neighbors : int
@@ -52,6 +53,7 @@ class NeighbourExtension:
         self, reference: Any, neighbours: NearestNeighbors, rows: NDArray[np.float64], n_neighbors: int
     ) -> None:
         self._reference = reference
+        self._origin = exact_origin(reference)
         self._neighbours = neighbours
         self._rows = rows
         self._count = min(n_neighbors, len(rows))
@@ -64,7 +66,9 @@ class NeighbourExtension:
 
     def rows(self, X: Any) -> NDArray[np.float64]:
         """Rows of further points."""
-        distances, nearest = self._neighbours.kneighbors(X, n_neighbors=self._count)
+        distances, nearest = self._neighbours.kneighbors(
+            from_origin(X, self._origin), n_neighbors=self._count
+        )
         return self.rows_at(distances, nearest)
 
     def rows_at(self, distances: NDArray[np.float64], nearest: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -144,4 +148,4 @@ class PrecomputedExtension(_KernelExtension):
 def extension_of(state: dict[str, Any]) -> NeighbourExtension:
     """An extension from its state, as loading a stored model needs it."""
     reference, rows, count = state["reference"], state["rows"], state["n_neighbors"]
-    return NeighbourExtension(reference, NearestNeighbors().fit(reference), rows, count)
+    return NeighbourExtension(reference, nearest_neighbours(reference), rows, count)

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.sparse.linalg import cg
-from sklearn.neighbors import NearestNeighbors
 
 from linkwise._threads import chunk_bounds
 from linkwise.cluster.extensions import NeighbourExtension
 from linkwise.cluster.graph_eigenvectors import factor_stays_sparse, smallest_eigenpairs
 from linkwise.cluster.heat import neighbour_graph, normalised_adjacency
 from linkwise.cluster.kernel_cut import WIPED_SHARE, CutSettings
+from linkwise.cluster.kernels import nearest_neighbours
 from linkwise.cluster.normalised_cut import floored_degrees, row_normalised
 from linkwise.cluster.propagation import SignedLinks, signed_incidence, signed_links
 from linkwise.cluster.spectral_solvers import AffinitySettings, Solution, graph_parts, joined_parts
@@ -43,7 +43,7 @@ class _GraphSolver:
 
     def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
         self._points = X
-        self._neighbours = NearestNeighbors().fit(X)
+        self._neighbours = nearest_neighbours(X)
         self._affinity = affinity
         self._settings = settings
         self._seed = seed

@@ -15,11 +15,34 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from linkwise._numba import kernel
+from linkwise.cluster.origin import exact_origin, from_origin
 
-__all__ = ["check_kernel", "gaussian_kernel", "local_scale"]
+__all__ = ["check_kernel", "gaussian_kernel", "local_scale", "nearest_neighbours"]
 
 #: A precomputed kernel may have eigenvalues down to minus this share of its mean diagonal.
 _INDEFINITE_SHARE = 1e-6
+
+
+def nearest_neighbours(points: Any) -> NearestNeighbors:
+    """Neighbours of points, measured from ``exact_origin(points)``: so has to be whatever is asked of them.
+
+    Parameters
+    ----------
+    points : (n, d) array or sparse matrix
+
+    Returns
+    -------
+    sklearn.neighbors.NearestNeighbors
+        Fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.cluster.kernels import nearest_neighbours
+    >>> nearest_neighbours(np.array([[1e9], [1e9 + 2.0]])).kneighbors(n_neighbors=1)[0].ravel()
+    array([2., 2.])
+    """
+    return NearestNeighbors().fit(from_origin(points, exact_origin(points)))
 
 
 def local_scale(neighbours: NearestNeighbors, *, neighbour: int = 7) -> float:
@@ -73,8 +96,11 @@ def gaussian_kernel(X: Any, Y: Any, sigma: float) -> NDArray[np.float64]:
     >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [2.0]]), sigma=1.0).round(4)
     array([[1.    , 0.1353]])
     """
-    result: NDArray[np.float64] = euclidean_distances(X, None if Y is X else Y, squared=True)
-    result = np.asarray(result, dtype=np.float64)
+    origin = exact_origin(Y)
+    rows = from_origin(X, origin)
+    # Around the origin the squares that scikit-learn subtracts are not much larger than their difference.
+    table = euclidean_distances(rows, None if Y is X else from_origin(Y, origin), squared=True)
+    result: NDArray[np.float64] = np.asarray(table, dtype=np.float64)
     result *= -0.5 / sigma**2
     return np.exp(result, out=result)
 

@@ -22,6 +22,7 @@ from linkwise.cluster.extensions import Extension, extension_of
 from linkwise.cluster.kernels import check_kernel
 from linkwise.cluster.link_votes import leading_rows
 from linkwise.cluster.normalised_cut import ASSIGNMENTS, assign_labels, cluster_centers
+from linkwise.cluster.origin import refuse_vanishing
 from linkwise.cluster.spectral_solvers import AffinitySettings
 from linkwise.constraints import Constraints
 
@@ -110,6 +111,8 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
             )
         if self.affinity == "precomputed":
             check_kernel(data)
+        else:
+            refuse_vanishing(data)
         return (data, *self._checked_links(constraints, n_samples, y))
 
     @staticmethod

@@ -48,7 +48,7 @@ def overwritten_affinity(
     result = kernel_matrix.copy()
     i, j = pairs[:, 0], pairs[:, 1]
     diagonal = kernel_matrix.diagonal()
-    target = np.where(weights > 0, np.sqrt(diagonal[i] * diagonal[j]), 0.0)
+    target = np.where(weights > 0, np.sqrt(diagonal[i]) * np.sqrt(diagonal[j]), 0.0)
     share = np.tanh(np.abs(weights))
     result[i, j] += share * (target - result[i, j])
     result[j, i] = result[i, j]

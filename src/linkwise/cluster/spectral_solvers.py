@@ -22,7 +22,7 @@ from linkwise.cluster.extensions import (
 )
 from linkwise.cluster.heat import heat_kernel, neighbour_graph, normalised_adjacency
 from linkwise.cluster.kernel_cut import CutSettings, KernelCut, solve_kernel
-from linkwise.cluster.kernels import gaussian_kernel, local_scale
+from linkwise.cluster.kernels import gaussian_kernel, local_scale, nearest_neighbours
 from linkwise.graph import group_labels
 
 __all__ = [
@@ -129,7 +129,7 @@ class KernelOf:
         if affinity.kind == "precomputed":
             self.matrix = np.ascontiguousarray(X, dtype=np.float64)
             return
-        self.neighbours = NearestNeighbors().fit(X)
+        self.neighbours = nearest_neighbours(X)
         if affinity.kind == "rbf":
             if self.sigma is None:
                 self.sigma = local_scale(self.neighbours)
