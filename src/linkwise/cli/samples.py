@@ -173,9 +173,8 @@ def read_samples(
         raise CommandError(
             f"--id and --label both name {id_column!r}; a column holds ids or classes, not both"
         )
-    chosen = list(dict.fromkeys(features)) or [
-        name for name in frame.columns if name not in {*special, *ignore}
-    ]
+    left_out = {*special, *ignore}
+    chosen = list(dict.fromkeys(features)) or [name for name in frame.columns if name not in left_out]
     if not chosen:
         raise CommandError(
             f"{path} has no column left to cluster by (it has {listed(list(frame.columns))}); pass --features"
