@@ -20,6 +20,7 @@ from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
 from linkwise.mixture.component_start import component_start_labels
+from linkwise.mixture.conditioning import condition
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
 from linkwise.mixture.fitted import FittedMixture
 from linkwise.mixture.initialisation import INIT_METHODS, start_labels
@@ -33,7 +34,7 @@ from linkwise.mixture.parameters import (
     precision_factors_of_precisions,
 )
 from linkwise.mixture.passes import log_density_pass, statistics_pass
-from linkwise.mixture.points import Points, points_of
+from linkwise.mixture.points import Points
 from linkwise.mixture.statistics import Statistics
 from linkwise.mixture.workers import Workers
 
@@ -104,13 +105,13 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             if constraints.n_pairs == 0:
                 constraints = None
         random_state = check_random_state(self.random_state)
-        points = points_of(data)
+        points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
         linked = None if constraints is None else self._linked_rows(constraints)
         sources = None if linked is None else self._noise_sources(linked)
         coupling = np.empty(0) if linked is None else linked.coupling
         seed = int(random_state.randint(2**31))
         n_jobs = effective_n_jobs(self.n_jobs)
-        starts = self._starts(data, points, constraints, coupling, random_state)
+        starts = self._starts(for_starts, points, constraints, coupling, random_state)
         task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
         with Workers(n_jobs if len(starts) == 1 else 1) as workers:

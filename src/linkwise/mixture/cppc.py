@@ -22,10 +22,11 @@ from linkwise.mixture.class_omega import N_DRAWS, SMALLEST_ESS
 from linkwise.mixture.class_pull import block_sweeps_climb, class_rows, pair_weights
 from linkwise.mixture.class_report import ClassReport
 from linkwise.mixture.class_start import class_start, half_start
+from linkwise.mixture.conditioning import condition
 from linkwise.mixture.em import best_run
 from linkwise.mixture.fitted import FittedMixture
 from linkwise.mixture.parameters import Gaussians, n_free_parameters
-from linkwise.mixture.points import Points, points_of
+from linkwise.mixture.points import Points
 from linkwise.mixture.split_merge import THRESHOLD
 from linkwise.mixture.workers import Workers
 
@@ -256,13 +257,13 @@ class CPPC(FittedMixture):
         rows = class_rows(codes, len(classes))
         weights = pair_weights(beliefs, self.confidence, rows.sizes, self.normalize)
         block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
-        points = points_of(data)
+        points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
         random_state = check_random_state(self.random_state)
         starts = []
         for number in range(self.n_init):
-            labels = class_start(data, codes, n_components, random_state)
+            labels = class_start(for_starts, codes, n_components, random_state)
             if number > 0 and n_components <= len(classes):
-                labels = half_start(data, labels, random_state)
+                labels = half_start(for_starts, labels, random_state)
             starts.append((labels, int(random_state.randint(2**31))))
         n_jobs = effective_n_jobs(self.n_jobs)
         lock = threading.Lock()

@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._validation import check_constraints, check_whole_number
 from linkwise.constraints import Constraints
+from linkwise.mixture.conditioning import new_points
 from linkwise.mixture.parameters import Gaussians, n_free_parameters
 from linkwise.mixture.passes import Posterior, posterior_pass
-from linkwise.mixture.points import Points, points_of
+from linkwise.mixture.points import Points
 
 __all__ = ["FittedMixture"]
 
@@ -63,7 +64,9 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
     def _points(self, X: ArrayLike) -> Points:
         check_is_fitted(self)
-        return points_of(validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        return new_points(data, gaussians, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Most probable cluster of each row, by the fitted mixture alone.

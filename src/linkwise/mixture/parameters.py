@@ -53,11 +53,11 @@ def _component(k: int, covariance_type: str) -> str:
     return "the tied covariance" if covariance_type == "tied" else f"the covariance of component {k}"
 
 
-def _degenerate(k: int, covariance_type: str, detail: str) -> ValueError:
+def _degenerate(k: int, covariance_type: str, detail: str, at: str = "") -> ValueError:
     return ValueError(
-        f"{_component(k, covariance_type)} is not positive definite ({detail}): its points are too few or "
-        "lie in a lower dimension. Increase reg_covar, scale the features, use fewer components or a simpler "
-        'covariance_type such as "diag".'
+        f"{_component(k, covariance_type)} is not positive definite ({detail}){at}: its points are too few "
+        "or lie in a lower dimension. Increase reg_covar, scale the features, use fewer components or a "
+        'simpler covariance_type such as "diag".'
     )
 
 
@@ -95,7 +95,8 @@ def precision_factors(covariances: NDArray[np.float64], covariance_type: str) ->
         bad = np.argwhere(~(covariances > 0.0))
         if bad.size:
             where = tuple(bad[0])
-            raise _degenerate(where[0], covariance_type, f"a variance is {covariances[where]:.3g}")
+            at = f" at feature {where[1]}" if len(where) > 1 else ""
+            raise _degenerate(where[0], covariance_type, f"a variance is {covariances[where]:.3g}", at)
         return 1.0 / np.sqrt(covariances)
     matrices = covariances[np.newaxis] if covariance_type == "tied" else covariances
     factors = np.empty_like(matrices)
