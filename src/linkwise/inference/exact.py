@@ -153,16 +153,12 @@ def _refuse(planned: Plan, n_labels: int, max_table: int) -> NoReturn:
     """Raise for the widest component that is out of reach."""
     worst = int(np.argmax(np.where(planned.feasible, -1, planned.widths)))
     width = int(planned.widths[worst])
-    entries = float(n_labels) ** (width + 1)
-    if entries > max_table:
-        reason = (
-            f"tables of at least {n_labels} ** {width + 1} = {entries:.3g} entries, and max_table={max_table}"
-        )
+    # A power of whole numbers has no largest value; a float would overflow from 200 labels on.
+    size = f"{n_labels} ** {width + 1} = 1e{(width + 1) * math.log10(n_labels):.0f} entries"
+    if n_labels ** (width + 1) > max_table:
+        reason = f"tables of at least {size}, and max_table={max_table}"
     else:
-        reason = (
-            f"tables of up to {n_labels} ** {width + 1} = {entries:.3g} entries that add up to more than "
-            f"{total_budget(max_table)}"
-        )
+        reason = f"tables of up to {size} that add up to more than {total_budget(max_table)}"
     raise InferenceBudgetExceeded(
         f"exact inference on a component of {planned.sizes[worst]} groups of points needs an elimination of "
         f"width {width}: {reason}; use method='auto' or 'belief_propagation', or raise max_table",

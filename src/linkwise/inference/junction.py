@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +12,9 @@ from linkwise.inference.junction_plan import Buckets, Plan, plan
 from linkwise.inference.reduce import Problem
 
 __all__ = ["Buckets", "Plan", "junction_best_labels", "junction_marginals", "plan"]
+
+#: Table entries for one call of a kernel.
+_ENTRIES_AT_ONCE = 2**24
 
 
 def junction_marginals(
@@ -47,7 +52,8 @@ def junction_marginals(
     """
     graph = problem.graph
     shift = np.zeros(len(buckets.order))
-    fill_marginals(problem.unary, problem.coupling, *graph, *buckets, prob, agreement, shift)
+    for some in _at_a_time(buckets, problem.unary.shape[1]):
+        fill_marginals(problem.unary, problem.coupling, *graph, *some, prob, agreement, shift)
     return float(shift.sum())
 
 
@@ -76,4 +82,20 @@ def junction_best_labels(problem: Problem, buckets: Buckets, labels: NDArray[np.
     array([0, 0, 0])
     """
     graph = problem.graph
-    fill_best_labels(problem.unary, problem.coupling, *graph, *buckets, labels)
+    for some in _at_a_time(buckets, problem.unary.shape[1]):
+        fill_best_labels(problem.unary, problem.coupling, *graph, *some, labels)
+
+
+def _at_a_time(buckets: Buckets, n_labels: int) -> Iterator[Buckets]:
+    """The buckets in portions that a kernel solves in some 0.2 s, so that an interrupt gets through."""
+    starts = buckets.component_start
+    if buckets.n_entries * (len(starts) - 1) <= _ENTRIES_AT_ONCE:
+        yield buckets
+        return
+    entries = np.append(0, np.cumsum(float(n_labels) ** (np.diff(buckets.separator_indptr) + 1)))[starts]
+    first = 0
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(entries, entries[first] + _ENTRIES_AT_ONCE, side="right")) - 1
+        last = max(last, first + 1)
+        yield buckets._replace(component_start=starts[first : last + 1])
+        first = last

@@ -6,7 +6,7 @@ With h the log cavity of the sender, a link sends
 
 That is plain arithmetic with one vectorised exp and log per label. (Shifted by the largest entry and not by
 the sum, an entry such as -1e12 keeps its last digits.) Where a sum leaves the range of floats (hard links,
-opposing scores hundreds of nats apart), that one message is done term by term in logarithms instead.
+opposing scores hundreds of nats apart), that one entry is done term by term in logarithms instead.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from linkwise._lanes import WIDTH, hint, lane_max, lane_sum, larger, load, select_below, splat, store
 from linkwise._lanes_math import exp_lanes, log_lanes
+from linkwise._math import exp_nonpositive
 from linkwise._numba import inline_kernel, kernel
 from linkwise.inference.linear_messages import load_agree
 from linkwise.inference.message_graph import AHEAD, MessageGraph, PotentialTables
@@ -37,46 +38,51 @@ def _log_add(x: float, y: float) -> float:
     high = max(x, y)
     if high == -np.inf:
         return high
-    return high + math.log1p(math.exp(min(x, y) - high))
+    return high + math.log1p(exp_nonpositive(min(x, y) - high))
 
 
 @kernel
-def _careful_message(
+def _mend_message(
     cavity: NDArray[np.float64],
     n_labels: int,
     coupling: NDArray[np.float64],
     edge: int,
+    weight: NDArray[np.float64],
     message: NDArray[np.float64],
 ) -> None:
-    """The same message with every sum in logarithms, one label at a time."""
+    """Entries that left the range of floats again, with every sum in logarithms.
+
+    They are few: over a hard link, it is that of a label the sender has for certain.
+    """
     top = 0
     for k in range(1, n_labels):
         if cavity[k] > cavity[top]:
             top = k
-    mass = 0.0
     second = -np.inf
-    for k in range(n_labels):
-        mass += math.exp(cavity[k] - cavity[top])
-        if k != top:
-            second = max(second, cavity[k])
-    log_rest = -np.inf
-    if second > -np.inf:
-        rest = 0.0
-        for k in range(n_labels):
-            if k != top:
-                rest += math.exp(cavity[k] - second)
-        log_rest = (second - cavity[top]) + math.log(rest)
     shift = 0.0
     for k in range(n_labels):
+        if k != top:
+            second = max(second, cavity[k])
         shift = max(shift, log_agree(coupling, edge, k))
+    mass = 0.0
     for k in range(n_labels):
-        if k == top:
-            others = log_rest
+        if weight[k] >= _SMALLEST:
+            continue
+        if k != top:
+            if mass == 0.0:
+                for other in range(n_labels):
+                    mass += exp_nonpositive(cavity[other] - cavity[top])
+            others = math.log(mass - exp_nonpositive(cavity[k] - cavity[top]))
+        elif second == -np.inf:
+            others = -np.inf
         else:
-            others = math.log(mass - math.exp(cavity[k] - cavity[top]))
+            rest = 0.0
+            for other in range(n_labels):
+                if other != top:
+                    rest += exp_nonpositive(cavity[other] - second)
+            others = (second - cavity[top]) + math.log(rest)
         agree = log_agree(coupling, edge, k) - shift + (cavity[k] - cavity[top])
         message[k] = _log_add(agree, log_differ(coupling, edge) - shift + others)
-    message[n_labels:] = 0.0
 
 
 @inline_kernel
@@ -117,11 +123,11 @@ def log_message(
     smallest = np.inf
     for k in range(n_labels):
         smallest = min(smallest, weight[k])
-    if smallest >= _SMALLEST:
-        for k in range(0, width, WIDTH):
-            store(message, k, log_lanes(load(weight, k)))
-    else:
-        _careful_message(cavity, n_labels, coupling, edge, message)
+    for k in range(0, width, WIDTH):
+        store(message, k, log_lanes(load(weight, k)))
+    if not smallest >= _SMALLEST:
+        _mend_message(cavity, n_labels, coupling, edge, weight, message)
+        message[n_labels:width] = 0.0
 
 
 @inline_kernel
