@@ -173,6 +173,18 @@ def nothing(value: Any, sizes: Sizes) -> None:
         raise ValueError(f"it must be null, not {_kind(value)}")
 
 
+def either(first: Check, second: Check) -> Check:
+    """Passes the first check or the second, whose complaint is the one told."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        try:
+            first(value, sizes)
+        except ValueError:
+            second(value, sizes)
+
+    return check
+
+
 def list_of(item: Check) -> Check:
     """A list whose items all pass a check."""
 
@@ -326,6 +338,8 @@ def _link_mixture_entries(model: Any) -> Entries:
         "converged": flag,
         "parts": table_of(whole()),
         "prior_exact": flag,
+        "objective": text(),
+        "reason": either(nothing, text()),
     }
     optional: dict[str, Check] = {
         **_NAMES,

@@ -23,18 +23,17 @@ def test_status_and_labels_against_enumeration(forbidden):
     assert min(counts.values()) > 10
 
 
-def test_links_hard_for_some_labels_never_give_a_wrong_answer():
-    seen = set()
+def test_links_hard_for_some_labels_are_decided_too():
+    counts = {"feasible": 0, "infeasible": 0}
     for seed in range(300):
         problem = random_problem(seed, hard=0.2, must_hard=False, partly_hard=0.6)
         allowed = brute_force(problem)[1] > -np.inf
         status, labels = feasible_labels(problem, np.random.default_rng(seed))
-        seen.add((status, allowed))
+        assert status == ("feasible" if allowed else "infeasible")
+        counts[status] += 1
         if status == "feasible":
             assert problem_score(problem, labels) > -np.inf
-        if status == "infeasible":
-            assert not allowed
-    assert {("feasible", True), ("unknown", True)} <= seen
+    assert min(counts.values()) > 10
 
 
 def test_free_points_get_their_best_label():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise.inference.exact import exact_best_labels, solve_marginals
 from linkwise.inference.forest_descent import polish
+from linkwise.inference.hard_links import hard_rows
 from linkwise.inference.junction_plan import plan
 from linkwise.inference.min_cut import signed_two_colouring
 from linkwise.inference.reduce import Problem, induced, remembered
@@ -20,18 +22,27 @@ from linkwise.inference.registry import (
     find_marginals_engine,
     labels_engine,
     marginals_engine,
+    number,
     whole,
 )
 from linkwise.inference.scoring import component_scores
+from linkwise.inference.work import LOGARITHMIC_ENTRY, elimination_work, sweep_work
 
 __all__ = ["AUTO_TABLE", "auto_best_labels", "auto_marginals"]
 
 #: Largest table of the part solved exactly. ``exact`` allows 16 times as much, but ``auto`` runs in every EM
 #: step: at 7 to 16 ns an entry, a table of this size takes 2 to 4 ms.
 AUTO_TABLE = 2**18
+#: Belief propagation is left out where the limit of work allows fewer sweeps (in logarithms).
+_FEWEST_SWEEPS = 20
+#: Limits of the message entries for labels under hard links; some 0.2 s, or 300 sweeps over sparse links.
+_HARD_WORK = 4e7
+_HARD_WORK_PER_SCORE = 1000.0
 
 
-@marginals_engine("auto", max_table=whole(1), approximate=engine_name())
+@marginals_engine(
+    "auto", max_table=whole(1), approximate=engine_name(), max_work=number(positive=True, optional=True)
+)
 def auto_marginals(
     problem: Problem,
     rng: np.random.Generator,
@@ -39,7 +50,8 @@ def auto_marginals(
     initial: NDArray[np.float64] | None = None,
     n_threads: int = 1,
     max_table: int = AUTO_TABLE,
-    approximate: str = "belief_propagation",
+    approximate: str | Callable[..., EngineMarginals] = "belief_propagation",
+    max_work: float | None = None,
     **options: Any,
 ) -> EngineMarginals:
     """Trees and narrow components exactly, the rest by one approximate engine.
@@ -57,13 +69,18 @@ def auto_marginals(
         Entries of the largest table in the exact part.
     approximate : str, default="belief_propagation"
         Engine of the rest.
+    max_work : float or None, default=None
+        Limit of the table and message entries (see :mod:`linkwise.inference.work`). Narrow components whose
+        tables exceed it count as wide, and mean field takes the place of belief propagation where the limit
+        does not allow 20 sweeps.
     **options
-        Options of that engine.
+        Options of the engine of the rest.
 
     Returns
     -------
     EngineMarginals
-        ``details["parts"]`` has the nodes that each engine answered for.
+        ``details["parts"]`` has the nodes that each engine answered for, ``details["work"]`` the entries
+        counted, and ``details["limited"]`` whether ``max_work`` made a difference.
 
     Examples
     --------
@@ -71,33 +88,57 @@ def auto_marginals(
     >>> marginals(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, -1.0])).method
     'junction_tree'
     """
+    n_labels = problem.unary.shape[1]
     planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
+    work = remembered(problem, ("work", max_table), lambda: elimination_work(planned, n_labels))
+    limited = max_work is not None and work > max_work
+    if limited:
+        max_table, work = 1, 0
+        planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
     forest, feasible = planned.forest[planned.component], planned.feasible[planned.component]
     parts = {"tree": np.flatnonzero(forest), "junction_tree": np.flatnonzero(feasible & ~forest)}
     wide = np.flatnonzero(~feasible)
     if wide.size == 0:
         prob, agreement, log_partition = solve_marginals(problem, planned)
-        return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
+        return EngineMarginals(
+            prob, log_partition, agreement, exact=True, details={"parts": parts, "work": work}
+        )
+    part, rows = problem, np.arange(len(problem.pairs))
+    if wide.size < len(problem.unary):
+        part, rows = induced(problem, wide, ("wide", max_table))
+        part = part._replace(disposable=True)
+    if max_work is not None and approximate == "belief_propagation":
+        if max_work - work < _FEWEST_SWEEPS * LOGARITHMIC_ENTRY * sweep_work(part):
+            approximate, limited, options = "mean_field", True, {}
+        else:
+            options["max_work"] = max_work - work
     name, engine = find_marginals_engine(approximate)
-    if wide.size == len(problem.unary):
+
+    def outcome(answer: EngineMarginals, parts: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+        counted = work + answer.details.get("work", answer.n_iter * sweep_work(part))
+        stopped = limited or answer.details.get("limited", False)
+        return {**answer.details, "parts": parts, "work": counted, "limited": stopped}
+
+    if part is problem:
         answer = engine(problem, rng, initial=initial, n_threads=n_threads, **options)
-        return answer._replace(details={**answer.details, "parts": {name: wide}})
-    part, rows = induced(problem, wide, ("wide", max_table))
+        return answer._replace(details=outcome(answer, {name: wide}))
     prob, agreement, log_partition = solve_marginals(problem, planned)
     if log_partition == -np.inf:
         return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
     start = None if initial is None else initial[wide]
-    answer = engine(part._replace(disposable=True), rng, initial=start, n_threads=n_threads, **options)
+    answer = engine(part, rng, initial=start, n_threads=n_threads, **options)
     prob[wide], agreement[rows] = answer.prob, answer.agreement
     return answer._replace(
         prob=prob,
         agreement=agreement,
         log_partition=log_partition + answer.log_partition,
-        details={**answer.details, "parts": {**parts, name: wide}},
+        details=outcome(answer, {**parts, name: wide}),
     )
 
 
-@labels_engine("auto", max_table=whole(1), approximate=engine_name())
+@labels_engine(
+    "auto", max_table=whole(1), approximate=engine_name(), max_work=number(positive=True, optional=True)
+)
 def auto_best_labels(
     problem: Problem,
     rng: np.random.Generator,
@@ -105,7 +146,8 @@ def auto_best_labels(
     initial: NDArray[np.int64] | None = None,
     n_threads: int = 1,
     max_table: int = AUTO_TABLE,
-    approximate: str = "belief_propagation",
+    approximate: str | Callable[..., EngineLabels] = "belief_propagation",
+    max_work: float | None = None,
     **options: Any,
 ) -> EngineLabels:
     """Trees, narrow components and cuttable ones exactly, the rest by damped max-product and forest descent.
@@ -122,8 +164,12 @@ def auto_best_labels(
     max_table : int, default=2 ** 18
     approximate : str, default="belief_propagation"
         Engine of the rest.
+    max_work : float or None, default=None
+        Limit of the message entries of belief propagation. None: without a limit, but with hard links
+        1000 times the entries of ``unary``, at least 4e7: on dense hard links messages rarely settle, and
+        the labels come from the polish.
     **options
-        Options of that engine.
+        Options of the engine of the rest.
 
     Returns
     -------
@@ -151,6 +197,10 @@ def auto_best_labels(
     if wide.size == 0 or solved.upper_bound == -np.inf:
         return solved._replace(labels=labels, details={**solved.details, "parts": parts})
     part, _ = induced(problem, wide)
+    if approximate == "belief_propagation":
+        if max_work is None and hard_rows(part).any():
+            max_work = max(_HARD_WORK, _HARD_WORK_PER_SCORE * part.unary.size)
+        options["max_work"] = max_work
     name, engine = find_labels_engine(approximate)
     start = None if initial is None else initial[wide]
     answer = engine(part, rng, initial=start, n_threads=n_threads, **options)

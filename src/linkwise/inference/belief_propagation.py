@@ -26,6 +26,7 @@ from linkwise.inference.reduce import Problem, remembered
 from linkwise.inference.registry import EngineMarginals, choice, marginals_engine, number, whole
 from linkwise.inference.residual_schedule import residual_visits
 from linkwise.inference.schedules import SETTLED, Propagation, run_to_fixed_point, sweeps
+from linkwise.inference.work import LOGARITHMIC_ENTRY, sweep_work, sweeps_within
 
 __all__ = ["belief_propagation", "is_forest", "message_layout", "run_messages"]
 
@@ -36,6 +37,7 @@ __all__ = ["belief_propagation", "is_forest", "message_layout", "run_messages"]
     damping=number(below=1.0),
     tol=number(positive=True),
     max_iter=whole(1),
+    max_work=number(positive=True, optional=True),
 )
 def belief_propagation(
     problem: Problem,
@@ -47,6 +49,7 @@ def belief_propagation(
     damping: float = 0.3,
     tol: float = 1e-8,
     max_iter: int = 300,
+    max_work: float | None = None,
 ) -> EngineMarginals:
     """Marginals, pair agreements and the Bethe log partition function by loopy belief propagation.
 
@@ -75,12 +78,15 @@ def belief_propagation(
         Stop when no log message changes by more than this.
     max_iter : int, default=300
         Limit of sweeps.
+    max_work : float or None, default=None
+        Limit of message entries, those in logarithms counted four times; allows one sweep in any case.
 
     Returns
     -------
     EngineMarginals
         ``details["residuals"]`` holds the largest change in each sweep, ``details["arithmetic"]`` whether
-        messages were plain numbers or, for potentials beyond the range of floats, logarithms.
+        messages were plain numbers or, for potentials beyond the range of floats, logarithms,
+        ``details["work"]`` the message entries, and ``details["limited"]`` whether their limit ended it.
 
     Examples
     --------
@@ -107,18 +113,26 @@ def belief_propagation(
     # The same for messages that are numbers and for those that are logarithms.
     links = remembered(problem, ("link tables", schedule), lambda: link_tables(problem, graph, LINEAR))
     arithmetic = LOGARITHMIC if by_residual else LINEAR
+    per_sweep = sweep_work(problem) * (LOGARITHMIC_ENTRY if by_residual else 1)
+    most = sweeps_within(max_work, per_sweep, max_iter)
     messages, run = run_messages(
         problem, graph, arithmetic, class_ptr, by_residual=by_residual,
-        damping=damping, tol=tol, max_iter=max_iter, n_threads=n_threads, links=links,
+        damping=damping, tol=tol, max_iter=most, n_threads=n_threads, links=links,
     )  # fmt: skip
+    work = per_sweep * len(run.residuals)
     if run.failure == OUT_OF_RANGE:
         arithmetic = LOGARITHMIC
+        per_sweep *= LOGARITHMIC_ENTRY
+        most = sweeps_within(None if max_work is None else max_work - work, per_sweep, max_iter)
         messages, run = run_messages(
             problem, graph, arithmetic, class_ptr, by_residual=by_residual,
-            damping=damping, tol=tol, max_iter=max_iter, n_threads=n_threads, links=links,
+            damping=damping, tol=tol, max_iter=most, n_threads=n_threads, links=links,
         )  # fmt: skip
+        work += per_sweep * len(run.residuals)
     n_iter = len(run.residuals)
     details: dict[str, Any] = {
+        "work": work,
+        "limited": not run.converged and n_iter == most < max_iter,
         "residuals": run.residuals,
         "arithmetic": "linear" if arithmetic == LINEAR else "logarithmic",
     }

@@ -251,6 +251,7 @@ def polish(
     *,
     patience: int = 5,
     max_iter: int = 100,
+    search: bool = True,
 ) -> tuple[NDArray[np.int64], int]:
     """Improve a labelling by ICM and then by exact steps over random induced forests.
 
@@ -268,6 +269,8 @@ def polish(
         Forests in a row without improvement after which a connected component is left alone.
     max_iter : int
         Most forests; once more as many for a repair.
+    search : bool
+        Whether a repair that sticks goes on to colour the hard links, which may take a second.
 
     Returns
     -------
@@ -292,7 +295,7 @@ def polish(
         counting = lexicographic(problem)
         labels, n_repair = _descend(counting, labels, rng, patience, max_iter, stop_when_feasible=problem)
         if n_broken(problem, labels):
-            coloured = recolour(problem, labels, rng)
+            coloured = recolour(problem, labels, rng) if search else labels
             if n_broken(problem, coloured):
                 return labels, n_repair
             labels = coloured

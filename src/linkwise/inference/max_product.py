@@ -16,7 +16,8 @@ from linkwise.inference.potentials import log_ratio
 from linkwise.inference.reduce import Problem
 from linkwise.inference.registry import EngineLabels, choice, labels_engine, number, whole
 from linkwise.inference.schedules import SETTLED, sweeps
-from linkwise.inference.scoring import component_scores, problem_score
+from linkwise.inference.scoring import component_scores, n_broken, problem_score
+from linkwise.inference.work import sweep_work, sweeps_within
 
 __all__ = ["max_product"]
 
@@ -65,6 +66,7 @@ def _decode(
     damping=number(below=1.0),
     tol=number(positive=True),
     max_iter=whole(1),
+    max_work=number(positive=True, optional=True),
 )
 def max_product(
     problem: Problem,
@@ -76,6 +78,7 @@ def max_product(
     damping: float = 0.3,
     tol: float = 1e-9,
     max_iter: int = 300,
+    max_work: float | None = None,
 ) -> EngineLabels:
     """A labelling of high score by max-product belief propagation, forest descent as the polish.
 
@@ -100,6 +103,8 @@ def max_product(
         Stop when no message changes by more than this share of the typical score.
     max_iter : int, default=300
         Limit of sweeps; they also stop when a hundred of them have found nothing better.
+    max_work : float or None, default=None
+        Limit of message entries, which allows one sweep in any case.
 
     Returns
     -------
@@ -132,6 +137,7 @@ def max_product(
     best_scores = np.full(n_components, -np.inf)
     best_at = 0
     residuals: list[float] = []
+    max_iter = sweeps_within(max_work, sweep_work(problem), max_iter)
     for change in sweeps(
         MAXIMUM, graph, class_ptr, tables, messages, n_labels,
         damping=0.0 if forest else damping, settled=SETTLED * scale, n_threads=n_threads,
@@ -152,7 +158,9 @@ def max_product(
     converged = residuals[-1] <= tol * scale
     optimal = forest and converged
     if not optimal:
-        best, _ = polish(problem, best, rng)
+        # Labels that hold the links already make a search for others needless.
+        search = initial is None or n_broken(problem, initial) > 0
+        best, _ = polish(problem, best, rng, search=search)
         if initial is not None and problem_score(problem, initial) > problem_score(problem, best):
             best, _ = polish(problem, initial, rng)
     bound = problem_score(problem, best) if optimal else None

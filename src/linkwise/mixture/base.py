@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._validation import check_choice, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
+from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
 from linkwise.mixture.component_start import component_start_labels
@@ -117,8 +118,9 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         with Workers(n_jobs if len(starts) == 1 else 1) as workers:
             step = LinkedStep(
                 points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-                sources, seed, workers,
+                sources, seed, workers, len(starts),
             )  # fmt: skip
+            ended: list[tuple[EMRun, LinkedStep]] = []
 
             def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
                 number, start = numbered
@@ -136,6 +138,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
                     # Gibbs, and engines of the user, may have no partition function to compare runs by.
                     found = found._replace(judged=own.judge(found.parameters))
                 restart.end(found.parameters.fitted_attributes)
+                ended.append((found, own))
                 return found
 
             best = best_run(
@@ -143,9 +146,11 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
                 n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
             )  # fmt: skip
             self._store(best)
-            final = step.fresh()
+            # What is left of the work of the best run, so that its last step infers as the others did.
+            final = next(own for found, own in ended if found is best)
             posterior = None if linked is None else final.e_step(best.parameters)
-            labels = self._store_training_rows(points, constraints, linked, posterior, workers)
+            limited = final.limited
+            labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
             if linked is not None:
                 self.inference_["objective"] = self.inference_["method"] if best.judged is None else "auto"
                 self.inference_["prior_exact"] = final.prior_is_exact(best.parameters.log_weights)
@@ -319,6 +324,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         linked: LinkedRows | None,
         posterior: LinkedPosterior | None,
         workers: Workers,
+        limited: tuple[str, ...],
     ) -> NDArray[np.int64]:
         """Labels and responsibilities of the training rows; forget those of an earlier fit."""
         for name in ("responsibilities_", "violation_probability_", "inference_"):
@@ -329,7 +335,16 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             self.n_occupied_ = self._n_occupied()
             return self.labels_
         found = posterior.marginals
-        if not found.converged:
+        if limited:
+            warnings.warn(
+                f"the hard cannot-links among {len(linked.rows)} rows are too dense for accurate inference "
+                f"in the work allowed to a fit ({' and '.join(limited)} approximated further, see "
+                'inference_["reason"]). labels_ keep the hard links. Use fewer cannot-links or soft ones '
+                "(certainty < 1), inference='belief_propagation', which has no limit, or COPKMeans.",
+                ApproximationWarning,
+                stacklevel=4,
+            )
+        elif not found.converged:
             warnings.warn(
                 f"the last E-step did not converge ({found.method}, {found.n_iter} iterations); "
                 "its responsibilities are rough. Try another inference, or fewer or weaker links.",
@@ -341,6 +356,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             "exact": found.exact,
             "converged": found.converged,
             "parts": dict(found.parts),
+            "reason": f"work limit: {', '.join(limited)}" if limited else None,
         }
         free = self._posterior(points, probabilities=True, workers=workers)
         assert free.probabilities is not None

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
+from linkwise.inference.log_sums import log_sum_exp
 from linkwise.inference.reduce import Problem, induced, reduce_field
 from linkwise.mixture.kernels_omega import add_pairs, add_singles
 from linkwise.mixture.linked_rows import LinkedRows, link_field, sum_components
@@ -41,18 +42,33 @@ class LabelPrior:
         For components of more than two groups. Engines that return no partition function to differentiate
         (mean field, Gibbs, engines of the user) leave them to ``auto``.
     random_state : int
+    max_work : float or None
+        Table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once they are
+        used up, the larger components count as if their rows were independent: log Omega keeps the value it
+        had, and the weights follow the responsibilities.
 
     Attributes
     ----------
     exact : bool
         Whether everything asked so far was exact.
+    limited : bool
+        Whether the work was used up.
     """
 
-    def __init__(self, linked: LinkedRows, method: str | Callable[..., Any], random_state: int) -> None:
+    def __init__(
+        self,
+        linked: LinkedRows,
+        method: str | Callable[..., Any],
+        random_state: int,
+        max_work: float | None = None,
+    ) -> None:
         self._cluster_of = linked.cluster_of
         self._method = method if method in _ENGINES else "auto"
         self._random_state = random_state
         self.exact = True
+        self.limited = False
+        self._work_left = max_work if self._method == "auto" else None
+        self._last = 0.0
         problem, power, self._constant = _groups(linked)
         component, n_components = group_labels(len(power), problem.pairs)
         n_groups = np.bincount(component, minlength=n_components)[component]
@@ -88,12 +104,20 @@ class LabelPrior:
         """Larger components, by inference."""
         if not self._rest_power.size:
             return 0.0, np.zeros(len(log_weights))
-        unary = self._rest_power[:, np.newaxis] * log_weights
-        found = marginals(
-            self._rest.with_unary(unary), self._method, self._random_state, overwrite_unary=True
-        )
-        self.exact = self.exact and found.exact
-        return found.log_partition, self._rest_power @ found.prob
+        total, log_total = self._rest_power.sum(), log_sum_exp(log_weights)
+        if not self.limited:
+            options: dict[str, Any] = {} if self._work_left is None else {"max_work": self._work_left}
+            field = self._rest.with_unary(self._rest_power[:, np.newaxis] * log_weights)
+            found = marginals(field, self._method, self._random_state, overwrite_unary=True, **options)
+            self.exact = self.exact and found.exact
+            if self._work_left is not None:
+                self._work_left -= found.details["work"]
+                self.limited = found.details.get("limited", False) or self._work_left <= 0
+            if not found.details.get("limited", False):
+                self._last = found.log_partition - total * log_total
+                return found.log_partition, self._rest_power @ found.prob
+        self.exact = False
+        return self._last + total * log_total, total * np.exp(log_weights - log_total)
 
 
 class DisjointPrior:

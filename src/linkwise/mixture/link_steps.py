@@ -32,6 +32,11 @@ __all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
 MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
 #: Engines that make nothing of probabilities to start from.
 _WITHOUT_START = ("auto", "exact", "tree", "belief_propagation")
+#: Table and message entries for the posteriors of a fit with hard cannot-links, and for its priors as well
+#: (see ``linkwise.inference.work``): one to two seconds. Large data has this many per entry of the
+#: responsibilities.
+_MAX_WORK = 1e8
+_WORK_PER_ENTRY = 400.0
 
 
 class LinkedStep:
@@ -50,6 +55,8 @@ class LinkedStep:
     random_state : int
         Seed of the engines; the same in every step, so that EM sees one deterministic objective.
     workers : Workers
+    n_starts : int
+        Runs of EM that share the limit of work of a fit.
 
     Attributes
     ----------
@@ -68,6 +75,7 @@ class LinkedStep:
         noise_sources: NDArray[np.int64] | None,
         random_state: int,
         workers: Workers,
+        n_starts: int = 1,
     ) -> None:
         self.points = points
         self.linked = linked
@@ -80,19 +88,29 @@ class LinkedStep:
         self.workers = workers
         self.posterior: LinkedPosterior | None = None
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
+        self._max_work = None if linked is None else _work_limit(linked, n_starts)
+        self._work_left = self._max_work
+        self._limited = False
         self._prior: Prior = _no_prior
         if linked is not None and mixing == "disjoint":
             self._prior = DisjointPrior(linked)
         elif linked is not None and mixing != "ignore":
-            self._prior = LabelPrior(linked, inference, random_state)
+            self._prior = LabelPrior(linked, inference, random_state, self._max_work)
         self._log_omega = LastValue(self._prior)
 
     def fresh(self) -> LinkedStep:
         """The same step for another run of EM; what is known of the links is shared."""
         step = copy(self)
         step.posterior = None
-        step._log_omega = LastValue(self._prior)
+        step._prior = copy(self._prior)
+        step._log_omega = LastValue(step._prior)
         return step
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        """What had to be approximated to stay within the limit of work: the posterior, the prior."""
+        prior_limited = isinstance(self._prior, LabelPrior) and self._prior.limited
+        return ("posterior",) * self._limited + ("prior",) * prior_limited
 
     def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
         """New parameters, and the penalised log-likelihood per sample at the old ones."""
@@ -168,6 +186,10 @@ class LinkedStep:
         log_density = log_density_pass(
             self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
         )
+        options: dict[str, Any] = {}
+        if self.inference == "auto" and self._work_left is not None:
+            # Once belief propagation is too dear it stays so: EM is to see one objective.
+            options["max_work"] = 1.0 if self._limited else max(self._work_left, 1.0)
         self.posterior = linked_posterior(
             self.linked,
             links,
@@ -176,7 +198,13 @@ class LinkedStep:
             self.inference,
             self.random_state,
             initial,
+            **options,
         )
+        if options:
+            assert self._work_left is not None
+            details = self.posterior.marginals.details
+            self._work_left -= details["work"]
+            self._limited = self._limited or details.get("limited", False)
         return self.posterior
 
     def _linked_statistics(self, parameters: MixtureParameters, posterior: LinkedPosterior) -> Statistics:
@@ -214,6 +242,17 @@ class LinkedStep:
             concave=not isinstance(self._prior, DisjointPrior),
         )  # fmt: skip
         return step.log_weights, penalty
+
+
+def _work_limit(linked: LinkedRows, n_starts: int) -> float | None:
+    """Work that the posteriors of a run of EM may take, and its priors as well; None without hard links.
+
+    Soft links converge in a few sweeps and scale with the data. With many hard cannot-links messages often
+    circle for ever, and every step of EM would wait for their last sweep.
+    """
+    if not (linked.coupling == -np.inf).any():
+        return None
+    return max(_MAX_WORK, _WORK_PER_ENTRY * len(linked.rows) * linked.n_clusters) / n_starts
 
 
 def _no_prior(log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:

@@ -106,6 +106,7 @@ def linked_posterior(
     method: str | Callable[..., Any],
     random_state: Any,
     initial: NDArray[np.float64] | None,
+    **options: Any,
 ) -> LinkedPosterior:
     """E-step of the linked rows: P(z_i = k | X, links) and log sum_Z P(X, Z) g(Z).
 
@@ -124,6 +125,8 @@ def linked_posterior(
     random_state : int, Generator or None
     initial : (n, n_clusters) or None
         Marginals of the previous step.
+    **options
+        Options of the engine.
 
     Returns
     -------
@@ -135,12 +138,14 @@ def linked_posterior(
     scores = sum_components(joint, linked.cluster_of)
     if scores is joint:
         found = marginals(
-            links.with_unary(joint), method, random_state, initial=initial, overwrite_unary=True
+            links.with_unary(joint), method, random_state, initial=initial, overwrite_unary=True, **options
         )  # fmt: skip
         return LinkedPosterior(found.prob, found)
     for k, cluster in enumerate(linked.cluster_of):
         joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
-    found = marginals(links.with_unary(scores), method, random_state, initial=initial, overwrite_unary=True)
+    found = marginals(
+        links.with_unary(scores), method, random_state, initial=initial, overwrite_unary=True, **options
+    )
     for k, cluster in enumerate(linked.cluster_of):
         joint[:, k] *= found.prob[:, cluster]
     return LinkedPosterior(joint, found)

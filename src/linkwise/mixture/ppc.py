@@ -101,9 +101,10 @@ class PPC(LinkMixture):
     n_decreases_ : int
         Iterations that lowered the objective: 0 for exact inference and ``reg_covar=0``.
     inference_ : dict
-        How the last E-step was done: ``method``, ``exact``, ``converged``, ``parts``; and ``prior_exact``,
-        whether log Omega was exact; and ``objective``, the engine whose partition function is in
-        ``lower_bound_``.
+        How the last E-step was done: ``method``, ``exact``, ``converged``, ``parts``; ``prior_exact``,
+        whether log Omega was exact; ``objective``, the engine whose partition function is in
+        ``lower_bound_``; and ``reason``, what dense hard cannot-links made too dear: None, or the posterior
+        (mean field from then on), the prior (log Omega then keeps its value), or both.
     n_features_in_ : int
 
     See Also
