@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
+from linkwise.cli.report import Report
 from linkwise.datasets import make_eleven_gaussians
 from linkwise.metrics import belief_adherence, separability
 from linkwise.mixture.class_report import ClassReport, stability
@@ -237,6 +238,16 @@ class TestPage:
         assert not re.search(r"https?:|@import|url\(", text)
         assert "(60 rows)" in text
         assert text.count("class='heat'") == 2
+
+    def test_has_the_policy_of_all_pages(self, report):
+        """Browsers refuse every request; a notebook, which shows the body alone, has its own policy."""
+        pages = [report.to_html(), Report("Another page").html()]
+        policies = [
+            re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', p) for p in pages
+        ]
+        assert policies == [["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]] * 2
+        assert pages[0].index("Content-Security-Policy") < pages[0].index("<title>")
+        assert "Content-Security-Policy" not in report._repr_html_()
 
     def test_without_data_or_runs(self, report):
         text = report.to_html()
