@@ -275,25 +275,28 @@ def test_any_content_of_columns_json_is_read_or_refused(bad, content, whole):
         assert len(preparation.columns) == len(preparation.centres) == len(preparation.scales)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_full_disk_names_the_file(bad, tmp_path, suffix):
-    """A limit on the size of files stands for the full disk; both end the writing in the middle."""
+@pytest.fixture
+def small_disk():
+    """A limit on the size of files stands for a full disk; both end the writing in the middle."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
+def many_rows(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"name": [rng.bytes(30).hex() for _ in range(10_000)], "x": 1.0, "y": 2.0})
     frame.to_csv(tmp_path / "many.csv", index=False)
-    target = tmp_path / "out" / f"labels.{suffix}"
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "linkwise", "predict", bad / "model", tmp_path / "many.csv",
-            "--id", "name", "-o", target,
-        ],
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000)),
-    )  # fmt: skip
-    assert done.returncode == 1, done.stderr
-    (line,) = done.stderr.splitlines()
-    assert line.startswith(f"linkwise: {target}: "), line
+    return tmp_path / "many.csv"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_full_disk_names_the_file(bad, refused, many_rows, small_disk, suffix):
+    target = many_rows.parent / "out" / f"labels.{suffix}"
+    line = refused("predict", bad / "model", many_rows, "--id", "name", "-o", target)
+    assert line.startswith(f"{target}: ")
     assert "file too large; " in line
     assert list(target.parent.iterdir()) == []
 

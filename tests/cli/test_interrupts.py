@@ -103,10 +103,9 @@ def test_while_a_model_is_fitted(endless):
     assert not endless[-1].exists()
 
 
-@pytest.mark.parametrize("code", [DEAF, BUSY])
 @pytest.mark.parametrize(
-    ("number", "exit_code", "word"),
-    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+    ("code", "number", "exit_code", "word"),
+    [(DEAF, signal.SIGINT, 130, "interrupted"), (BUSY, signal.SIGTERM, 143, "terminated")],
 )
 def test_what_swallows_the_exception_ends_all_the_same(code, number, exit_code, word):
     check(interrupted(code, [], 0.0, number), exit_code, word)
