@@ -52,7 +52,7 @@ def check_finite(model, X):
 powers = st.sampled_from([-300, -140, -30, -12, -3, 0, 3, 12, 30, 130, 150, 300])
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(
     model_class=st.sampled_from([PPC, ConstrainedEM, CPPC]),
     covariance_type=st.sampled_from(["full", "tied", "diag", "spherical"]),

@@ -120,7 +120,7 @@ class TestPriors:
 
 def steps():
     """What a user can combine: chunklets need hard must-links, and the grid at most four components."""
-    models = [(ConstrainedEM, "chunklets", 1), (ConstrainedEM, "points", 1), (PPC, "points", 1)]
+    models = [(ConstrainedEM, "chunklets", 1), (ConstrainedEM, "points", 1)]
     for model_class, sampling, per_cluster in [*models, (PPC, "points", 2)]:
         for name in LINKS:
             for mixing in ("exact", "disjoint", "grid", "ignore", "fixed"):
