@@ -124,12 +124,13 @@ class ModelFileError(ValueError):
     >>> from linkwise.exceptions import ModelFileError
     >>> error = ModelFileError("iris/model.json", "fitted/means_", "its shape is (2, 4), not (3, 4)")
     >>> print(error)
-    iris/model.json, entry fitted/means_: its shape is (2, 4), not (3, 4)
+    iris/model.json, entry fitted/means_: its shape is (2, 4), not (3, 4); fit the model again and save it
     """
 
     def __init__(self, file: str, entry: str | None, reason: str) -> None:
         where = file if entry is None else f"{file}, entry {entry}"
-        super().__init__(" ".join(f"{where}: {reason}".split()))
+        remedy = "" if "; " in reason else "; fit the model again and save it"
+        super().__init__(" ".join(f"{where}: {reason}{remedy}".split()))
         self.file, self.entry, self.reason = file, entry, reason
 
     def __reduce__(self) -> tuple[Any, ...]:

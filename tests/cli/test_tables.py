@@ -49,7 +49,7 @@ def test_bad_csv(tmp_path, content, words):
 def test_other_bad_files(tmp_path):
     with pytest.raises(CommandError, match="no Parquet file"):
         read_frame(written(tmp_path, "a,b\n1,2\n", "data.parquet"))
-    with pytest.raises(CommandError, match=r"\.csv, \.tsv and \.parquet, not \.xlsx"):
+    with pytest.raises(CommandError, match=r"\.csv, \.tsv and \.parquet files, not \.xlsx"):
         read_frame(tmp_path / "data.xlsx")
     with pytest.raises(CommandError, match="is a folder"):
         read_frame(tmp_path)

@@ -263,7 +263,7 @@ def test_iteration_limit_is_reported():
 
 
 def test_bad_order_is_refused():
-    with pytest.raises(ValueError, match="'random' or 'coloured'"):
+    with pytest.raises(ValueError, match="random, coloured"):
         icm(make_problem([[0.0]], [], []), np.random.default_rng(0), order="rows")
 
 

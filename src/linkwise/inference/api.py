@@ -262,9 +262,11 @@ def _start_table(initial: ArrayLike, field: PottsField, reduction: Reduction) ->
     """Starting probabilities of the groups: those of their first points."""
     table = np.asarray(initial, dtype=np.float64)
     if table.shape != field.unary.shape:
-        raise ValueError(f"initial has shape {table.shape}, but the field needs {field.unary.shape}")
+        raise ValueError(
+            f"initial has shape {table.shape}, but it needs {field.unary.shape}; pass one row per point"
+        )
     if not (np.isfinite(table).all() and (table >= 0).all()):
-        raise ValueError("initial must hold probabilities: finite and >= 0")
+        raise ValueError("initial must hold probabilities; use numbers that are finite and >= 0")
     return table[_first_members(reduction)]
 
 
@@ -272,9 +274,9 @@ def _start_labels(initial: ArrayLike, field: PottsField, reduction: Reduction) -
     """Starting labels of the groups: those of their first points."""
     labels = np.asarray(initial)
     if labels.shape != (field.n_points,) or labels.dtype.kind not in "iu":
-        raise ValueError(f"initial must hold one whole number per point, shape ({field.n_points},)")
+        raise ValueError(f"initial must have shape ({field.n_points},); pass one whole number per point")
     if labels.min() < 0 or labels.max() >= field.n_labels:
-        raise ValueError(f"initial must lie in 0..{field.n_labels - 1}")
+        raise ValueError(f"initial must lie in 0..{field.n_labels - 1}; pass labels of the field")
     return labels.astype(np.int64)[_first_members(reduction)]
 
 

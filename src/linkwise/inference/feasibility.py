@@ -21,17 +21,24 @@ class HardPart(NamedTuple):
 
     Attributes
     ----------
-    problem : Problem
-        Scores and couplings are 0 or ``-inf``.
+    links : Problem
+        Couplings are 0 or ``-inf``; it has no scores.
     nodes : (s,) int64
         Its nodes in the problem that it came from.
-    same_for_all_scores : bool
-        No label is forbidden, so that the links alone decide.
+    forbidden : (s, K) bool or None
+        Which labels are forbidden; None if no label is, so that the links alone decide.
     """
 
-    problem: Problem
+    links: Problem
     nodes: NDArray[np.int64]
-    same_for_all_scores: bool
+    forbidden: NDArray[np.bool_] | None
+
+    def problem(self) -> Problem:
+        """The links with scores of 0 and ``-inf``. Made when wanted: the table is as large as the field's."""
+        scores = np.zeros((len(self.nodes), self.links.unary.shape[1]))
+        if self.forbidden is not None:
+            scores[self.forbidden] = -np.inf
+        return self.links._replace(unary=scores)
 
 
 def hard_part(problem: Problem) -> HardPart | None:
@@ -49,8 +56,11 @@ def hard_part(problem: Problem) -> HardPart | None:
     links, nodes = remembered(problem, "hard links", lambda: _hard_links(problem))
     if not nodes.size:
         return None
-    scores = np.where(problem.unary[nodes] == -np.inf, -np.inf, 0.0)
-    return HardPart(links._replace(unary=scores), nodes, bool((scores == 0.0).all()))
+    forbidden = None
+    if problem.unary.min() == -np.inf:
+        forbidden = problem.unary[nodes] == -np.inf
+        forbidden = forbidden if forbidden.any() else None
+    return HardPart(links, nodes, forbidden)
 
 
 def _hard_links(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
@@ -92,11 +102,12 @@ def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible"
     >>> feasibility(part, np.array([0, 1, 0]))
     'infeasible'
     """
-    if n_broken(part.problem, labels) == 0:
+    problem = part.problem()
+    if n_broken(problem, labels) == 0:
         return "feasible"
-    if part.same_for_all_scores:
-        return remembered(part.problem, "feasibility", lambda: _search(part.problem))
-    return _search(part.problem)
+    if part.forbidden is None:
+        return remembered(problem, "feasibility", lambda: _search(problem))
+    return _search(problem)
 
 
 def _search(problem: Problem) -> Literal["feasible", "infeasible", "unknown"]:
