@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from linkwise._lanes import WIDTH, larger, load, splat, store
 from linkwise._numba import kernel
+from linkwise._threads import chunk_bounds
 from linkwise.cluster.propagation import Propagation, SignedLinks
 
 __all__ = ["cannot_link_vectors", "largest_products", "weakest_affinity"]
@@ -26,6 +27,8 @@ _BLOCK_ROWS, _BLOCK_COLUMNS = 4, 2 * WIDTH
 
 #: Columns whose vectors stay in the cache while all rows pass.
 _TILE = 64
+# Products of a call of a kernel, a few tenths of a second: between two calls a signal gets through.
+_SLICE = 3 * 10**8
 
 
 def cannot_link_vectors(
@@ -115,21 +118,29 @@ def weakest_affinity(
     # Rows of points instead of links, padded to whole blocks: what a block needs lies side by side.
     padding = -n % max(_BLOCK_ROWS, _BLOCK_COLUMNS)
     padded = np.pad(vectors, ((0, 0), (0, padding)))
-    _subtract_largest_products(must_kernel, padded, np.ascontiguousarray(padded.T), least)
+    points = np.ascontiguousarray(padded.T)
+    at_once = max(1, _SLICE // (n * n_links * _BLOCK_COLUMNS)) * _BLOCK_COLUMNS
+    for start, stop in chunk_bounds(0, n, at_once):
+        _subtract_largest_products(must_kernel, padded, points, least, start, stop)
     return must_kernel
 
 
 @kernel
 def _subtract_largest_products(
-    matrix: NDArray[np.float64], vectors: NDArray[np.float64], points: NDArray[np.float64], least: float
+    matrix: NDArray[np.float64],
+    vectors: NDArray[np.float64],
+    points: NDArray[np.float64],
+    least: float,
+    start: int,
+    stop: int,
 ) -> None:
-    """Lower triangle block by block in registers, then mirrored."""
+    """Lower triangle of these columns, block by block in registers, then mirrored."""
     n = matrix.shape[0]
     n_links = vectors.shape[0]
     columns = np.empty(n_links * _BLOCK_COLUMNS)
     rows = points.ravel()
     maxima = np.empty(_BLOCK_ROWS * _BLOCK_COLUMNS)
-    for column in range(0, n, _BLOCK_COLUMNS):
+    for column in range(start, stop, _BLOCK_COLUMNS):
         for k in range(n_links):
             for c in range(_BLOCK_COLUMNS):
                 columns[k * _BLOCK_COLUMNS + c] = vectors[k, column + c]
@@ -199,7 +210,9 @@ def largest_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> N
     array([[ 3., -1.]])
     """
     result = np.full((left.shape[1], right.shape[1]), -np.inf)
-    _raise_to_products(np.ascontiguousarray(left.T), np.ascontiguousarray(right), result)
+    points, vectors = np.ascontiguousarray(left.T), np.ascontiguousarray(right)
+    for start, stop in chunk_bounds(0, len(points), max(1, _SLICE // right.size)):
+        _raise_to_products(points[start:stop], vectors, result[start:stop])
     return result
 
 

@@ -11,11 +11,15 @@ from sklearn.neighbors import NearestNeighbors
 
 from linkwise._lanes import WIDTH, load, splat, store
 from linkwise._numba import kernel
+from linkwise._threads import chunk_bounds
 
 __all__ = ["heat_columns", "heat_kernel", "neighbour_graph", "normalised_adjacency"]
 
 #: Columns of the heat kernel computed side by side: one cache line of a row.
 _COLUMNS = 2 * WIDTH
+
+#: Products of a call of the kernel, a few tenths of a second: between two calls a signal gets through.
+_SLICE = 3 * 10**8
 
 #: The Chebyshev series of the heat kernel is cut where the rest is below this.
 _SERIES_REST = 1e-13
@@ -117,10 +121,14 @@ def heat_columns(
     columns = np.asarray(columns, dtype=np.int64)
     by_place = np.argsort(place[columns])
     result = np.empty((columns.size, order.size))
-    _heat_columns(
-        banded.indptr.astype(np.int64), banded.indices.astype(np.int64), banded.data, order,
-        place[columns][by_place], by_place, heat_series(diffusion_time), result,
-    )  # fmt: skip
+    coefficients = heat_series(diffusion_time)
+    at_once = max(1, _SLICE // (banded.nnz * len(coefficients) * _COLUMNS + 1)) * _COLUMNS
+    for start, stop in chunk_bounds(0, columns.size, at_once):
+        chosen = by_place[start:stop]
+        _heat_columns(
+            banded.indptr.astype(np.int64), banded.indices.astype(np.int64), banded.data, order,
+            place[columns[chosen]], chosen, coefficients, result,
+        )  # fmt: skip
     return result
 
 

@@ -10,6 +10,8 @@ from linkwise._numba import reassociating_kernel
 __all__ = ["BoxBound", "DiameterBound", "SphereBound", "metric_factor", "squared_diameter"]
 
 _BLOCK = 16384
+# Pairs times features of a call of the kernel, about a tenth of a second; then a signal gets through.
+_PAIRS = 10**8
 
 
 def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -41,18 +43,30 @@ def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @reassociating_kernel
-def _farthest_pair(points: NDArray[np.float64], radius: NDArray[np.float64]) -> tuple[float, int, int]:
-    """Largest squared distance; points come sorted by falling distance ``radius`` from some centre.
+def _farthest_pair(
+    points: NDArray[np.float64],
+    radius: NDArray[np.float64],
+    start: int,
+    best: float,
+    best_i: int,
+    best_j: int,
+    max_pairs: int,
+) -> tuple[int, float, int, int]:
+    """Largest squared distance so far; points come sorted by falling distance ``radius`` from some centre.
 
-    A pair is no farther apart than its two radii, so most pairs are never looked at in few dimensions.
+    A pair is no farther apart than its two radii, so most pairs are never looked at in few dimensions. Goes
+    on at point ``start`` and returns where to go on next, the number of points when all is done.
     """
     n_points, n_features = points.shape
-    best, best_i, best_j = 0.0, 0, 0
-    reach = 0.0
-    for i in range(n_points):
+    reach = np.sqrt(best)
+    n_pairs = 0
+    for i in range(start, n_points):
         if 2.0 * radius[i] <= reach:
             break
+        if n_pairs >= max_pairs:
+            return i, best, best_i, best_j
         for j in range(i + 1, n_points):
+            n_pairs += 1
             if radius[i] + radius[j] <= reach:
                 break
             total = 0.0
@@ -62,7 +76,7 @@ def _farthest_pair(points: NDArray[np.float64], radius: NDArray[np.float64]) -> 
             if total > best:
                 best, best_i, best_j = total, i, j
                 reach = np.sqrt(best)
-    return best, best_i, best_j
+    return n_points, best, best_i, best_j
 
 
 def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
@@ -88,7 +102,10 @@ def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     radius = np.sqrt(((points - middle) ** 2).sum(axis=1))
     order = np.argsort(-radius, kind="stable")
-    value, i, j = _farthest_pair(np.ascontiguousarray(points[order]), radius[order])
+    by_radius, radius = np.ascontiguousarray(points[order]), radius[order]
+    start, value, i, j, max_pairs = 0, 0.0, 0, 0, max(1, _PAIRS // points.shape[1])
+    while start < len(points):
+        start, value, i, j = _farthest_pair(by_radius, radius, start, value, i, j, max_pairs)
     first, second = sorted((int(order[i]), int(order[j])))
     return float(value), first, second
 
