@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
 from linkwise import PPC, ConstrainedEM, Constraints
 from linkwise.exceptions import ApproximationWarning
@@ -143,3 +144,18 @@ def test_soft_links_and_explicit_engines_have_no_limit(monkeypatch):
     assert asked.inference_["reason"] is None
     assert asked.inference_["method"] == "belief_propagation"
     assert links.satisfaction(asked.labels_) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_takes_the_place_of_belief_propagation_knows_the_data(seed, monkeypatch):
+    """Not any labelling that keeps the links: with clear clusters, the fit finds them."""
+    monkeypatch.setattr(link_steps, "_MAX_WORK", 1.0)
+    monkeypatch.setattr(link_steps, "_WORK_PER_ENTRY", 0.0)
+    _, links, n_components = crowd("colourable", seed)
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(4, size=80)
+    data = rng.normal(size=(80, 3)) + 10.0 * np.eye(4, 3)[truth]
+    model, _ = fitted(PPC(n_components, random_state=0), data, links)
+    assert model.inference_["method"] == "mean_field"
+    assert links.satisfaction(model.labels_) == 1.0
+    assert adjusted_rand_score(truth, model.labels_) > 0.95

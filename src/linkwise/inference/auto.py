@@ -119,13 +119,17 @@ def auto_marginals(
         stopped = limited or answer.details.get("limited", False)
         return {**answer.details, "parts": parts, "work": counted, "limited": stopped}
 
+    start = initial
+    if initial is not None and part is not problem:
+        start = initial[wide]
+    if approximate == "mean_field" and limited:
+        start = _polished_start(part, rng, start)
     if part is problem:
-        answer = engine(problem, rng, initial=initial, n_threads=n_threads, **options)
+        answer = engine(problem, rng, initial=start, n_threads=n_threads, **options)
         return answer._replace(details=outcome(answer, {name: wide}))
     prob, agreement, log_partition = solve_marginals(problem, planned)
     if log_partition == -np.inf:
         return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
-    start = None if initial is None else initial[wide]
     answer = engine(part, rng, initial=start, n_threads=n_threads, **options)
     prob[wide], agreement[rows] = answer.prob, answer.agreement
     return answer._replace(
@@ -134,6 +138,16 @@ def auto_marginals(
         log_partition=log_partition + answer.log_partition,
         details=outcome(answer, {**parts, name: wide}),
     )
+
+
+def _polished_start(
+    problem: Problem, rng: np.random.Generator, initial: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Labels of high score near the start for mean field, which stays close to them where links are hard."""
+    near = problem.unary if initial is None else np.where(problem.unary > -np.inf, initial, -1.0)
+    labels, _ = polish(problem, near.argmax(axis=1), rng)
+    one_hot: NDArray[np.float64] = np.eye(problem.unary.shape[1])[labels]
+    return one_hot
 
 
 @labels_engine(

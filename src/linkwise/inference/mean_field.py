@@ -74,7 +74,8 @@ def mean_field(
     rng : Generator
         For the noise that breaks symmetric starts.
     initial : (n, K), optional
-        Probabilities to start from; default: the softmax of the unary scores.
+        Probabilities to start from; default: the softmax of the unary scores. If their most probable labels
+        hold the hard links, labels are given to the sides from there.
     n_threads : int
     max_iter : int
         Sweeps at most, 1 or more.
@@ -107,7 +108,7 @@ def mean_field(
     """
     if not problem.coupling.any():
         return independent_answer(problem)
-    status, soft_problem = _without_hard_links(problem, rng)
+    status, soft_problem = _without_hard_links(problem, rng, initial)
     if status == "infeasible":
         return independent_answer(problem)._replace(log_partition=-math.inf)
     n_labels = problem.unary.shape[1]
@@ -168,13 +169,20 @@ def link_agreement(pairs: NDArray[np.int64], prob: NDArray[np.float64]) -> NDArr
     return agreement
 
 
-def _without_hard_links(problem: Problem, rng: np.random.Generator) -> tuple[str, Problem]:
+def _without_hard_links(
+    problem: Problem, rng: np.random.Generator, initial: NDArray[np.float64] | None
+) -> tuple[str, Problem]:
     """A problem whose bound holds for this one, too, and has soft links only."""
     if not hard_rows(problem).any():
         return "feasible", problem
-    status, labels = feasible_labels(problem, rng)
-    if status == "infeasible":
-        return status, problem
+    labels = None
+    if initial is not None:
+        labels = np.where(problem.unary > -np.inf, initial, -1.0).argmax(axis=1)
+    # Labels that hold the links already know the data; those of a search do not.
+    if labels is None or n_broken(problem, labels):
+        status, labels = feasible_labels(problem, rng)
+        if status == "infeasible":
+            return status, problem
     labels, _ = polish(problem, labels, rng)
     if n_broken(problem, labels):
         return "unknown", soften(problem)

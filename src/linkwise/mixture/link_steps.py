@@ -179,7 +179,7 @@ class LinkedStep:
         if self.noise_sources is not None:
             links = link_field(self.linked.pairs, parameters.coupling, len(self.linked.rows))
         initial = None
-        if self.posterior is not None and self.inference not in _WITHOUT_START:
+        if self.posterior is not None and (self._limited or self.inference not in _WITHOUT_START):
             initial = self.posterior.marginals.prob
         # Two posteriors at a time only where the last one is a start.
         self.posterior = None
