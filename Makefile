@@ -45,7 +45,7 @@ bench: $(VENV)/.bench
 	$(RUN) -m benchmarks $(SECTION)
 
 reproduce: $(VENV)/.dev
-	$(RUN) -m linkwise reproduce --$(SCALE) $(if $(DATA),--data $(DATA)) $(NAMES)
+	$(RUN) -m experiments --$(SCALE) $(if $(DATA),--data $(DATA)) $(NAMES)
 
 docs: $(VENV)/.docs
 	$(RUN) -m sphinx -W --keep-going -b html docs docs/_build/html

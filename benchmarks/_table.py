@@ -62,14 +62,14 @@ class Table:
     def plain(self) -> str:
         """Title, table and note for the terminal."""
         # Imported here: the experiments load every estimator, and processes that only measure show no table.
-        from linkwise.experiments.tables import plain_table
+        from experiments.framework.tables import plain_table
 
         table = plain_table(self.head, self.cells())
         return "\n".join(part for part in (self.title, table, self.note) if part)
 
     def markdown(self) -> str:
         """Title, table and note for a page."""
-        from linkwise.experiments.tables import markdown_table
+        from experiments.framework.tables import markdown_table
 
         table = markdown_table(self.head, self.cells())
         return "\n\n".join(part for part in (f"### {self.title}", table, self.note) if part)

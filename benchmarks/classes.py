@@ -16,9 +16,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks._table import Measured, Table
 from benchmarks._targets import TARGETS
 from benchmarks._timing import best_of, in_child, peak_mebibytes
-from linkwise.mixture.class_pull import class_rows, class_sums, class_sweep, empty_table, pair_weights
+from linkwise._threads import Workers
+from linkwise.mixture.classes.e_step import class_rows, class_sums, class_sweep, empty_table, pair_weights
 from linkwise.mixture.cppc import CPPC
-from linkwise.mixture.workers import Workers
 
 #: (N, L, K) of the sweeps; the first is that of the targets.
 TARGET_SHAPE = (1_000_000, 100, 34)

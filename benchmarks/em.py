@@ -17,14 +17,13 @@ from benchmarks._table import Measured, Table
 from benchmarks._targets import TARGETS
 from benchmarks._timing import in_child, peak_mebibytes
 from linkwise import PPC, Constraints
+from linkwise._threads import Workers
 from linkwise.mixture.em import MixtureParameters
-from linkwise.mixture.link_steps import LinkedStep
-from linkwise.mixture.linked_rows import select_linked_rows
-from linkwise.mixture.parameters import Gaussians, precision_factors
-from linkwise.mixture.passes import em_pass
-from linkwise.mixture.points import Points, points_of
-from linkwise.mixture.statistics import m_step
-from linkwise.mixture.workers import Workers
+from linkwise.mixture.gaussian.data import Points, points_of
+from linkwise.mixture.gaussian.gaussians import Gaussians, m_step, precision_factors
+from linkwise.mixture.gaussian.passes import em_pass
+from linkwise.mixture.links.em_step import LinkedStep
+from linkwise.mixture.links.rows import select_linked_rows
 
 #: (N, D, K) of the targets by their names.
 SHAPES = {

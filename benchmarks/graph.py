@@ -18,11 +18,11 @@ from benchmarks._targets import TARGETS
 from benchmarks._timing import attempt, best_of, in_child, peak_mebibytes
 from linkwise.graph import adjacency, unique_pairs
 from linkwise.inference import PottsField, best_labels, marginals
-from linkwise.inference.belief_propagation import belief_propagation
 from linkwise.inference.gibbs import gibbs
-from linkwise.inference.icm import icm
+from linkwise.inference.local_search.icm import icm
 from linkwise.inference.mean_field import mean_field
-from linkwise.inference.reduce import Problem
+from linkwise.inference.messages.sum_product import belief_propagation
+from linkwise.inference.problem import Problem
 
 SIDE = 1000
 TARGET_LABELS = 10
@@ -209,7 +209,7 @@ def alpha_expansion(field: PottsField, side: int) -> np.ndarray:
 def plain_relaxation(field: PottsField) -> float:
     """Value of the LP relaxation of all linked points at once by HiGHS, plus the free points' best scores."""
     from linkwise.inference.local_polytope import solve_relaxation
-    from linkwise.inference.reduce import induced, reduce_field
+    from linkwise.inference.problem import induced, reduce_field
 
     reduction = reduce_field(field, keep_zero_in_component=False)
     degree = np.diff(reduction.problem.graph.indptr)

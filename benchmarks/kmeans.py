@@ -26,13 +26,13 @@ from benchmarks._table import Measured, Table
 from benchmarks._targets import TARGETS
 from benchmarks._timing import best_of, in_child, one_line, peak_mebibytes
 from linkwise import Constraints
-from linkwise.cluster.assignment import assign_linked, link_costs, weighted_links
-from linkwise.cluster.cop_kmeans import COPKMeans
-from linkwise.cluster.distortions import make_distortion
-from linkwise.cluster.settings import MPCKMeans, PCKMeans
 from linkwise.inference import PottsField
 from linkwise.inference.local_polytope import solve_relaxation
-from linkwise.inference.reduce import reduce_field
+from linkwise.inference.problem import reduce_field
+from linkwise.kmeans.assignment import assign_linked, link_costs, weighted_links
+from linkwise.kmeans.cop_kmeans import COPKMeans
+from linkwise.kmeans.distortions.registry import make_distortion
+from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
 
 E_STEP_ROWS, E_STEP_LINKS = 100_000, 10_000

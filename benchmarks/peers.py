@@ -27,10 +27,10 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._table import Table
 from benchmarks._timing import attempt, best_of, one_line
+from experiments.leaderboard import peer_fits
+from experiments.leaderboard.data import draw_links, load_set
+from experiments.leaderboard.methods import COUNTERPARTS, METHODS, Method
 from linkwise import Constraints
-from linkwise.experiments import peer_fits
-from linkwise.experiments.leaderboard_data import draw_links, load_set
-from linkwise.experiments.leaderboard_methods import COUNTERPARTS, METHODS, Method
 
 N_LINKS = 40
 CERTAINTY = 0.99

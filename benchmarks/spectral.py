@@ -16,12 +16,12 @@ from benchmarks._table import Measured, Table
 from benchmarks._targets import TARGETS
 from benchmarks._timing import attempt, best_of, in_child, peak_mebibytes
 from linkwise import Constraints
-from linkwise.cluster.heat import heat_kernel, neighbour_graph, normalised_adjacency
-from linkwise.cluster.kernel_cut import CutSettings, constrained_affinity
-from linkwise.cluster.normalised_cut import affinity_embedding
-from linkwise.cluster.spectral import ConstrainedSpectralClustering
 from linkwise.datasets import make_two_moons
 from linkwise.metrics import rand_score
+from linkwise.spectral.constrained import ConstrainedSpectralClustering
+from linkwise.spectral.kernel_cut import CutSettings, constrained_affinity
+from linkwise.spectral.kernels import heat_kernel, neighbour_graph, normalised_adjacency
+from linkwise.spectral.normalised_cut import affinity_embedding
 
 SIZES = (1000, 2000, 5000)
 LINKS = (100, 500)

@@ -1,17 +1,24 @@
 """Which module defines which public name: imported when first asked for, so nobody waits for the others."""
 
-__all__ = ["ESTIMATORS", "MODULES"]
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["ESTIMATORS", "MODULES", "resolver"]
 
 ESTIMATORS = {
-    "COPKMeans": "linkwise.cluster.cop_kmeans",
+    "COPKMeans": "linkwise.kmeans.cop_kmeans",
     "CPPC": "linkwise.mixture.cppc",
     "ConstrainedEM": "linkwise.mixture.constrained_em",
-    "ConstrainedSpectralClustering": "linkwise.cluster.spectral",
-    "HMRFKMeans": "linkwise.cluster.hmrf_kmeans",
-    "MPCKMeans": "linkwise.cluster.settings",
-    "PCKMeans": "linkwise.cluster.settings",
+    "ConstrainedSpectralClustering": "linkwise.spectral.constrained",
+    "HMRFKMeans": "linkwise.kmeans.hmrf_kmeans",
+    "MPCKMeans": "linkwise.kmeans.variants",
+    "PCKMeans": "linkwise.kmeans.variants",
     "PPC": "linkwise.mixture.ppc",
-    "SpectralLearning": "linkwise.cluster.spectral_learning",
+    "SpectralLearning": "linkwise.spectral.learning",
 }
 
 MODULES = {
@@ -19,3 +26,16 @@ MODULES = {
     "ClassBeliefs": "linkwise.beliefs",
     "Constraints": "linkwise.constraints",
 }
+
+
+def resolver(package: str, table: Mapping[str, str]) -> Callable[[str], Any]:
+    """``__getattr__`` of a package whose public names are defined in these modules."""
+
+    def find(name: str) -> Any:
+        if name not in table:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(table[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find

@@ -177,7 +177,7 @@ INVOCATIONS = [
     ("segment nothing.png -k 2", 1), ("segment text.png -k 2", 1), (f"{SEGMENT} --block 9", 1),
     ("segment image.png -k 99", 1), ("segment image.png -k 300", 1), (f"{SEGMENT} --connectivity 5", 2),
     *((f"{SEGMENT} -l pixels_{name}.csv", 1) for name in ("far", "text", "huge")),
-    ("reproduce nothing", 2), ("reproduce --data nowhere", 1), ("demo -o taken", 1),
+    ("demo -o taken", 1),
 ]  # fmt: skip
 
 
@@ -226,18 +226,6 @@ def test_defects_and_usage_are_told_apart(invoke, files, monkeypatch):
     error = json.loads(result.stdout)["error"]
     assert (error["kind"], error["exit_code"]) == ("defect", 70)
     assert "ZeroDivisionError: here" in error["message"]
-
-
-def test_failed_trials_are_told_with_what_was_found(invoke, monkeypatch):
-    """One object, not two: the results and the error."""
-    monkeypatch.setattr(
-        "linkwise.cli.reproduce._run", lambda *arguments: {"name": "one", "failed": [{"draw": 0}]}
-    )
-    result = invoke("reproduce", "normaliser", "--json")
-    assert result.exit_code == 1
-    record = json.loads(result.stdout)
-    assert record["experiments"][0]["name"] == "one"
-    assert record["error"]["message"].startswith("1 trials failed; ")
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -7,9 +7,11 @@ import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics import adjusted_rand_score
 
+from experiments.classes import coarse as coarse_classes
+from experiments.classes import groupings as cppc_groupings
+from experiments.classes import readings as cppc
+from experiments.classes.legend_scores import legend_criteria
 from linkwise.datasets import make_eleven_gaussians
-from linkwise.experiments import coarse_classes, cppc, cppc_groupings
-from linkwise.experiments.legend_scores import legend_criteria
 from linkwise.metrics import belief_adherence
 
 

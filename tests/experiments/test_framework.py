@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from linkwise.experiments import EXPERIMENTS
-from linkwise.experiments.data_files import DataMissing
-from linkwise.experiments.experiment import Experiment, Size
-from linkwise.experiments.figures import draw_curves, save_figure
-from linkwise.experiments.summary import interval, summarise
-from linkwise.experiments.tables import plain_table, read_table, table_text, wide
-from linkwise.experiments.trials import Trial, TrialFile
+from experiments import EXPERIMENTS
+from experiments.framework.data_files import DataMissing
+from experiments.framework.experiment import Experiment, Size
+from experiments.framework.figures import draw_curves, save_figure
+from experiments.framework.summary import interval, summarise
+from experiments.framework.tables import plain_table, read_table, table_text, wide
+from experiments.framework.trials import Trial, TrialFile
 
 SIZE = Size([{"data": "a", "links": 10}, {"data": "b", "links": 20}], n_draws=3)
 

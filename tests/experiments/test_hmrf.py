@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from linkwise.experiments import hmrf, hmrf_inference, newsgroups
-from linkwise.experiments.data_files import DataMissing
-from linkwise.experiments.hmrf import ENGINES, draw_fold, hmrf_curves
-from linkwise.experiments.hmrf_inference import METHODS, Step, assignment_step, hmrf_gaps, hmrf_times
+from experiments.framework.data_files import DataMissing
+from experiments.hmrf import curves as hmrf
+from experiments.hmrf import inference as hmrf_inference
+from experiments.hmrf import newsgroups
+from experiments.hmrf.curves import ENGINES, draw_fold, hmrf_curves
+from experiments.hmrf.inference import METHODS, Step, assignment_step, hmrf_gaps, hmrf_times
 from linkwise.inference import EngineLabels
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.classes import land_cover, land_cover_map, land_cover_scenes
+from experiments.classes.land_cover_scenes import Scene
+from experiments.framework.data_files import DataMissing
 from linkwise.beliefs import ClassBeliefs
-from linkwise.experiments import land_cover, land_cover_map, land_cover_scenes
-from linkwise.experiments.data_files import DataMissing
-from linkwise.experiments.land_cover_scenes import Scene
 
 NAMES = ["crops", "mixed", "water", "wood"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.leaderboard import leaderboard as board
+from experiments.leaderboard.choice import CANDIDATES, SITUATIONS, choice_table, choose
+from experiments.leaderboard.data import SETS, draw_links, half_of, load_set
+from experiments.leaderboard.methods import COUNTERPARTS, METHODS
+from experiments.leaderboard.page import leaderboard_tables
+from experiments.leaderboard.peers import PEERS
+from experiments.leaderboard.summary import losses, scores_by_setting, standings
 from linkwise.exceptions import InfeasibleConstraints
-from linkwise.experiments import leaderboard as board
-from linkwise.experiments.leaderboard_choice import CANDIDATES, SITUATIONS, choice_table, choose
-from linkwise.experiments.leaderboard_data import SETS, draw_links, half_of, load_set
-from linkwise.experiments.leaderboard_methods import COUNTERPARTS, METHODS
-from linkwise.experiments.leaderboard_page import leaderboard_tables
-from linkwise.experiments.leaderboard_peers import PEERS
-from linkwise.experiments.leaderboard_summary import losses, scores_by_setting, standings
 
 METHOD, WITHOUT = "PCKMeans", "PCKMeans, no links"
 

@@ -9,11 +9,12 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
+from experiments.leaderboard import peer_fits
+from experiments.leaderboard import peers as leaderboard_peers
+from experiments.leaderboard.leaderboard import leaderboard_trial
+from experiments.leaderboard.methods import COUNTERPARTS, METHODS
+from experiments.leaderboard.peers import PEERS, Peer, PeerError, PeerMissing, PeerTimeLimit
 from linkwise import Constraints
-from linkwise.experiments import leaderboard_peers, peer_fits
-from linkwise.experiments.leaderboard import leaderboard_trial
-from linkwise.experiments.leaderboard_methods import COUNTERPARTS, METHODS
-from linkwise.experiments.leaderboard_peers import PEERS, Peer, PeerError, PeerMissing, PeerTimeLimit
 
 PCK = "PCKMeans (active-semi-supervised-clustering)"
 MPCK = "MPCKMeans (active-semi-supervised-clustering)"

@@ -7,11 +7,16 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.exceptions import ConvergenceWarning
 
+from experiments.framework import starts
+from experiments.framework.data_files import DataMissing
+from experiments.framework.summary import summarise
+from experiments.framework.trials import Trial
+from experiments.ppc import data as ppc_data
+from experiments.ppc import hard as ppc_hard
+from experiments.ppc import noise as ppc_noise
+from experiments.ppc import partial as ppc_partial
+from experiments.ppc import toy as ppc_toy
 from linkwise import PPC, COPKMeans
-from linkwise.experiments import ppc_data, ppc_hard, ppc_noise, ppc_partial, ppc_toy, starts
-from linkwise.experiments.data_files import DataMissing
-from linkwise.experiments.summary import summarise
-from linkwise.experiments.trials import Trial
 from linkwise.metrics import clustering_accuracy
 
 FEW_STARTS = 3

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.experiments import EXPERIMENTS
-from linkwise.experiments.claims import CLAIMS
-from linkwise.experiments.leaderboard_page import leaderboard_tables
-from linkwise.experiments.results_page import results_page
-from linkwise.experiments.tables import TIDY, read_table
-from linkwise.experiments.verdicts import (
+from experiments import EXPERIMENTS
+from experiments.claims.all import CLAIMS
+from experiments.framework.results_page import results_page
+from experiments.framework.tables import TIDY, read_table
+from experiments.framework.verdicts import (
     FAILS,
     HOLDS,
     PARTLY,
@@ -24,6 +23,7 @@ from linkwise.experiments.verdicts import (
     mean_of,
     rows_of,
 )  # fmt: skip
+from experiments.leaderboard.page import leaderboard_tables
 
 DOCS = Path(__file__).parents[2] / "docs"
 RESULTS = DOCS / "results"
@@ -132,7 +132,7 @@ def test_every_claim_has_its_table():
 
 def test_every_experiment_was_run_in_full():
     for name in EXPERIMENTS:
-        assert f'"command": "linkwise reproduce {name} --full"' in (RESULTS / f"{name}.json").read_text()
+        assert f'"command": "python -m experiments {name} --full"' in (RESULTS / f"{name}.json").read_text()
 
 
 def test_page_is_what_the_tables_say():

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from linkwise import Constraints
-from linkwise.cluster.equivalent_kernel import equivalent_kernel
-from linkwise.cluster.kernels import gaussian_kernel, local_scale
-from linkwise.datasets import make_rings
-from linkwise.experiments import spectral, spectral_figures, spectral_images
-from linkwise.experiments.data_files import DataMissing
-from linkwise.experiments.spectral_figures import affinities, best_cut, explained, problem, spectrum
-from linkwise.experiments.spectral_images import IMAGES, scene
-from linkwise.experiments.spectral_methods import (
+from experiments.framework.data_files import DataMissing
+from experiments.spectral import curves as spectral
+from experiments.spectral import figures as spectral_figures
+from experiments.spectral import images as spectral_images
+from experiments.spectral.figures import affinities, best_cut, explained, problem, spectrum
+from experiments.spectral.images import IMAGES, scene
+from experiments.spectral.methods import (
     IMAGE_METHODS,
     TEXT_METHODS,
     VECTOR_METHODS,
@@ -23,6 +21,10 @@ from linkwise.experiments.spectral_methods import (
     draw_links,
     fitted_labels,
 )
+from linkwise import Constraints
+from linkwise.datasets import make_rings
+from linkwise.spectral.equivalent_kernel import equivalent_kernel
+from linkwise.spectral.kernels import gaussian_kernel, local_scale
 
 RNG = np.random.default_rng
 

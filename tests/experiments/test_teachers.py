@@ -7,13 +7,13 @@ from itertools import product
 import numpy as np
 import pytest
 
+from experiments.em import faces as portraits
+from experiments.em import teachers as teaching
+from experiments.framework.data_files import DataMissing
+from experiments.ppc.greedy_cop import greedy_cop_labels
 from linkwise import Constraints
 from linkwise.datasets import load_bundled
 from linkwise.exceptions import InferenceBudgetExceeded
-from linkwise.experiments import faces as portraits
-from linkwise.experiments import teachers as teaching
-from linkwise.experiments.data_files import DataMissing
-from linkwise.experiments.greedy_cop import greedy_cop_labels
 
 SIX = np.array([0, 0, 0, 1, 1, 1])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from experiments.framework.data_files import DataMissing
+from experiments.ppc import texture
 from linkwise.datasets import make_texture_mosaic
-from linkwise.experiments import texture
-from linkwise.experiments.data_files import DataMissing
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from linkwise.graph import adjacency
-from linkwise.inference.reduce import Problem
+from linkwise.inference.problem import Problem
 from tests.inference.oracle import random_pairs
 
 SHAPES = ("tree", "cycle", "clique", "sparse", "dense", "two_parts")

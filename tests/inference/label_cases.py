@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from linkwise.graph import adjacency
-from linkwise.inference.reduce import Problem
+from linkwise.inference.problem import Problem
 from tests.inference.oracle import GRAPHS, random_pairs
 
 KINDS = ("costs", "rewards", "mixed_signs")

@@ -6,7 +6,7 @@ import numpy as np
 
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import adjacency
-from linkwise.inference.reduce import Problem, reduce_field
+from linkwise.inference.problem import Problem, reduce_field
 from tests.inference.oracle import random_field
 
 

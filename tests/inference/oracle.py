@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 
 from linkwise.inference import PottsField
-from linkwise.inference.reduce import Problem
+from linkwise.inference.problem import Problem
 
 
 def scores(field):

@@ -11,7 +11,7 @@ import pytest
 from linkwise.exceptions import ApproximationWarning, FeasibilityWarning, InfeasibleConstraints
 from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference import feasibility as feasibility_module
-from linkwise.inference.registry import EngineMarginals, engine_options
+from linkwise.inference.engines import EngineMarginals, engine_options
 
 ENGINES = [(solve, name) for solve in (marginals, best_labels) for name in engine_options(solve.__name__)]
 #: Whatever makes an engine quick; the answers themselves are judged elsewhere.

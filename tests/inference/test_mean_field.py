@@ -5,7 +5,7 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 from linkwise.inference import mean_field as module
-from linkwise.inference.hard_links import hard_rows
+from linkwise.inference.local_search.hard_links import hard_rows
 from linkwise.inference.mean_field import mean_field
 from linkwise.inference.sweep_layout import sweep_layout
 from tests.inference.marginal_cases import (

@@ -9,7 +9,7 @@ import pytest
 
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.inference import PottsField, best_labels, marginals
-from linkwise.inference.registry import engine_options, find_labels_engine, find_marginals_engine
+from linkwise.inference.engines import engine_options, find_labels_engine, find_marginals_engine
 
 SOLVERS = {"marginals": marginals, "best_labels": best_labels}
 #: A loop, so that no engine gets away with the answer of a tree.

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from linkwise.exceptions import InfeasibleConstraints
-from linkwise.inference import PottsField, best_labels, junction_plan, marginals
+from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference import auto as auto_engine
+from linkwise.inference.exact import junction_tree as junction_plan
 
 
 def random_links(rng, n, m, n_labels):

@@ -11,8 +11,8 @@ from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.graph import adjacency
 from linkwise.graph import annealing as annealing_module
 from linkwise.inference import PottsField, best_labels, marginals
-from linkwise.inference import junction as junction_module
-from linkwise.inference.reduce import reduce_field
+from linkwise.inference.exact import junction_tree as junction_module
+from linkwise.inference.problem import reduce_field
 from linkwise.inference.work import LOGARITHMIC_ENTRY, sweep_work
 from tests.inference.oracle import random_field
 

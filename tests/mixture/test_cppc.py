@@ -19,15 +19,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import PPC
+from linkwise._threads import Workers
 from linkwise.beliefs import ClassBeliefs
 from linkwise.datasets import make_eleven_gaussians
 from linkwise.exceptions import ApproximationWarning
-from linkwise.mixture.class_em import ClassStep
-from linkwise.mixture.class_pull import class_rows
-from linkwise.mixture.class_start import class_start
+from linkwise.mixture.classes.e_step import class_rows
+from linkwise.mixture.classes.em import ClassStep
+from linkwise.mixture.classes.starts import class_start
 from linkwise.mixture.cppc import CPPC
-from linkwise.mixture.points import points_of
-from linkwise.mixture.workers import Workers
+from linkwise.mixture.gaussian.data import points_of
 from tests.mixture import class_oracle
 
 COVARIANCE_TYPES = ["full", "tied", "diag", "spherical"]

@@ -273,9 +273,9 @@ class TestIdentities:
         links = Constraints(6, pairs[:2], pairs[2:], weight=cost / (2 * sigma**2))
         model = PPC(2, weights_init=[0.5, 0.5], means_init=means, covariance_type="spherical", mixing="fixed",
                     precisions_init=[sigma**-2] * 2)  # fmt: skip
-        from linkwise.mixture.link_steps import LinkedStep
-        from linkwise.mixture.points import points_of
-        from linkwise.mixture.workers import Workers
+        from linkwise._threads import Workers
+        from linkwise.mixture.gaussian.data import points_of
+        from linkwise.mixture.links.em_step import LinkedStep
 
         model._check_parameters(X)
         linked = model._linked_rows(links)

@@ -9,9 +9,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from linkwise import PPC, ConstrainedEM, Constraints
-from linkwise.inference.exact import exact_marginals
+from linkwise.inference.exact.exact import exact_marginals
 from linkwise.metrics import clustering_accuracy
-from linkwise.mixture import base
+from linkwise.mixture import linked as base
 from tests.mixture.test_ppc import blobs
 
 

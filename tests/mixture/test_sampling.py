@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from linkwise import CPPC, PPC, ConstrainedEM
-from linkwise.mixture.parameters import COVARIANCE_TYPES
+from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES
 from tests.mixture.gaussian_oracle import as_matrices
 
 RNG = np.random.default_rng(0)

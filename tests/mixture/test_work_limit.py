@@ -13,7 +13,7 @@ from sklearn.metrics import adjusted_rand_score
 from linkwise import PPC, ConstrainedEM, Constraints
 from linkwise.exceptions import ApproximationWarning
 from linkwise.inference import marginals
-from linkwise.mixture import link_steps
+from linkwise.mixture.links import em_step as link_steps
 
 
 def crowd(kind, seed=0):
@@ -40,8 +40,8 @@ def fitted(model, data, links):
 def counted(monkeypatch):
     """Work of every call of inference during a fit, posteriors and priors apart."""
     work = {"posterior": [], "prior": []}
-    for part, module in (("posterior", "linked_rows"), ("prior", "label_prior")):
-        path = f"linkwise.mixture.{module}.marginals"
+    for part, module in (("posterior", "rows"), ("prior", "prior")):
+        path = f"linkwise.mixture.links.{module}.marginals"
 
         def counting(*args, part=part, **options):
             found = marginals(*args, **options)

@@ -6,7 +6,7 @@ import sys
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from linkwise.cli.check import check
 from linkwise.cli.classes import classes
@@ -16,14 +16,13 @@ from linkwise.cli.errors import EXIT_CODES, close_pipe, guard
 from linkwise.cli.fit import fit
 from linkwise.cli.interruption import INTERRUPTED, leave, wants_json
 from linkwise.cli.predict import predict
-from linkwise.cli.reproduce import reproduce
 from linkwise.cli.segment import segment
 
-__all__ = ["app", "run"]
+__all__ = ["GuardedCommand", "app", "run"]
 
 
-class _GuardedGroup(TyperGroup):
-    """Commands whose errors become one line, an exit code and, with ``--json``, an object."""
+class _Guarded:
+    """A command whose errors become one line, an exit code and, with ``--json``, an object."""
 
     _as_json = False
     _command = ""
@@ -32,11 +31,11 @@ class _GuardedGroup(TyperGroup):
         """Run a command and leave the process, as typer does without ``standalone_mode=False``."""
         arguments = list(sys.argv[1:] if args is None else args)
         self._as_json = wants_json(arguments)
-        self._command = next((word for word in arguments if word in self.commands), "")
+        self._command = next((word for word in arguments if word in getattr(self, "commands", ())), "")
         options["standalone_mode"] = False
         with guard(as_json=self._as_json):
             try:
-                code = super().main(arguments, *positional, **options)
+                code = super().main(arguments, *positional, **options)  # type: ignore[misc]
             except Exception as error:
                 if not hasattr(error, "format_message"):
                     raise
@@ -48,7 +47,15 @@ class _GuardedGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand; its errors are dealt with before typer sees them."""
         with guard(debug=bool(ctx.params.get("debug")), as_json=self._as_json, command=self._command):
-            return super().invoke(ctx)
+            return super().invoke(ctx)  # type: ignore[misc]
+
+
+class _GuardedGroup(_Guarded, TyperGroup):
+    """The subcommands of ``linkwise``."""
+
+
+class GuardedCommand(_Guarded, TyperCommand):
+    """A program of one command."""
 
 
 def _refuse_usage(error: Any, as_json: bool) -> NoReturn:
@@ -97,18 +104,18 @@ def linkwise(
     """Cluster data while listening to what people know: these two belong together, these two do not."""
 
 
-for _command in (fit, predict, check, compare, classes, segment, demo, reproduce):
+for _command in (fit, predict, check, compare, classes, segment, demo):
     app.command(epilog=EXIT_CODES)(_command)
 
 
-def run() -> None:
-    """Run the command line and leave the process."""
+def run(program: typer.Typer = app, name: str = "linkwise") -> None:
+    """Run a command line and leave the process."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # A terminal that lacks a character shows a question mark instead of failing.
             stream.reconfigure(errors="replace")
     try:
-        app(prog_name="linkwise")
+        program(prog_name=name)
     finally:
         try:
             sys.stdout.flush()

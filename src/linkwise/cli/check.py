@@ -19,7 +19,7 @@ from linkwise.cli.tables import listed, read_frame
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
     from linkwise.exceptions import Witness
-    from linkwise.inference.junction_plan import Plan
+    from linkwise.inference.exact.junction_tree import Plan
 
 __all__ = ["check", "find_contradictions"]
 
@@ -170,8 +170,8 @@ def _cost(links: Constraints, n_clusters: int | None) -> tuple[Plan, float | Non
     from linkwise.exceptions import InfeasibleConstraints
     from linkwise.inference import PottsField, marginals
     from linkwise.inference.auto import AUTO_TABLE
-    from linkwise.inference.junction_plan import plan
-    from linkwise.inference.reduce import reduce_field
+    from linkwise.inference.exact.junction_tree import plan
+    from linkwise.inference.problem import reduce_field
 
     # The other rows are solved one by one; leaving them out bounds time and memory by the links.
     links = links[np.unique(links.pairs)]

@@ -21,7 +21,7 @@ from linkwise.cli.tables import listed, write_frame
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
-    from linkwise.mixture.class_report import ClassReport
+    from linkwise.mixture.classes.report import ClassReport
     from linkwise.model_selection import ComponentSweep
 
 __all__ = ["classes", "decision_table", "parse_counts", "sweep_classes"]
@@ -148,7 +148,7 @@ def classes(
     if beliefs is None:
         _write_template(out, present, output)
         return
-    from linkwise.mixture.sure_beliefs import n_held_apart
+    from linkwise.mixture.classes.sure_beliefs import n_held_apart
 
     table = _read_beliefs(beliefs, present)
     # Fewer clusters than classes held apart by -1 must contradict those beliefs, whatever the data say. With
@@ -259,7 +259,7 @@ def sweep_classes(
     -------
     ComponentSweep, ClassReport
     """
-    from linkwise.mixture.class_report import ClassReport
+    from linkwise.mixture.classes.report import ClassReport
     from linkwise.mixture.cppc import CPPC
     from linkwise.model_selection import ComponentSweep, sweep_components
 
@@ -323,7 +323,7 @@ def decision_table(report: ClassReport) -> TextTable:
 
 def _say_contradictions(out: Output, report: ClassReport) -> None:
     """Say which outcomes are against a belief of ±1, however certain they look, and what to do about it."""
-    from linkwise.mixture.sure_beliefs import contradiction_sentence
+    from linkwise.mixture.classes.sure_beliefs import contradiction_sentence
 
     if report.contradictions:
         out.say("Against beliefs of ±1 (raise --confidence, allow more clusters with -k, or change them):")
@@ -383,7 +383,7 @@ def _write(
 
 
 def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path]) -> dict[str, Any]:
-    from linkwise.mixture.report_tables import decision_records
+    from linkwise.mixture.classes.report_views import decision_records
 
     return {
         "criterion": sweep.criterion,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._link_io import column_names, link_sign, link_strength, records, whole_number
 from linkwise.cli.errors import CommandError
 from linkwise.cli.links import LinkList, build_links, read_link_list
+from linkwise.constraints.io import column_names, link_sign, link_strength, records, whole_number
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints

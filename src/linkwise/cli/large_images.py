@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._link_builders import grid_links
 from linkwise._threads import chunk_bounds
 from linkwise.cli.images import Picture
 from linkwise.constraints import Constraints
+from linkwise.constraints.builders import grid_links
 from linkwise.inference import PottsField, marginals
 
 __all__ = ["CellLabels", "cells_to_fit", "label_cells", "log_probabilities", "sampled_links"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise._link_io import LinkList, by_id, by_row, frame_records, link_list, records
 from linkwise.cli.errors import INFEASIBLE, CommandError
 from linkwise.cli.samples import Samples
 from linkwise.cli.tables import read_frame, table_suffix
+from linkwise.constraints.io import LinkList, by_id, by_row, frame_records, link_list, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

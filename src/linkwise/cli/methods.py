@@ -112,19 +112,19 @@ def _cem(settings: Settings) -> Any:
 
 
 def _hmrf(settings: Settings) -> Any:
-    from linkwise.cluster.hmrf_kmeans import HMRFKMeans
+    from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 
     return HMRFKMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
 
 
 def _cop(settings: Settings) -> Any:
-    from linkwise.cluster.cop_kmeans import COPKMeans
+    from linkwise.kmeans.cop_kmeans import COPKMeans
 
     return COPKMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
 
 
 def _spectral(settings: Settings) -> Any:
-    from linkwise.cluster.spectral import ConstrainedSpectralClustering
+    from linkwise.spectral.constrained import ConstrainedSpectralClustering
 
     return ConstrainedSpectralClustering(
         settings.n_clusters, n_init=settings.n_init, random_state=settings.seed
@@ -151,7 +151,7 @@ _METHOD_OF = {
 
 
 def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constraints) -> tuple[str, str]:
-    """The method ``auto`` stands for, and why: :func:`linkwise.recommendation.recommend_method`.
+    """The method ``auto`` stands for, and why: see ``recommend_method``.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constrai
     >>> choose_method(150, 4, 3, Constraints(150, [(0, 1)]))
     ('ppc', 'hard, few links')
     """
-    from linkwise.recommendation import recommend_method
+    from linkwise.model_selection.recommendation import recommend_method
 
     strength = np.abs(links.weights)
     # The certainty of a pair of weight w is 1 / (1 + exp(-2 w)): a hard link is never wrong.

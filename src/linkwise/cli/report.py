@@ -6,7 +6,7 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from linkwise._page import page_head
+from linkwise._pages import page_head
 from linkwise.cli.output import TextTable
 
 __all__ = ["Report"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._link_io import cell_text
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import MISSING, listed, read_frame
+from linkwise.constraints.io import cell_text
 
 if TYPE_CHECKING:
     import pandas

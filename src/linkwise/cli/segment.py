@@ -268,7 +268,7 @@ def segment_spectral(
     seed: int = 0,
 ) -> Segmentation:
     """Spectral clustering of places and colours, with links between pixels (Lu & Carreira-Perpinan 2008)."""
-    from linkwise.cluster.spectral import ConstrainedSpectralClustering
+    from linkwise.spectral.constrained import ConstrainedSpectralClustering
 
     colours = picture.colours()
     spread = float(np.sqrt(colours.var(axis=0).sum()))

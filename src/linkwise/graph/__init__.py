@@ -1,16 +1,14 @@
 """Graph algorithms behind the links: groups, contraction, colouring, feasibility, elimination orders."""
 
-from linkwise.graph.bipartite import two_colouring
 from linkwise.graph.cliques import find_clique
 from linkwise.graph.colourability import KColouring, k_colouring
 from linkwise.graph.colouring import core_numbers, degeneracy, dsatur_colouring, greedy_colouring
 from linkwise.graph.contraction import Contraction, chunklet_labels, contract
-from linkwise.graph.csr import Adjacency, adjacency, breadth_first_order
+from linkwise.graph.csr import Adjacency, adjacency, breadth_first_order, induced_subgraph, unique_pairs
 from linkwise.graph.disjoint_set import group_labels
 from linkwise.graph.elimination import EliminationOrder, min_fill_order
 from linkwise.graph.feasibility import Feasibility, check_feasibility, must_link_path
-from linkwise.graph.pairs import unique_pairs
-from linkwise.graph.subgraph import induced_subgraph
+from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import path_witness
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
-from linkwise._random import counter_uniform
+from linkwise._kernels import kernel
+from linkwise._kernels.random import counter_uniform
 from linkwise.graph.csr import Adjacency
 
 __all__ = ["anneal_colouring"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
+from linkwise._kernels import kernel
 from linkwise.graph.colouring import core_numbers
 from linkwise.graph.csr import Adjacency
 

@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
-from linkwise.graph.csr import Adjacency
-from linkwise.graph.growing import with_room
+from linkwise._kernels import kernel
+from linkwise.graph.csr import Adjacency, with_room
 
 __all__ = ["COLOURED", "OUT_OF_BUDGET", "REFUTED", "ColourSearch", "search_colouring"]
 

@@ -11,10 +11,9 @@ from linkwise.graph.annealing import anneal_colouring
 from linkwise.graph.cliques import find_clique
 from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, search_colouring
 from linkwise.graph.colouring import core_numbers, dsatur_colouring, first_fit
-from linkwise.graph.csr import Adjacency
+from linkwise.graph.csr import Adjacency, induced_subgraph
 from linkwise.graph.disjoint_set import group_labels
 from linkwise.graph.refutation import shrink_refutation
-from linkwise.graph.subgraph import induced_subgraph
 
 __all__ = ["KColouring", "k_colouring"]
 

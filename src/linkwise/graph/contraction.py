@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.exceptions import InfeasibleConstraints
+from linkwise.graph.csr import unique_pairs
 from linkwise.graph.disjoint_set import group_labels
-from linkwise.graph.pairs import unique_pairs
 from linkwise.graph.witness import path_witness
 
 __all__ = ["DROPPED_EDGE", "INSIDE_GROUP", "Contraction", "chunklet_labels", "contract"]

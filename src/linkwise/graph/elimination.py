@@ -7,11 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
+from linkwise._kernels import kernel
 from linkwise.graph.colouring import degeneracy
-from linkwise.graph.csr import Adjacency
+from linkwise.graph.csr import Adjacency, induced_subgraph
 from linkwise.graph.min_fill import eliminate_by_fill, initial_fill
-from linkwise.graph.subgraph import induced_subgraph
 
 __all__ = ["EliminationOrder", "min_fill_order"]
 

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.exceptions import InfeasibleConstraints, Witness
-from linkwise.graph.bipartite import two_colouring
 from linkwise.graph.colourability import k_colouring
 from linkwise.graph.contraction import chunklet_labels
-from linkwise.graph.csr import adjacency
-from linkwise.graph.pairs import unique_pairs
+from linkwise.graph.csr import adjacency, unique_pairs
+from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import (
     clique_witness,
     must_link_path,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
-from linkwise.graph.growing import with_room
+from linkwise._kernels import kernel
+from linkwise.graph.csr import with_room
 
 __all__ = ["eliminate_by_fill", "initial_fill"]
 

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
+from linkwise._kernels import kernel
 from linkwise.exceptions import Witness
-from linkwise.graph.csr import adjacency
-from linkwise.graph.growing import with_room
-from linkwise.graph.pairs import unique_pairs
+from linkwise.graph.csr import adjacency, unique_pairs, with_room
 
 __all__ = [
     "clique_witness",

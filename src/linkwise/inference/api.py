@@ -11,9 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning
+from linkwise.inference.engines import (
+    BestLabels,
+    EngineLabels,
+    EngineMarginals,
+    Marginals,
+    find_labels_engine,
+    find_marginals_engine,
+)
 from linkwise.inference.feasibility import HardPart, feasibility, hard_part
 from linkwise.inference.field import PottsField
-from linkwise.inference.reduce import (
+from linkwise.inference.problem import (
     DROPPED,
     Problem,
     Reduction,
@@ -21,13 +29,6 @@ from linkwise.inference.reduce import (
     raise_infeasible,
     reduce_field,
 )
-from linkwise.inference.registry import (
-    EngineLabels,
-    EngineMarginals,
-    find_labels_engine,
-    find_marginals_engine,
-)
-from linkwise.inference.results import BestLabels, Marginals
 from linkwise.inference.row_moves import gather_rows, normalise_rows, scatter_rows, spread_groups
 
 __all__ = ["best_labels", "marginals"]
@@ -50,7 +51,7 @@ def marginals(
     field : PottsField
     method : {"auto", "exact", "tree", "mean_field", "gibbs", "belief_propagation"} or engine
         ``auto`` is exact wherever that is cheap and says where it was not. ``exact`` raises instead of
-        running for ever. A function with the signature of :mod:`linkwise.inference.registry` works too.
+        running for ever. A function with the signature of :mod:`linkwise.inference.engines` works too.
     random_state : int, RandomState, Generator or None
         Only engines with random starts or samples use it.
     initial : (n, K) array_like, optional

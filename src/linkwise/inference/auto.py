@@ -8,13 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.inference.exact import exact_best_labels, solve_marginals
-from linkwise.inference.forest_descent import polish
-from linkwise.inference.hard_links import hard_rows
-from linkwise.inference.junction_plan import plan
-from linkwise.inference.min_cut import signed_two_colouring
-from linkwise.inference.reduce import Problem, induced, remembered
-from linkwise.inference.registry import (
+from linkwise.inference.engines import (
     EngineLabels,
     EngineMarginals,
     engine_name,
@@ -25,6 +19,12 @@ from linkwise.inference.registry import (
     number,
     whole,
 )
+from linkwise.inference.exact.exact import exact_best_labels, solve_marginals
+from linkwise.inference.exact.junction_tree import plan
+from linkwise.inference.exact.min_cut import signed_two_colouring
+from linkwise.inference.local_search.forest_descent import polish
+from linkwise.inference.local_search.hard_links import hard_rows
+from linkwise.inference.problem import Problem, induced, remembered
 from linkwise.inference.scoring import component_scores
 from linkwise.inference.work import LOGARITHMIC_ENTRY, elimination_work, sweep_work
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.graph import adjacency
-from linkwise.inference.hard_links import feasible_labels, hard_rows
-from linkwise.inference.reduce import Problem, remembered
+from linkwise.inference.local_search.hard_links import feasible_labels, hard_rows
+from linkwise.inference.problem import Problem, remembered
 from linkwise.inference.scoring import n_broken
 
 __all__ = ["HardPart", "feasibility", "hard_part"]
@@ -78,7 +78,7 @@ def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible"
     """Whether some labelling breaks no hard link and uses no forbidden label.
 
     The labels at hand may show it; otherwise a labelling is searched for
-    (:func:`~linkwise.inference.hard_links.feasible_labels`).
+    (:func:`~linkwise.inference.local_search.hard_links.feasible_labels`).
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible"
     >>> import numpy as np
     >>> from linkwise.inference import PottsField
     >>> from linkwise.inference.feasibility import feasibility, hard_part
-    >>> from linkwise.inference.reduce import reduce_field
+    >>> from linkwise.inference.problem import reduce_field
     >>> ring = PottsField(np.zeros((3, 2)), [(0, 1), (1, 2), (0, 2)], [-np.inf] * 3)
     >>> part = hard_part(reduce_field(ring, keep_zero_in_component=True).problem)
     >>> feasibility(part, np.array([0, 1, 0]))

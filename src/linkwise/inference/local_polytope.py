@@ -33,7 +33,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from linkwise._interruption import run_interruptibly
-from linkwise.inference.reduce import Problem
+from linkwise.inference.problem import Problem
 
 __all__ = ["Relaxation", "solve_relaxation"]
 
@@ -210,7 +210,7 @@ def solve_relaxation(problem: Problem, time_limit: float | None = None) -> Relax
     --------
     >>> from linkwise.inference import PottsField
     >>> from linkwise.inference.local_polytope import solve_relaxation
-    >>> from linkwise.inference.reduce import reduce_field
+    >>> from linkwise.inference.problem import reduce_field
     >>> apart = PottsField([[0.0, 0.0]] * 3, [(0, 1), (0, 2), (1, 2)], [-1.0, -1.0, -1.0])
     >>> relaxed = solve_relaxation(reduce_field(apart, keep_zero_in_component=False).problem)
     >>> abs(round(relaxed.upper_bound, 6)), relaxed.shares[0]

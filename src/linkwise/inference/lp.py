@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.inference.forest_descent import acyclic_components, polish
+from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
 from linkwise.inference.local_polytope import solve_relaxation
-from linkwise.inference.reduce import Problem, induced
-from linkwise.inference.registry import EngineLabels, labels_engine, number, whole
+from linkwise.inference.local_search.forest_descent import acyclic_components, polish
+from linkwise.inference.problem import Problem, induced
 from linkwise.inference.rounding import best_per_component, kleinberg_tardos
 from linkwise.inference.scoring import problem_score
 

@@ -1,7 +1,7 @@
 """Mean field: the best approximation of the field by independent points, found by coordinate ascent.
 
 With q_i the approximate distribution of point i, and for link e the numbers differ_e = log_differ and
-ratio_e(k) = log_agree(k) - log_differ of :mod:`linkwise.inference.potentials`, the bound
+ratio_e(k) = log_agree(k) - log_differ of :mod:`linkwise.inference.problem`, the bound
 
     B(q) = sum_i [H(q_i) + sum_k q_i(k) unary_i(k)] + sum_{e = ij} [differ_e + sum_k ratio_e(k) q_i(k) q_j(k)]
 
@@ -22,15 +22,25 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from linkwise._lanes import WIDTH, hint, lane_max, lane_sum, larger, load, padded, splat, store
-from linkwise._lanes_math import exp_lanes
-from linkwise._numba import kernel, reassociating_kernel
-from linkwise._random import counter_uniform
+from linkwise._kernels import kernel, reassociating_kernel
+from linkwise._kernels.lanes import (
+    WIDTH,
+    exp_lanes,
+    hint,
+    lane_max,
+    lane_sum,
+    larger,
+    load,
+    padded,
+    splat,
+    store,
+)
+from linkwise._kernels.random import counter_uniform
 from linkwise._threads import ThreadMap, thread_map
-from linkwise.inference.forest_descent import polish
-from linkwise.inference.hard_links import disjoint_supports, feasible_labels, hard_rows, soften
-from linkwise.inference.reduce import Problem
-from linkwise.inference.registry import EngineMarginals, marginals_engine, number, whole
+from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
+from linkwise.inference.local_search.forest_descent import polish
+from linkwise.inference.local_search.hard_links import disjoint_supports, feasible_labels, hard_rows, soften
+from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import n_broken
 from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
 
@@ -65,7 +75,7 @@ def mean_field(
 
     Hard cannot-links are a poor match: the bound is finite only if linked points share no label. So each
     label is given to one side of every hard link beforehand, starting from a labelling of high score
-    (:func:`linkwise.inference.hard_links.disjoint_supports`), and the bound leaves out all the rest. Prefer
+    (``local_search.hard_links.disjoint_supports``), and the bound leaves out all the rest. Prefer
     exact inference, belief propagation or Gibbs sampling there.
 
     Parameters
@@ -96,7 +106,7 @@ def mean_field(
     >>> import numpy as np
     >>> from linkwise.inference import PottsField
     >>> from linkwise.inference.mean_field import mean_field
-    >>> from linkwise.inference.reduce import reduce_field
+    >>> from linkwise.inference.problem import reduce_field
     >>> field = PottsField([[1.0, 0.0], [0.0, 0.0]], pairs=[(0, 1)], coupling=[0.5])
     >>> problem = reduce_field(field, keep_zero_in_component=True).problem
     >>> answer = mean_field(problem, np.random.default_rng(0))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
-from linkwise._random import counter_uniform
-from linkwise.inference.reduce import Problem
+from linkwise._kernels import kernel
+from linkwise._kernels.random import counter_uniform
+from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import component_scores
 
 __all__ = ["best_per_component", "kleinberg_tardos"]

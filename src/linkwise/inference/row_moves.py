@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
+from linkwise._kernels import kernel
 
 __all__ = ["add_groups", "gather_rows", "normalise_rows", "scatter_rows", "spread_groups"]
 

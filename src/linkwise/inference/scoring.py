@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
-from linkwise.inference.potentials import log_agree, log_differ
-from linkwise.inference.reduce import Problem
+from linkwise._kernels import kernel
+from linkwise.inference.problem import Problem, log_agree, log_differ
 
 __all__ = ["component_scores", "n_broken", "problem_score"]
 
@@ -83,7 +82,7 @@ def problem_score(problem: Problem, labels: NDArray[np.int64]) -> float:
     Examples
     --------
     >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.reduce import reduce_field
+    >>> from linkwise.inference.problem import reduce_field
     >>> from linkwise.inference.scoring import problem_score
     >>> import numpy as np
     >>> field = PottsField([[0.0, 1.0], [2.0, 0.0]], pairs=[(0, 1)], coupling=[0.5])

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._numba import kernel
+from linkwise._kernels import kernel
 from linkwise._threads import chunk_bounds
 from linkwise.graph import greedy_colouring
-from linkwise.inference.reduce import Problem
+from linkwise.inference.problem import Problem
 
 __all__ = ["BLOCK", "SweepLayout", "sweep_layout"]
 
@@ -78,7 +78,7 @@ def sweep_layout(problem: Problem) -> SweepLayout:
     Examples
     --------
     >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.reduce import reduce_field
+    >>> from linkwise.inference.problem import reduce_field
     >>> from linkwise.inference.sweep_layout import sweep_layout
     >>> path = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2)], [1.0, 2.0])
     >>> layout = sweep_layout(reduce_field(path, keep_zero_in_component=True).problem)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise._lanes import padded
-from linkwise.inference.junction_plan import Plan
-from linkwise.inference.reduce import Problem
+from linkwise._kernels.lanes import padded
+from linkwise.inference.exact.junction_tree import Plan
+from linkwise.inference.problem import Problem
 
 __all__ = ["LOGARITHMIC_ENTRY", "TABLE_ENTRY", "elimination_work", "sweep_work", "sweeps_within"]
 

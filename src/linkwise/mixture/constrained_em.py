@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise.constraints import Constraints
-from linkwise.mixture.base import LinkMixture
-from linkwise.mixture.linked_rows import LinkedRows, select_linked_rows
+from linkwise.mixture.linked import LinkMixture
+from linkwise.mixture.links.rows import LinkedRows, select_linked_rows
 
 __all__ = ["ConstrainedEM"]
 

@@ -13,22 +13,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from linkwise._threads import Workers
 from linkwise.exceptions import ApproximationWarning
 from linkwise.metrics import belief_adherence, separability
-from linkwise.mixture.class_criteria import class_criteria, mixture_likelihoods
-from linkwise.mixture.class_em import ClassRun, ClassStep, run_class_em
-from linkwise.mixture.class_inputs import check_beliefs, check_class_labels, check_class_parameters
-from linkwise.mixture.class_omega import N_DRAWS, SMALLEST_ESS
-from linkwise.mixture.class_pull import block_sweeps_climb, class_rows, pair_weights
-from linkwise.mixture.class_report import ClassReport
-from linkwise.mixture.class_start import class_start, half_start
-from linkwise.mixture.conditioning import condition
+from linkwise.mixture.classes.criteria import class_criteria, mixture_likelihoods
+from linkwise.mixture.classes.decisions import THRESHOLD
+from linkwise.mixture.classes.e_step import block_sweeps_climb, class_rows, pair_weights
+from linkwise.mixture.classes.em import ClassRun, ClassStep, run_class_em
+from linkwise.mixture.classes.inputs import check_beliefs, check_class_labels, check_class_parameters
+from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
+from linkwise.mixture.classes.report import ClassReport
+from linkwise.mixture.classes.starts import class_start, half_start
 from linkwise.mixture.em import best_run
-from linkwise.mixture.fitted import FittedMixture
-from linkwise.mixture.parameters import Gaussians, n_free_parameters
-from linkwise.mixture.points import Points
-from linkwise.mixture.split_merge import THRESHOLD
-from linkwise.mixture.workers import Workers
+from linkwise.mixture.gaussian.conditioning import condition
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
+from linkwise.mixture.prediction import FittedMixture
 
 __all__ = ["CPPC"]
 
@@ -104,7 +104,7 @@ class CPPC(FittedMixture):
         G = sum (C - S)^2: 0 if the clusters do as believed.
     criteria_ : dict
         ``bic``, ``icl``, ``cbic``, ``bic_paper``, ``cbic_paper``; lower is better. See
-        :mod:`linkwise.mixture.class_criteria`.
+        :mod:`linkwise.mixture.classes.criteria`.
     n_occupied_ : int
         Clusters that are the most probable one of some row. The others are empty, and stay in all tables.
     weights_, means_, covariances_, precisions_cholesky_ : ndarray

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from linkwise._compat import FitTask
-from linkwise.mixture.parameters import Gaussians
+from linkwise.mixture.gaussian.gaussians import Gaussians
 
 __all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "run_em"]
 

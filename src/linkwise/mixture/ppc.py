@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import check_whole_number
-from linkwise.mixture.base import LinkMixture
 from linkwise.mixture.em import EMRun
-from linkwise.mixture.linked_rows import LinkedRows
-from linkwise.mixture.noise import check_learn_noise, flip_rates, noise_sources
+from linkwise.mixture.linked import LinkMixture
+from linkwise.mixture.links.noise import check_learn_noise, flip_rates, noise_sources
+from linkwise.mixture.links.rows import LinkedRows
 
 __all__ = ["PPC"]
 

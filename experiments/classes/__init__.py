@@ -1,0 +1,1 @@
+"""Experiments of Preston et al. (2010) on beliefs about classes."""

@@ -1,0 +1,1 @@
+"""Experiments of Shental et al. (2003) on constrained EM."""

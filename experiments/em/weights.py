@@ -1,0 +1,72 @@
+"""What ignoring or approximating the normaliser of the links costs (Shental et al. 2003, section 2.2)."""
+
+from __future__ import annotations
+
+import warnings
+
+from experiments.em.teachers import teachers_links
+from experiments.framework.experiment import Experiment, Size
+from experiments.framework.summary import Row
+from experiments.leaderboard.data import load_set
+from linkwise.metrics import pairwise_f1
+from linkwise.mixture.constrained_em import ConstrainedEM
+
+__all__ = ["EXPERIMENTS", "normaliser"]
+
+#: Column of the table and value of ``mixing``.
+MIXING = {"exact": "exact", "pseudo-likelihood": "disjoint", "ignored": "ignore"}
+
+
+def normaliser(draw: int, data: str, share: float) -> list[Row]:
+    """Pairwise F of constrained EM with three treatments of Z in the M-step of the mixing weights.
+
+    Teachers sort ten points each, as in :func:`experiments.em.teachers.teachers_links`; all three start
+    from the same labels, which ignore the links.
+
+    Parameters
+    ----------
+    draw : int
+    data : str
+        A name in :data:`experiments.leaderboard.data.SETS`.
+    share : float
+        Share of the points that teachers see.
+
+    Returns
+    -------
+    list of dict
+        "f" on all rows, and "weights", the largest mixing weight.
+
+    Examples
+    --------
+    >>> from experiments.em.weights import normaliser
+    >>> [row["method"] for row in normaliser(0, "iris", 0.15)]
+    ['exact', 'pseudo-likelihood', 'ignored']
+    """
+    X, y = load_set(data, n_rows=400)
+    links = teachers_links(y, share, 10, draw)
+    rows = []
+    for name, mixing in MIXING.items():
+        model = ConstrainedEM(y.max() + 1, mixing=mixing, init_params="kmeans", random_state=draw)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # approximate components are part of the protocol
+            labels = model.fit(X, constraints=links).labels_
+        rows.append({"method": name, "f": pairwise_f1(y, labels), "weights": float(model.weights_.max())})
+    return rows
+
+
+def _settings(*sets: str) -> list[Row]:
+    return [{"data": name, "share": share} for name in sets for share in (0.15, 0.3)]
+
+
+EXPERIMENTS = (
+    Experiment(
+        "normaliser",
+        "Pairwise F of constrained EM when Z is exact, approximated or ignored",
+        "constrained EM, section 2.2; CPPC, section 3",
+        normaliser,
+        quick=Size(_settings("iris", "wine"), 2),
+        full=Size(_settings("iris", "wine", "balance_scale", "ionosphere", "protein116"), 20),
+        measures=("f", "weights"),
+        reference="exact",
+    ),
+)

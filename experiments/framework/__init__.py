@@ -1,0 +1,1 @@
+"""Trials, tables, figures and the page of results."""

@@ -1,0 +1,1 @@
+"""Experiments of Bilenko and Basu (2004) on HMRF-KMeans."""

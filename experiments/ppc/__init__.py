@@ -1,0 +1,1 @@
+"""Experiments of Lu and Leen (2007) on penalised probabilistic clustering."""

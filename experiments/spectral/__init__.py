@@ -1,0 +1,1 @@
+"""Experiments of Lu and Carreira-Perpinan (2008) on constrained spectral clustering."""

@@ -1,0 +1,210 @@
+"""Two colours: breadth-first search decides, and an odd ring is the proof when there is none.
+
+Which links say something new, and which contradict each other, when there are two sides.
+
+With two clusters a must-link says "same side" and a cannot-link "other side". A union-find that also
+keeps the parity of each point tells, in nearly linear time, whether a link is already implied by earlier
+ones, and whether the links of a component cannot all hold (a ring with an odd number of cannot-links).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel
+from linkwise.graph.csr import Adjacency
+
+__all__ = ["LinkParity", "link_parity", "two_colouring"]
+
+
+@kernel
+def _two_colours(
+    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], edges: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Colours, and on failure the nodes and edges of an odd ring (empty on success)."""
+    n_nodes = indptr.size - 1
+    colours = np.full(n_nodes, -1, dtype=np.int64)
+    parent = np.full(n_nodes, -1, dtype=np.int64)
+    parent_edge = np.full(n_nodes, -1, dtype=np.int64)
+    queue = np.empty(n_nodes, dtype=np.int64)
+    head = 0
+    tail = 0
+    left = -1
+    right = -1
+    closing_edge = -1
+    for start in range(n_nodes):
+        if colours[start] >= 0:
+            continue
+        colours[start] = 0
+        queue[tail] = start
+        tail += 1
+        while head < tail and left < 0:
+            node = queue[head]
+            head += 1
+            for slot in range(indptr[node], indptr[node + 1]):
+                other = neighbours[slot]
+                if colours[other] < 0:
+                    colours[other] = 1 - colours[node]
+                    parent[other] = node
+                    parent_edge[other] = edges[slot]
+                    queue[tail] = other
+                    tail += 1
+                elif colours[other] == colours[node]:
+                    left, right, closing_edge = node, other, edges[slot]
+                    break
+        if left >= 0:
+            break
+    if left < 0:
+        return colours, queue[:0], queue[:0]
+
+    # In breadth-first search an edge joins equal or neighbouring depths; equal colours mean equal
+    # depth, so the two branches reach their lowest common ancestor in the same step.
+    half = 0
+    a, b = left, right
+    while a != b:
+        a, b = parent[a], parent[b]
+        half += 1
+    ring = np.empty(2 * half + 1, dtype=np.int64)
+    ring_edges = np.empty(2 * half + 1, dtype=np.int64)
+    a, b = left, right
+    for step in range(half):
+        ring[half - step] = a
+        ring_edges[half - step - 1] = parent_edge[a]
+        ring[half + 1 + step] = b
+        ring_edges[half + 1 + step] = parent_edge[b]
+        a, b = parent[a], parent[b]
+    ring[0] = a
+    ring_edges[half] = closing_edge
+    return colours, ring, ring_edges
+
+
+def two_colouring(
+    graph: Adjacency,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Colour a graph with two colours or find an odd ring, O(n + m).
+
+    Parameters
+    ----------
+    graph : Adjacency
+
+    Returns
+    -------
+    colours : (n,) int64
+        Proper colours 0 and 1 if ``ring`` is empty.
+    ring : (l,) int64
+        Nodes of a simple ring of odd length, in order; empty if two colours are enough.
+    ring_edges : (l,) int64
+        Edge from each node of the ring to the next, the last one back to the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.graph import adjacency, two_colouring
+    >>> two_colouring(adjacency(4, np.array([[0, 1], [1, 2], [2, 3]])))[0]
+    array([0, 1, 0, 1])
+    >>> two_colouring(adjacency(4, np.array([[0, 1], [1, 2], [1, 3], [2, 3]])))[1]
+    array([1, 2, 3])
+    """
+    colours, ring, ring_edges = _two_colours(graph.indptr, graph.neighbours, graph.edges)
+    return colours, ring, ring_edges
+
+
+class LinkParity(NamedTuple):
+    """What the signs of links imply.
+
+    Attributes
+    ----------
+    independent : (m,) bool
+        Links that no earlier links imply; their number is the rank of the signed incidence matrix V.
+    component : (n,) int64
+        Lowest point of each point's connected component of links.
+    side : (n,) int64
+        0 or 1: the side of each point relative to the lowest point of its component (balanced ones).
+    unbalanced : list of (.,) int64 arrays
+        Points of every component whose links cannot all hold with two sides, sorted.
+    """
+
+    independent: NDArray[np.bool_]
+    component: NDArray[np.int64]
+    side: NDArray[np.int64]
+    unbalanced: list[NDArray[np.int64]]
+
+
+@kernel
+def _find_with_parity(parent: NDArray[np.int64], parity: NDArray[np.int64], node: int) -> tuple[int, int]:
+    """Root of a node and its parity against the root; paths are halved on the way."""
+    total = 0
+    while parent[node] != node:
+        above = parent[node]
+        if parent[above] != above:
+            parity[node] ^= parity[above]
+            parent[node] = parent[above]
+        total ^= parity[node]
+        node = parent[node]
+    return node, total
+
+
+@kernel
+def _signed_forest(
+    n_points: int, pairs: NDArray[np.int64], apart: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Independent links, root and parity of every point, and which roots are unbalanced."""
+    parent = np.arange(n_points)
+    parity = np.zeros(n_points, dtype=np.int64)
+    unbalanced = np.zeros(n_points, dtype=np.bool_)
+    independent = np.zeros(pairs.shape[0], dtype=np.bool_)
+    for row in range(pairs.shape[0]):
+        a, parity_a = _find_with_parity(parent, parity, pairs[row, 0])
+        b, parity_b = _find_with_parity(parent, parity, pairs[row, 1])
+        odd = parity_a ^ parity_b ^ np.int64(apart[row])
+        if a == b:
+            # An odd ring forces f = 0 on the whole component: one new equation, and none after it.
+            if odd == 1 and not unbalanced[a]:
+                unbalanced[a] = True
+                independent[row] = True
+            continue
+        independent[row] = not (unbalanced[a] and unbalanced[b])
+        low, high = min(a, b), max(a, b)
+        parent[high] = low
+        parity[high] = odd
+        unbalanced[low] = unbalanced[a] or unbalanced[b]
+    root = np.empty(n_points, dtype=np.int64)
+    side = np.empty(n_points, dtype=np.int64)
+    for point in range(n_points):
+        root[point], side[point] = _find_with_parity(parent, parity, point)
+    return independent, root, side, unbalanced
+
+
+def link_parity(n_points: int, pairs: NDArray[np.int64], signs: NDArray[np.float64]) -> LinkParity:
+    """Parity union-find over signed links, O(n + m) up to the inverse Ackermann function.
+
+    Parameters
+    ----------
+    n_points : int
+    pairs : (m, 2) int64
+    signs : (m,) float64
+        Positive: must-link; negative: cannot-link.
+
+    Returns
+    -------
+    LinkParity
+
+    Examples
+    --------
+    Two must-links imply the third; three cannot-links in a ring are unbalanced.
+
+    >>> import numpy as np
+    >>> from linkwise.graph.parity import link_parity
+    >>> ring = np.array([[0, 1], [1, 2], [0, 2]])
+    >>> link_parity(4, ring, np.array([1.0, 1.0, 1.0])).independent
+    array([ True,  True, False])
+    >>> link_parity(4, ring, np.array([-1.0, -1.0, -1.0])).unbalanced
+    [array([0, 1, 2])]
+    """
+    pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    independent, root, side, odd_roots = _signed_forest(n_points, pairs, np.asarray(signs) < 0)
+    unbalanced = [np.flatnonzero(root == low) for low in np.unique(root[odd_roots[root]])]
+    return LinkParity(independent, root, side, unbalanced)

@@ -1,0 +1,394 @@
+"""Bucket elimination over flat tables: the kernels behind the junction tree.
+
+Nodes are named by the step at which they are eliminated. The bucket of step t is a table over its node
+and its separator, the later nodes it is joined to when its turn comes, ordered by step, the first axis
+slowest:
+
+    table[t][a, x] = score of node t = a beside separator x, with everything eliminated into it
+
+Eliminating t leaves a message over the separator, which is added to the table of the separator's first
+node (its parent). Going back, ``P(t, x) = P(x) P(t | x)`` needs no division: the conditional is
+what the elimination leaves in the table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel, reassociating_kernel
+from linkwise._kernels.math import exp_nonpositive, log_positive
+from linkwise.inference.problem import log_agree, log_differ
+
+__all__ = ["fill_best_labels", "fill_marginals"]
+
+
+@kernel
+def _runs(
+    bucket: NDArray[np.int64],
+    separator: NDArray[np.int64],
+    n_labels: int,
+    sizes: NDArray[np.int64],
+    strides: NDArray[np.int64],
+) -> int:
+    """How a message over a separator lies in the bucket of its parent; the number of runs.
+
+    The axes of the bucket are the parent step and ``bucket``, its separator; both lists ascend. From
+    the fastest axis on, neighbouring axes that the message has all, or lacks all, are joined to
+    runs. Run r has ``sizes[r]`` entries; the message moves by ``strides[r]`` along it, 0 if it lacks it.
+    """
+    match = separator.shape[0] - 1
+    stride = 1
+    run = -1
+    for axis in range(bucket.shape[0], -1, -1):
+        step = 0
+        if axis == 0 or (match >= 1 and bucket[axis - 1] == separator[match]):
+            step = stride
+            stride *= n_labels
+            match -= 1
+        if run >= 0 and (strides[run] > 0) == (step > 0):
+            sizes[run] *= n_labels
+        else:
+            run += 1
+            sizes[run] = n_labels
+            strides[run] = step
+    return run + 1
+
+
+@kernel
+def _advance(
+    digits: NDArray[np.int64], n_runs: int, sizes: NDArray[np.int64], strides: NDArray[np.int64], at: int
+) -> int:
+    """Next place of the odometer over all runs but the fastest two; the place in the message."""
+    for run in range(2, n_runs):
+        digits[run] += 1
+        at += strides[run]
+        if digits[run] < sizes[run]:
+            return at
+        at -= sizes[run] * strides[run]
+        digits[run] = 0
+    return at
+
+
+@kernel
+def _add_message(
+    table: NDArray[np.float64],
+    n_runs: int,
+    sizes: NDArray[np.int64],
+    strides: NDArray[np.int64],
+    message: NDArray[np.float64],
+    digits: NDArray[np.int64],
+) -> None:
+    """Add a message to every entry of a table that projects onto it."""
+    inner = sizes[0]
+    middle = sizes[1] if n_runs > 1 else 1
+    for run in range(n_runs):
+        digits[run] = 0
+    at = 0
+    for start in range(0, table.shape[0], inner * middle):
+        if strides[0] > 0:
+            source = message[at : at + inner]
+            for m in range(middle):
+                target = table[start + m * inner : start + (m + 1) * inner]
+                for x in range(inner):
+                    target[x] += source[x]
+        else:
+            for m in range(middle):
+                value = message[at + m]
+                target = table[start + m * inner : start + (m + 1) * inner]
+                for x in range(inner):
+                    target[x] += value
+        at = _advance(digits, n_runs, sizes, strides, at)
+
+
+@reassociating_kernel
+def _project(
+    table: NDArray[np.float64],
+    n_runs: int,
+    sizes: NDArray[np.int64],
+    strides: NDArray[np.int64],
+    message: NDArray[np.float64],
+    digits: NDArray[np.int64],
+) -> None:
+    """Sum a table onto the axes of a message."""
+    inner = sizes[0]
+    middle = sizes[1] if n_runs > 1 else 1
+    for run in range(n_runs):
+        digits[run] = 0
+    for x in range(message.shape[0]):
+        message[x] = 0.0
+    at = 0
+    for start in range(0, table.shape[0], inner * middle):
+        if strides[0] > 0:
+            target = message[at : at + inner]
+            for m in range(middle):
+                source = table[start + m * inner : start + (m + 1) * inner]
+                for x in range(inner):
+                    target[x] += source[x]
+        else:
+            for m in range(middle):
+                source = table[start + m * inner : start + (m + 1) * inner]
+                total = 0.0
+                for x in range(inner):
+                    total += source[x]
+                message[at + m] += total
+        at = _advance(digits, n_runs, sizes, strides, at)
+
+
+@kernel
+def _add_link(
+    table: NDArray[np.float64], n_labels: int, stride: int, coupling: NDArray[np.float64], edge: int
+) -> None:
+    """Add the link between the node of a bucket and the separator axis of this stride."""
+    size = table.shape[0] // n_labels
+    differ = log_differ(coupling, edge)
+    for a in range(n_labels):
+        agree = log_agree(coupling, edge, a)
+        for start in range(0, size, stride * n_labels):
+            for b in range(n_labels):
+                value = agree if a == b else differ
+                if value != 0.0:
+                    first = a * size + start + b * stride
+                    for x in range(first, first + stride):
+                        table[x] += value
+
+
+@reassociating_kernel
+def _agreement(table: NDArray[np.float64], n_labels: int, stride: int) -> float:
+    """Sum of the entries where the node and the separator axis of this stride have the same label."""
+    size = table.shape[0] // n_labels
+    total = 0.0
+    for a in range(n_labels):
+        for start in range(0, size, stride * n_labels):
+            first = a * size + start + a * stride
+            for x in range(first, first + stride):
+                total += table[x]
+    return total
+
+
+@kernel
+def _eliminate_sum(
+    table: NDArray[np.float64], n_labels: int, message: NDArray[np.float64], total: NDArray[np.float64]
+) -> float:
+    """Log-sum over the node, shifted to maximum 0, into ``message``; the conditional stays. The shift."""
+    size = message.shape[0]
+    for x in range(size):
+        message[x] = table[x]
+    for a in range(1, n_labels):
+        for x in range(size):
+            message[x] = max(message[x], table[a * size + x])
+    for x in range(size):
+        # Where nothing is allowed the conditional is 0, not -inf minus -inf.
+        if message[x] == -np.inf:
+            message[x] = 0.0
+        total[x] = 0.0
+    for a in range(n_labels):
+        for x in range(size):
+            weight = exp_nonpositive(table[a * size + x] - message[x])
+            table[a * size + x] = weight
+            total[x] += weight
+    shift = -np.inf
+    for x in range(size):
+        # The largest weight is 1, so a sum below 1 is 0.
+        value = message[x] + log_positive(max(total[x], 1.0))
+        message[x] = value if total[x] > 0.0 else -np.inf
+        total[x] = 1.0 / max(total[x], 1.0)
+    for x in range(size):
+        shift = max(shift, message[x])
+    for a in range(n_labels):
+        for x in range(size):
+            table[a * size + x] *= total[x]
+    if shift > -np.inf:
+        for x in range(size):
+            message[x] -= shift
+    return shift
+
+
+@kernel
+def _eliminate_max(table: NDArray[np.float64], n_labels: int, message: NDArray[np.float64]) -> None:
+    """Maximum over the node, shifted to maximum 0, into ``message``."""
+    size = message.shape[0]
+    for x in range(size):
+        message[x] = table[x]
+    for a in range(1, n_labels):
+        for x in range(size):
+            message[x] = max(message[x], table[a * size + x])
+    shift = -np.inf
+    for x in range(size):
+        shift = max(shift, message[x])
+    if shift > -np.inf:
+        for x in range(size):
+            message[x] -= shift
+
+
+@kernel
+def _load_component(
+    first: int,
+    last: int,
+    unary: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    order: NDArray[np.int64],
+    step_of: NDArray[np.int64],
+    separator_indptr: NDArray[np.int64],
+    separators: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    tables: NDArray[np.float64],
+) -> None:
+    """Unary scores and links of the nodes eliminated at steps ``first`` to ``last`` into their tables."""
+    n_labels = unary.shape[1]
+    for step in range(first, last):
+        node = order[step]
+        begin, end = separator_indptr[step], separator_indptr[step + 1]
+        size = n_labels ** (end - begin)
+        table = tables[offset[step] : offset[step] + size * n_labels]
+        for a in range(n_labels):
+            for x in range(a * size, (a + 1) * size):
+                table[x] = unary[node, a]
+        for slot in range(indptr[node], indptr[node + 1]):
+            later = step_of[neighbours[slot]]
+            if later > step:
+                axis = begin + np.searchsorted(separators[begin:end], later)
+                _add_link(table, n_labels, n_labels ** (end - 1 - axis), coupling, edges[slot])
+
+
+@kernel
+def fill_marginals(
+    unary: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    order: NDArray[np.int64],
+    step_of: NDArray[np.int64],
+    separator_indptr: NDArray[np.int64],
+    separators: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    component_start: NDArray[np.int64],
+    n_entries: int,
+    n_message: int,
+    prob: NDArray[np.float64],
+    agreement: NDArray[np.float64],
+    shift: NDArray[np.float64],
+) -> None:
+    """Marginals of the nodes in ``order`` and agreement of their links, one component after the other.
+
+    ``offset`` restarts at 0 with every component, so the ``n_entries`` of the largest one are enough.
+    ``shift`` (t,) receives the terms of the log partition.
+    """
+    n_labels = unary.shape[1]
+    tables = np.empty(n_entries)
+    buffer = np.empty(n_message)
+    totals = np.empty(n_message)
+    sizes = np.empty(64, dtype=np.int64)
+    strides = np.empty(64, dtype=np.int64)
+    digits = np.empty(64, dtype=np.int64)
+    for c in range(component_start.shape[0] - 1):
+        first, last = component_start[c], component_start[c + 1]
+        _load_component(
+            first, last, unary, coupling, indptr, neighbours, edges, order, step_of, separator_indptr,
+            separators, offset, tables,
+        )  # fmt: skip
+        for step in range(first, last):
+            separator = separators[separator_indptr[step] : separator_indptr[step + 1]]
+            size = n_labels ** separator.shape[0]
+            table = tables[offset[step] : offset[step] + size * n_labels]
+            message = buffer[:size]
+            shift[step] = _eliminate_sum(table, n_labels, message, totals[:size])
+            if separator.shape[0] > 0:
+                above = separator[0]
+                bucket = separators[separator_indptr[above] : separator_indptr[above + 1]]
+                n_runs = _runs(bucket, separator, n_labels, sizes, strides)
+                n_target = n_labels ** (bucket.shape[0] + 1)
+                target = tables[offset[above] : offset[above] + n_target]
+                _add_message(target, n_runs, sizes, strides, message, digits)
+        for step in range(last - 1, first - 1, -1):
+            begin, end = separator_indptr[step], separator_indptr[step + 1]
+            separator = separators[begin:end]
+            size = n_labels ** (end - begin)
+            table = tables[offset[step] : offset[step] + size * n_labels]
+            if end > begin:
+                above = separator[0]
+                bucket = separators[separator_indptr[above] : separator_indptr[above + 1]]
+                n_runs = _runs(bucket, separator, n_labels, sizes, strides)
+                n_target = n_labels ** (bucket.shape[0] + 1)
+                target = tables[offset[above] : offset[above] + n_target]
+                message = buffer[:size]
+                _project(target, n_runs, sizes, strides, message, digits)
+                for a in range(n_labels):
+                    for x in range(size):
+                        table[a * size + x] *= message[x]
+            node = order[step]
+            mass = 0.0
+            for a in range(n_labels):
+                total = 0.0
+                for x in range(a * size, (a + 1) * size):
+                    total += table[x]
+                prob[node, a] = total
+                mass += total
+            for a in range(n_labels):
+                prob[node, a] /= mass
+            for slot in range(indptr[node], indptr[node + 1]):
+                later = step_of[neighbours[slot]]
+                if later > step:
+                    axis = begin + np.searchsorted(separator, later)
+                    same = _agreement(table, n_labels, n_labels ** (end - 1 - axis))
+                    agreement[edges[slot]] = same / mass
+
+
+@kernel
+def fill_best_labels(
+    unary: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    order: NDArray[np.int64],
+    step_of: NDArray[np.int64],
+    separator_indptr: NDArray[np.int64],
+    separators: NDArray[np.int64],
+    offset: NDArray[np.int64],
+    component_start: NDArray[np.int64],
+    n_entries: int,
+    n_message: int,
+    labels: NDArray[np.int64],
+) -> None:
+    """A labelling of highest score of the nodes in ``order``, by back-tracking through the tables."""
+    n_labels = unary.shape[1]
+    tables = np.empty(n_entries)
+    buffer = np.empty(n_message)
+    sizes = np.empty(64, dtype=np.int64)
+    strides = np.empty(64, dtype=np.int64)
+    digits = np.empty(64, dtype=np.int64)
+    for c in range(component_start.shape[0] - 1):
+        first, last = component_start[c], component_start[c + 1]
+        _load_component(
+            first, last, unary, coupling, indptr, neighbours, edges, order, step_of, separator_indptr,
+            separators, offset, tables,
+        )  # fmt: skip
+        for step in range(first, last):
+            separator = separators[separator_indptr[step] : separator_indptr[step + 1]]
+            if separator.shape[0] == 0:
+                continue
+            size = n_labels ** separator.shape[0]
+            table = tables[offset[step] : offset[step] + size * n_labels]
+            _eliminate_max(table, n_labels, buffer[:size])
+            above = separator[0]
+            bucket = separators[separator_indptr[above] : separator_indptr[above + 1]]
+            n_runs = _runs(bucket, separator, n_labels, sizes, strides)
+            n_target = n_labels ** (bucket.shape[0] + 1)
+            target = tables[offset[above] : offset[above] + n_target]
+            _add_message(target, n_runs, sizes, strides, buffer[:size], digits)
+        for step in range(last - 1, first - 1, -1):
+            begin, end = separator_indptr[step], separator_indptr[step + 1]
+            size = n_labels ** (end - begin)
+            at = offset[step]
+            for place in range(begin, end):
+                at += labels[order[separators[place]]] * n_labels ** (end - 1 - place)
+            best = 0
+            for a in range(1, n_labels):
+                if tables[at + a * size] > tables[at + best * size]:
+                    best = a
+            labels[order[step]] = best

@@ -1,0 +1,332 @@
+"""The engines ``exact``: each component by the method that solves it exactly.
+
+Marginals: two passes on trees, junction trees on narrow components, a refusal for the rest. Labels: the same
+with maxima, minimum cuts where K = 2 and nothing is frustrated, and an integer program with a time
+limit for the rest.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.exceptions import InferenceBudgetExceeded
+from linkwise.graph import adjacency, induced_subgraph
+from linkwise.inference.engines import (
+    EngineLabels,
+    EngineMarginals,
+    labels_engine,
+    marginals_engine,
+    number,
+    whole,
+)
+from linkwise.inference.exact.integer_program import milp_labels
+from linkwise.inference.exact.junction_tree import (
+    MAX_TABLE,
+    Plan,
+    find_components,
+    junction_best_labels,
+    junction_marginals,
+    plan,
+    total_budget,
+)
+from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
+from linkwise.inference.exact.rooted_forest import RootedForest, root_forest
+from linkwise.inference.exact.spanning_tree import maximum_spanning_forest
+from linkwise.inference.exact.trees import fill_forest, forest_best_labels, forest_marginals
+from linkwise.inference.problem import Problem, induced, remembered
+from linkwise.inference.scoring import component_scores, problem_score
+
+__all__ = ["exact_best_labels", "exact_marginals", "solve_marginals"]
+
+#: Integer programs with more variables than this do not get past their first relaxation in reasonable time.
+MAX_VARIABLES = 2_000_000
+
+
+def solve_marginals(
+    problem: Problem, planned: Plan
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Exact marginals of every component that its plan calls feasible.
+
+    Parameters
+    ----------
+    problem : Problem
+    planned : Plan
+        From :func:`linkwise.inference.exact.junction_tree.plan` of this problem.
+
+    Returns
+    -------
+    prob : (n, K)
+        NaN in the rows of other components, and where the hard links allow no labelling. Written over the
+        scores of a disposable problem.
+    agreement : (m,)
+        Likewise.
+    log_partition : float
+        Of the feasible components together; ``-inf`` if one allows no labelling.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.exact import solve_marginals
+    >>> from linkwise.inference.exact.junction_tree import plan
+    >>> field = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 1.0])
+    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
+    >>> solve_marginals(problem, plan(problem))[1].round(3)
+    array([0.807, 0.807, 0.807])
+    """
+    if planned.forest.all():
+        return forest_marginals(problem)
+    prob = problem.unary if problem.disposable else problem.unary.copy()
+    agreement = np.full(len(problem.pairs), np.nan)
+    if problem.unary.shape[1] == 1:
+        log_partition = problem_score(problem, np.zeros(len(prob), dtype=np.int64))
+        prob[:] = 1.0
+        agreement[:] = 1.0
+        return prob, agreement, log_partition
+    forest = remembered(problem, "rooted trees", lambda: _rooted_trees(problem, planned))
+    log_partition = fill_forest(forest, problem.coupling, prob, agreement)
+    # A component's scores are read before its probabilities are written, so both may be the same table.
+    log_partition += junction_marginals(problem._replace(unary=prob), planned.buckets, prob, agreement)
+    prob[~planned.feasible[planned.component]] = np.nan
+    return prob, agreement, log_partition
+
+
+def _rooted_trees(problem: Problem, planned: Plan) -> RootedForest:
+    """The components that are trees, in the numbering of the problem."""
+    nodes = np.flatnonzero(planned.forest[planned.component])
+    order, parent, edge = root_forest(induced_subgraph(problem.graph, nodes))
+    return RootedForest(nodes[order].astype(np.int32), parent, edge)
+
+
+@marginals_engine("exact", max_table=whole(1))
+def exact_marginals(
+    problem: Problem,
+    rng: np.random.Generator,
+    *,
+    initial: NDArray[np.float64] | None = None,
+    n_threads: int = 1,
+    max_table: int = MAX_TABLE,
+) -> EngineMarginals:
+    """Exact marginals: trees in two passes, narrow components by junction trees.
+
+    Parameters
+    ----------
+    problem : Problem
+    rng, initial, n_threads
+        Not used.
+    max_table : int, default=2 ** 22
+        Largest number of entries of a table (8 bytes each). All tables of a component may add up to 2 ** 26,
+        or to 16 times ``max_table`` if that is more.
+
+    Returns
+    -------
+    EngineMarginals
+        ``details`` has ``width``, the largest one, ``widths``, how many components have each, and ``parts``,
+        the nodes each method answered for.
+
+    Raises
+    ------
+    InferenceBudgetExceeded
+        Before anything is computed, if a component is too wide.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField, marginals
+    >>> result = marginals(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0] * 3), method="exact")
+    >>> result.exact, result.details["width"]
+    (True, 2)
+    """
+    planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
+    if not planned.feasible.all():
+        _refuse(planned, problem.unary.shape[1], max_table)
+    prob, agreement, log_partition = solve_marginals(problem, planned)
+    in_forest = planned.forest[planned.component]
+    widths, counts = np.unique(planned.widths, return_counts=True)
+    details = {
+        "width": int(widths.max(initial=0)),
+        "widths": dict(zip(widths.tolist(), counts.tolist(), strict=True)),
+        "parts": {"tree": np.flatnonzero(in_forest), "junction_tree": np.flatnonzero(~in_forest)},
+    }
+    return EngineMarginals(prob, log_partition, agreement, exact=True, details=details)
+
+
+def _refuse(planned: Plan, n_labels: int, max_table: int) -> NoReturn:
+    """Raise for the widest component that is out of reach."""
+    worst = int(np.argmax(np.where(planned.feasible, -1, planned.widths)))
+    width = int(planned.widths[worst])
+    # A power of whole numbers has no largest value; a float would overflow from 200 labels on.
+    size = f"{n_labels} ** {width + 1} = 1e{(width + 1) * math.log10(n_labels):.0f} entries"
+    if n_labels ** (width + 1) > max_table:
+        reason = f"tables of at least {size}, and max_table={max_table}"
+    else:
+        reason = f"tables of up to {size} that add up to more than {total_budget(max_table)}"
+    raise InferenceBudgetExceeded(
+        f"exact inference on a component of {planned.sizes[worst]} groups of points needs an elimination of "
+        f"width {width}: {reason}; use method='auto' or 'belief_propagation', or raise max_table",
+        width,
+    )
+
+
+@labels_engine("exact", max_table=whole(1), time_limit=number())
+def exact_best_labels(
+    problem: Problem,
+    rng: np.random.Generator,
+    *,
+    initial: NDArray[np.int64] | None = None,
+    n_threads: int = 1,
+    max_table: int = MAX_TABLE,
+    time_limit: float = 30.0,
+) -> EngineLabels:
+    """The labelling of highest score, component by component.
+
+    Trees by max-product; with two labels and no frustrated ring, one minimum cut; narrow components by
+    elimination; the rest by an integer program (HiGHS).
+
+    Parameters
+    ----------
+    problem : Problem
+    rng : numpy.random.Generator
+        Used only for a start where the integer program ran out of time.
+    initial : (n,) int64, optional
+        Labels to fall back on in a component whose integer program found nothing better in time.
+    n_threads
+        Not used.
+    max_table : int, default=2 ** 22
+        As for the marginals.
+    time_limit : float, default=30.0
+        Seconds for all integer programs together.
+
+    Returns
+    -------
+    EngineLabels
+        ``optimal`` if every component is proven best, integer programs to a relative gap of 1e-6. ``details``
+        has ``gap`` = upper bound minus score and ``parts``, the nodes each method answered for. If the
+        hard links allow no labelling, the labels score ``-inf`` and count as optimal.
+
+    Raises
+    ------
+    InferenceBudgetExceeded
+        If a component is too wide and too large for an integer program as well.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField, best_labels
+    >>> field = PottsField([[0.0, 1.0], [0.0, 0.5], [2.0, 0.0]], [(0, 1), (1, 2), (0, 2)], [1.0, -1.0, 1.0])
+    >>> best = best_labels(field, method="exact")
+    >>> best.labels, best.score, best.optimal
+    (array([1, 1, 0]), 2.5, True)
+    """
+    n_labels = problem.unary.shape[1]
+    labels = np.zeros(len(problem.unary), dtype=np.int64)
+    if n_labels == 1:
+        return EngineLabels(labels, problem_score(problem, labels), optimal=True)
+    component, sizes, forest = find_components(problem)
+    parts = {"tree": np.flatnonzero(forest[component])}
+    labels[parts["tree"]] = forest_best_labels(induced(problem, parts["tree"])[0])
+    left = np.flatnonzero(~forest[component])
+    if n_labels == 2:
+        loopy, _ = induced(problem, left)
+        swapped, frustrated = signed_two_colouring(loopy)
+        # A part between links of coupling zero may be frustrated beside one that is not.
+        cut = ~np.isin(component[left], component[left[frustrated]])
+        parts["min_cut"] = left[cut]
+        labels[left[cut]] = min_cut_labels(induced(loopy, np.flatnonzero(cut))[0], swapped[cut])
+        left = left[~cut]
+    rest, _ = induced(problem, left)
+    planned = plan(rest, max_table)
+    found = labels[left]
+    junction_best_labels(rest, planned.buckets, found)
+    labels[left] = found
+    narrow = planned.feasible[planned.component]
+    parts["junction_tree"], parts["milp"] = left[narrow], left[~narrow]
+
+    bounds = component_scores(problem, labels, component, len(sizes))
+    solved = np.ones(len(sizes), dtype=bool)
+    solved[component[parts["milp"]]] = False
+    infeasible = bool((bounds[solved] == -np.inf).any())
+    if parts["milp"].size and not infeasible:
+        start = None if initial is None else initial[left]
+        for row, answer in _solve_wide(rest, planned, start, rng, time_limit):
+            members = left[planned.component == row]
+            labels[members] = answer.labels
+            wide = component[members[0]]
+            bounds[wide] = answer.upper_bound
+            solved[wide] = answer.optimal
+            if answer.upper_bound == -np.inf:
+                infeasible = True
+                break
+    upper_bound = -np.inf if infeasible else math.fsum(bounds)
+    optimal = infeasible or bool(solved.all())
+    details = {
+        "gap": 0.0 if optimal else upper_bound - problem_score(problem, labels),
+        "width": int(planned.widths[planned.feasible].max(initial=min(parts["tree"].size, 1))),
+        "parts": parts,
+    }
+    return EngineLabels(labels, upper_bound, optimal, converged=optimal, details=details)
+
+
+class _WideLabels(NamedTuple):
+    labels: NDArray[np.int64]
+    upper_bound: float
+    optimal: bool
+
+
+def _solve_wide(
+    problem: Problem,
+    planned: Plan,
+    initial: NDArray[np.int64] | None,
+    rng: np.random.Generator,
+    time_limit: float,
+) -> Iterator[tuple[int, _WideLabels]]:
+    """Integer programs of the components that are too wide for tables, the smallest first."""
+    n_labels = problem.unary.shape[1]
+    n_links = np.bincount(planned.component[problem.pairs[:, 0]], minlength=len(planned.sizes))
+    n_variables = (planned.sizes + n_links) * n_labels
+    wide = np.flatnonzero(~planned.feasible)
+    if n_variables[wide].max() > MAX_VARIABLES:
+        worst = wide[np.argmax(n_variables[wide])]
+        width = int(planned.widths[worst])
+        raise InferenceBudgetExceeded(
+            f"a component of {planned.sizes[worst]} groups of points needs an elimination of width {width} "
+            f"or an integer program of {n_variables[worst]} variables, both out of reach; use method='auto' "
+            "or 'belief_propagation'",
+            width,
+        )
+    deadline = time.monotonic() + time_limit
+    for row in wide[np.argsort(n_variables[wide], kind="stable")]:
+        members = np.flatnonzero(planned.component == row)
+        part, _ = induced(problem, members)
+        start = None if initial is None else initial[members]
+        yield int(row), _solve_component(part, start, rng, deadline)
+
+
+def _solve_component(
+    problem: Problem, initial: NDArray[np.int64] | None, rng: np.random.Generator, deadline: float
+) -> _WideLabels:
+    """Best of a spanning forest's labels, the initial ones and those of the integer program."""
+    kept = maximum_spanning_forest(problem, rng)
+    pairs = problem.pairs[kept]
+    forest = Problem(problem.unary, pairs, problem.coupling[kept], adjacency(len(problem.unary), pairs))
+    labels = forest_best_labels(forest)
+    # Links left out can only cost something, or at most gain the largest of their rewards.
+    bound = problem_score(forest, labels)
+    if problem.coupling.ndim == 2:
+        bound += float(np.maximum(problem.coupling[~kept].max(axis=1, initial=0.0), 0.0).sum())
+    score = problem_score(problem, labels)
+    if initial is not None and problem_score(problem, initial) > score:
+        labels, score = initial, problem_score(problem, initial)
+    remaining = deadline - time.monotonic()
+    if score >= bound or remaining <= 0:
+        return _WideLabels(labels, max(bound, score), optimal=score >= bound)
+    answer = milp_labels(problem, remaining)
+    if answer.labels is not None and problem_score(problem, answer.labels) >= score:
+        labels = answer.labels
+        score = problem_score(problem, labels)
+    bound = min(bound, answer.upper_bound)
+    return _WideLabels(labels, bound, answer.optimal or score >= bound)

@@ -1,0 +1,419 @@
+"""Which components are narrow enough for exact inference, decided before anything large is allocated.
+
+A component is narrow if min-fill finds an elimination order that keeps its tables, of K ** (width + 1)
+entries, within the budget.
+
+Exact inference on narrow components: a junction tree in the form of elimination buckets.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel
+from linkwise.graph import Adjacency, core_numbers, group_labels, induced_subgraph, min_fill_order
+from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_marginals
+from linkwise.inference.problem import Problem
+
+__all__ = [
+    "MAX_TABLE",
+    "Buckets",
+    "Plan",
+    "find_components",
+    "junction_best_labels",
+    "junction_marginals",
+    "plan",
+    "total_budget",
+]
+
+#: Entries of the largest table: 32 MB.
+MAX_TABLE = 2**22
+#: The tables of a component are kept for the way back. Together they may have this many times as many entries
+#: as the largest table allowed by default, or by ``max_table`` if that is larger: 512 MB.
+TABLES_PER_COMPONENT = 16
+#: Nodes of the neighbourhoods that are tried before a much larger component.
+_PROBES = (2**12, 2**16)
+
+
+class Buckets(NamedTuple):
+    """Elimination of the narrow components with loops, one component after the other.
+
+    Attributes
+    ----------
+    order : (t,) int64
+        Node eliminated at each step.
+    step_of : (n,) int64
+        Step of each node, -1 for nodes of other components; empty if there are no steps.
+    separator_indptr : (t + 1,) int64
+    separators : (s,) int64
+        The later steps each step is joined to when its turn comes, ascending.
+    offset : (t,) int64
+        Where the table of a step begins; from 0 in every component.
+    component_start : (c + 1,) int64
+        First step of each component.
+    n_entries, n_message : int
+        Entries of the tables of the largest component, and of the largest message.
+    """
+
+    order: NDArray[np.int64]
+    step_of: NDArray[np.int64]
+    separator_indptr: NDArray[np.int64]
+    separators: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    component_start: NDArray[np.int64]
+    n_entries: int
+    n_message: int
+
+
+class Plan(NamedTuple):
+    """Which components of a problem exact inference can solve.
+
+    Attributes
+    ----------
+    component : (n,) int64
+        Component of each node, numbered in order of first appearance.
+    sizes : (c,) int64
+        Nodes of each component.
+    forest : (c,) bool
+        The component is a single node or a tree.
+    widths : (c,) int64
+        Width of the elimination order found: 0 for a node, 1 for a tree. Where none within the budget was
+        found, a width above the budget that the order (or any order) needs at least.
+    feasible : (c,) bool
+        Solvable within the budget; always true for a forest.
+    buckets : Buckets
+        The elimination of the feasible components that are no forest.
+    """
+
+    component: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    forest: NDArray[np.bool_]
+    widths: NDArray[np.int64]
+    feasible: NDArray[np.bool_]
+    buckets: Buckets
+
+
+def find_components(
+    problem: Problem,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Connected components, their sizes, and which of them have no ring.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    component : (n,) int64
+    sizes : (c,) int64
+    forest : (c,) bool
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.junction_tree import find_components
+    >>> field = PottsField([[0.0, 0.0]] * 4, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 1.0])
+    >>> find_components(reduce_field(field, keep_zero_in_component=True).problem)
+    (array([0, 0, 0, 1]), array([3, 1]), array([False,  True]))
+    """
+    component, n_components = group_labels(len(problem.unary), problem.pairs)
+    sizes = np.bincount(component, minlength=n_components)
+    n_links = np.bincount(component[problem.pairs[:, 0]], minlength=n_components)
+    return component, sizes, n_links < sizes
+
+
+def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
+    """Find elimination orders by min-fill and decide which components are narrow enough.
+
+    Parameters
+    ----------
+    problem : Problem
+        Only its graph and its number of labels matter.
+    max_table : int, default=2 ** 22
+        Largest number of entries of a table. All tables of a component may add up to 2 ** 26, or to 16
+        times ``max_table`` if that is more.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.junction_tree import plan
+    >>> pairs = [(0, 1), (1, 2), (0, 2), (3, 4)]
+    >>> field = PottsField([[0.0, 0.0]] * 6, pairs, [1.0, 1.0, 1.0, 1.0])
+    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
+    >>> plan(problem).widths, plan(problem, max_table=4).feasible
+    (array([2, 1, 0]), array([False,  True,  True]))
+    """
+    n_labels = problem.unary.shape[1]
+    component, sizes, forest = find_components(problem)
+    n_components = len(sizes)
+    widths = np.minimum(sizes - 1, 1)
+    if n_labels == 1:
+        # One label, one labelling: solved without tables.
+        return Plan(component, sizes, forest, widths, np.ones(n_components, dtype=bool), _no_buckets())
+
+    max_width = _largest_width(max_table, n_labels)
+    steps = _eliminate(problem.graph, np.flatnonzero(~forest[component]), component, widths, max_width)
+    entries = np.bincount(
+        component[steps.order], float(n_labels) ** (steps.bag_sizes + 1), minlength=n_components
+    )
+    narrow = (entries > 0) & (entries <= total_budget(max_table))
+    buckets = _buckets(steps.select(narrow[component[steps.order]]), component, n_labels)
+    return Plan(component, sizes, forest, widths, forest | narrow, buckets)
+
+
+def total_budget(max_table: int) -> int:
+    """Entries that the tables of one component may have together."""
+    return TABLES_PER_COMPONENT * max(max_table, MAX_TABLE)
+
+
+def _largest_width(max_table: int, n_labels: int) -> int:
+    """Largest w with n_labels ** (w + 1) <= max_table."""
+    width = -1
+    entries = n_labels
+    while entries <= max_table:
+        entries *= n_labels
+        width += 1
+    return width
+
+
+class _Elimination(NamedTuple):
+    """Steps in order: node, size of its bag, and the bags end to end."""
+
+    order: NDArray[np.int64]
+    bag_sizes: NDArray[np.int64]
+    bags: NDArray[np.int64]
+
+    def select(self, rows: NDArray[np.bool_]) -> _Elimination:
+        """Some of the steps."""
+        return _Elimination(
+            self.order[rows], self.bag_sizes[rows], self.bags[np.repeat(rows, self.bag_sizes)]
+        )
+
+
+def _eliminate(
+    graph: Adjacency,
+    nodes: NDArray[np.int64],
+    component: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    max_width: int,
+) -> _Elimination:
+    """Eliminate the components these nodes form, leaving out those that are too wide; set ``widths``.
+
+    Small components go all at once. The search stops at the first node that is too wide, which is rarely
+    before the narrow components are through; what is left is tried one component at a time.
+    """
+    left_of = np.bincount(component[nodes], minlength=len(widths))
+    small = nodes[left_of[component[nodes]] <= _PROBES[0]]
+    # The core number, a lower bound of the width, keeps dense components from stopping the others.
+    np.maximum.at(widths, component[small], core_numbers(_part(graph, small))[1])
+    small = small[widths[component[small]] <= max_width]
+    together, _ = _min_fill(_part(graph, small), small, max_width)
+    left_of -= np.bincount(component[together.order], minlength=len(widths))
+    pieces = [together.select(left_of[component[together.order]] == 0)]
+
+    left_of[widths > max_width] = 0
+    left = nodes[left_of[component[nodes]] > 0]
+    left = left[np.argsort(component[left], kind="stable")]
+    rest = _part(graph, left)
+    bounds = np.flatnonzero(np.diff(component[left], prepend=-1, append=-1))
+    for start, stop in itertools.pairwise(bounds.tolist()):
+        slots = slice(rest.indptr[start], rest.indptr[stop])
+        one = Adjacency(
+            rest.indptr[start : stop + 1] - rest.indptr[start],
+            rest.neighbours[slots] - start,
+            rest.edges[slots],
+        )
+        width = _probe(one, max_width)
+        if width <= max_width:
+            found, width = _min_fill(one, left[start:stop], max_width)
+            pieces.append(found)
+        widths[component[left[start]]] = width
+    steps = _Elimination(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
+    np.maximum.at(widths, component[steps.order], steps.bag_sizes)
+    return steps.select(widths[component[steps.order]] <= max_width)
+
+
+def _part(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
+    """The subgraph on these nodes, without a copy if they are all nodes in order."""
+    if len(nodes) == len(graph.indptr) - 1 and (np.diff(nodes) == 1).all():
+        return graph
+    return induced_subgraph(graph, nodes)
+
+
+@kernel
+def _neighbourhood(indptr: NDArray[np.int64], neighbours: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The first nodes that a breadth-first search from node 0 meets."""
+    near = np.empty(size, dtype=np.int64)
+    seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)
+    seen[0] = True
+    near[0] = 0
+    head = 0
+    tail = 1
+    while head < tail:
+        for slot in range(indptr[near[head]], indptr[near[head] + 1]):
+            other = neighbours[slot]
+            if not seen[other]:
+                if tail == size:
+                    return near
+                seen[other] = True
+                near[tail] = other
+                tail += 1
+        head += 1
+    return near[:tail]
+
+
+def _probe(graph: Adjacency, max_width: int) -> int:
+    """Width of a neighbourhood, if it is too wide already; otherwise 0.
+
+    A part is never wider than the whole, and that of a large loopy graph nearly always tells: milliseconds
+    instead of the seconds that a search through a million nodes takes before it gives up.
+    """
+    for size in _PROBES:
+        if 4 * size < len(graph.indptr):
+            near = _neighbourhood(graph.indptr, graph.neighbours, size)
+            found = min_fill_order(induced_subgraph(graph, near), max_width)
+            if not found.complete:
+                return found.width
+    return 0
+
+
+def _min_fill(graph: Adjacency, nodes: NDArray[np.int64], max_width: int) -> tuple[_Elimination, int]:
+    """Min-fill elimination of a subgraph, in the numbering of the whole graph, and its width."""
+    found = min_fill_order(graph, max_width)
+    return _Elimination(nodes[found.order], np.diff(found.bags_indptr), nodes[found.bags]), found.width
+
+
+def _buckets(steps: _Elimination, component: NDArray[np.int64], n_labels: int) -> Buckets:
+    """Renumber by step, components contiguous, separators ascending."""
+    order, bag_sizes, bags = steps
+    if order.size == 0:
+        return _no_buckets()
+    rank = np.argsort(component[order], kind="stable")
+    new_step = np.empty_like(rank)
+    new_step[rank] = np.arange(len(rank))
+    step_of = np.full(len(component), -1)
+    step_of[order] = new_step
+    owner = np.repeat(new_step, bag_sizes)
+    later = step_of[bags]
+    order, bag_sizes = order[rank], bag_sizes[rank]
+    separators = later[np.lexsort((later, owner))]
+    first = np.flatnonzero(np.diff(component[order], prepend=-1))
+    ends = np.cumsum(n_labels ** (bag_sizes + 1))
+    before = ends - n_labels ** (bag_sizes + 1)
+    starts = np.append(first, len(order))
+    offset = before - np.repeat(before[first], np.diff(starts))
+    return Buckets(
+        order,
+        step_of,
+        np.append(0, np.cumsum(bag_sizes)),
+        separators,
+        offset,
+        starts,
+        int(np.diff(np.append(before[first], ends[-1])).max()),
+        int(n_labels ** bag_sizes.max()),
+    )
+
+
+def _no_buckets() -> Buckets:
+    none = np.empty(0, dtype=np.int64)
+    zero = np.zeros(1, dtype=np.int64)
+    return Buckets(none, none, zero, none, none, zero, 0, 0)
+
+
+#: Table entries for one call of a kernel.
+_ENTRIES_AT_ONCE = 2**24
+
+
+def junction_marginals(
+    problem: Problem, buckets: Buckets, prob: NDArray[np.float64], agreement: NDArray[np.float64]
+) -> float:
+    """Calibrate the junction trees of the narrow components: one pass there, one pass back.
+
+    Parameters
+    ----------
+    problem : Problem
+    buckets : Buckets
+        Of a :func:`plan` of this problem.
+    prob : (n, K)
+        Receives P(z_i = k) in the rows of the nodes eliminated; NaN where no labelling is allowed.
+    agreement : (m,)
+        Receives P(z_i == z_j) of their links.
+
+    Returns
+    -------
+    float
+        log partition of these components together, ``-inf`` if one of them allows no labelling.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.junction_tree import junction_marginals, plan
+    >>> field = PottsField([[0.0] * 3] * 3, [(0, 1), (1, 2), (0, 2)], [-np.inf] * 3)
+    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
+    >>> prob, agreement = np.empty((3, 3)), np.empty(3)
+    >>> log_partition = junction_marginals(problem, plan(problem).buckets, prob, agreement)
+    >>> round(float(np.exp(log_partition)), 9)
+    6.0
+    """
+    graph = problem.graph
+    shift = np.zeros(len(buckets.order))
+    for some in _at_a_time(buckets, problem.unary.shape[1]):
+        fill_marginals(problem.unary, problem.coupling, *graph, *some, prob, agreement, shift)
+    return float(shift.sum())
+
+
+def junction_best_labels(problem: Problem, buckets: Buckets, labels: NDArray[np.int64]) -> None:
+    """Max-sum on the junction trees of the narrow components, ties settled by back-tracking.
+
+    Parameters
+    ----------
+    problem : Problem
+    buckets : Buckets
+        Of a :func:`plan` of this problem.
+    labels : (n,) int64
+        Receives a labelling of highest score at the nodes eliminated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.junction_tree import junction_best_labels, plan
+    >>> field = PottsField(np.eye(3)[[0, 0, 1]], [(0, 1), (1, 2), (0, 2)], [5.0, 5.0, 5.0])
+    >>> problem = reduce_field(field, keep_zero_in_component=False).problem
+    >>> labels = np.empty(3, dtype=np.int64)
+    >>> junction_best_labels(problem, plan(problem).buckets, labels)
+    >>> labels
+    array([0, 0, 0])
+    """
+    graph = problem.graph
+    for some in _at_a_time(buckets, problem.unary.shape[1]):
+        fill_best_labels(problem.unary, problem.coupling, *graph, *some, labels)
+
+
+def _at_a_time(buckets: Buckets, n_labels: int) -> Iterator[Buckets]:
+    """The buckets in portions that a kernel solves in some 0.2 s, so that an interrupt gets through."""
+    starts = buckets.component_start
+    if buckets.n_entries * (len(starts) - 1) <= _ENTRIES_AT_ONCE:
+        yield buckets
+        return
+    entries = np.append(0, np.cumsum(float(n_labels) ** (np.diff(buckets.separator_indptr) + 1)))[starts]
+    first = 0
+    while first < len(starts) - 1:
+        last = int(np.searchsorted(entries, entries[first] + _ENTRIES_AT_ONCE, side="right")) - 1
+        last = max(last, first + 1)
+        yield buckets._replace(component_start=starts[first : last + 1])
+        first = last

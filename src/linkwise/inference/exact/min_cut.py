@@ -1,0 +1,181 @@
+"""Two labels without frustration: the best labelling is a minimum cut.
+
+A component with K = 2 whose links can all be satisfied at once (no ring with an odd number of links
+that repel) becomes attractive when the labels of some points are swapped. Its score is then
+a constant minus the capacity of a cut, and a maximum flow finds the smallest one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel
+from linkwise.inference.exact.max_flow import max_flow
+from linkwise.inference.problem import Problem
+
+__all__ = ["min_cut_labels", "signed_two_colouring"]
+
+
+@kernel
+def _two_colour(
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    sign: NDArray[np.float64],
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Breadth-first search over the links with a sign; a part with a frustrated ring is marked."""
+    n_nodes = indptr.shape[0] - 1
+    swapped = np.zeros(n_nodes, dtype=np.bool_)
+    frustrated = np.zeros(n_nodes, dtype=np.bool_)
+    seen = np.zeros(n_nodes, dtype=np.bool_)
+    queue = np.empty(n_nodes, dtype=np.int64)
+    for start in range(n_nodes):
+        if seen[start]:
+            continue
+        seen[start] = True
+        queue[0] = start
+        head = 0
+        tail = 1
+        clash = False
+        while head < tail:
+            node = queue[head]
+            head += 1
+            for slot in range(indptr[node], indptr[node + 1]):
+                weight = sign[edges[slot]]
+                if weight == 0.0:
+                    continue
+                other = neighbours[slot]
+                wanted = swapped[node] if weight > 0.0 else not swapped[node]
+                if not seen[other]:
+                    seen[other] = True
+                    swapped[other] = wanted
+                    queue[tail] = other
+                    tail += 1
+                elif swapped[other] != wanted:
+                    clash = True
+        if clash:
+            for place in range(tail):
+                frustrated[queue[place]] = True
+    return swapped, frustrated
+
+
+def _sign(problem: Problem) -> NDArray[np.float64]:
+    """Positive where a link attracts, with two labels: agreeing on both beats differing both ways."""
+    return problem.coupling if problem.coupling.ndim == 1 else problem.coupling.sum(axis=1)
+
+
+def signed_two_colouring(problem: Problem) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """The points whose labels to swap so that every link attracts.
+
+    Parameters
+    ----------
+    problem : Problem
+        With two labels.
+
+    Returns
+    -------
+    swapped : (n,) bool
+    frustrated : (n,) bool
+        Points in a part where no swapping makes every link attract.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.min_cut import signed_two_colouring
+    >>> field = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2), (0, 2)], [-1.0, 2.0, -3.0])
+    >>> swapped, frustrated = signed_two_colouring(reduce_field(field, keep_zero_in_component=False).problem)
+    >>> swapped, frustrated.any()
+    (array([False,  True,  True]), np.False_)
+    """
+    graph = problem.graph
+    return _two_colour(graph.indptr, graph.neighbours, graph.edges, _sign(problem))
+
+
+@kernel
+def _capacities(
+    unary: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    coupling: NDArray[np.float64],
+    swapped: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Terminal capacities, and those of each link forwards and backwards.
+
+    With y = label xor swapped, a node on the source side has y = 0; cutting i -> j costs what
+    y_i = 0, y_j = 1 loses.
+    """
+    n_nodes = unary.shape[0]
+    n_pairs = pairs.shape[0]
+    terminal = np.empty(n_nodes)
+    for node in range(n_nodes):
+        flip = int(swapped[node])
+        terminal[node] = unary[node, flip] - unary[node, 1 - flip]
+    forward = np.empty(n_pairs)
+    backward = np.empty(n_pairs)
+    for edge in range(n_pairs):
+        if coupling.ndim == 1:
+            forward[edge] = abs(coupling[edge])
+            backward[edge] = forward[edge]
+            continue
+        i = pairs[edge, 0]
+        j = pairs[edge, 1]
+        flip = int(swapped[i])
+        if swapped[i] == swapped[j]:
+            # R_0 [y = 0, 0] + R_1 [y = 1, 1]
+            #     = R_0 + (y_i + y_j) (R_1 - R_0) / 2 - |y_i - y_j| (R_0 + R_1) / 2
+            tilt = 0.5 * (coupling[edge, flip] - coupling[edge, 1 - flip])
+            terminal[i] += tilt
+            terminal[j] += tilt
+            forward[edge] = 0.5 * (coupling[edge, 0] + coupling[edge, 1])
+            backward[edge] = forward[edge]
+            continue
+        out = -coupling[edge, flip]
+        back = -coupling[edge, 1 - flip]
+        # A negative capacity: [y_i = 1, y_j = 0] = [y_i = 1] - [y_j = 1] + [y_i = 0, y_j = 1].
+        if back < 0.0:
+            terminal[i] += back
+            terminal[j] -= back
+            out += back
+            back = 0.0
+        elif out < 0.0:
+            terminal[j] += out
+            terminal[i] -= out
+            back += out
+            out = 0.0
+        forward[edge] = out
+        backward[edge] = back
+    return terminal, forward, backward
+
+
+def min_cut_labels(problem: Problem, swapped: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A labelling of highest score by one minimum cut.
+
+    Parameters
+    ----------
+    problem : Problem
+        With two labels and no frustrated ring.
+    swapped : (n,) bool
+        From :func:`signed_two_colouring`.
+
+    Returns
+    -------
+    (n,) int64
+        Of score ``-inf`` only if no labelling is allowed.
+
+    Examples
+    --------
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.problem import reduce_field
+    >>> from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
+    >>> field = PottsField([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [(0, 1), (1, 2), (0, 2)], [2.0, 2.0, 2.0])
+    >>> problem = reduce_field(field, keep_zero_in_component=False).problem
+    >>> min_cut_labels(problem, signed_two_colouring(problem)[0])
+    array([0, 0, 0])
+    """
+    terminal, forward, backward = _capacities(problem.unary, problem.pairs, problem.coupling, swapped)
+    graph = problem.graph
+    rows = np.repeat(np.arange(len(terminal)), np.diff(graph.indptr))
+    capacity = np.where(problem.pairs[graph.edges, 0] == rows, forward[graph.edges], backward[graph.edges])
+    _, source_side = max_flow(graph, capacity, terminal)
+    return (swapped ^ ~source_side).astype(np.int64)

@@ -1,0 +1,208 @@
+"""Hard cannot-links for approximate engines: a labelling to start from, and what to do without one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from linkwise._kernels import kernel
+from linkwise.graph import check_feasibility
+from linkwise.inference.exact.exact import exact_best_labels
+from linkwise.inference.exact.junction_tree import plan
+from linkwise.inference.problem import Problem, induced, log_ratio
+from linkwise.inference.scoring import problem_score
+
+__all__ = ["disjoint_supports", "feasible_labels", "hard_rows", "soften"]
+
+#: Nats a softened hard link costs beyond the largest spread of the unary scores.
+_SOFTENED = 20.0
+#: Entries of the largest table in the search for a labelling.
+_TABLE = 2**16
+
+
+def hard_rows(problem: Problem) -> NDArray[np.bool_]:
+    """Links that forbid agreement on some label.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    (m,) bool
+    """
+    forbidden = problem.coupling == -np.inf
+    return forbidden if forbidden.ndim == 1 else forbidden.any(axis=1)
+
+
+def feasible_labels(
+    problem: Problem, rng: np.random.Generator
+) -> tuple[Literal["feasible", "infeasible", "unknown"], NDArray[np.int64]]:
+    """A labelling of finite score, drawn with some randomness.
+
+    Points without hard links get their best label. The others are coloured, where labels forbidden by
+    ``-inf`` scores become links to K extra nodes, one per label and all linked apart: the colour of the
+    extra node k is label k. A link that is hard for some labels only is treated as hard for all. Where that
+    finds nothing and proves nothing, narrow components are eliminated.
+
+    Parameters
+    ----------
+    problem : Problem
+    rng : Generator
+        Shuffles points and labels before the search, so that other calls give other labellings.
+
+    Returns
+    -------
+    status : {"feasible", "infeasible", "unknown"}
+    labels : (n,) int64
+        Satisfies all hard links if feasible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.local_search.hard_links import feasible_labels
+    >>> from linkwise.inference.problem import reduce_field
+    >>> field = PottsField([[0.0, -np.inf], [1.0, 0.0]], [(0, 1)], [-np.inf])
+    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
+    >>> feasible_labels(problem, np.random.default_rng(0))
+    ('feasible', array([0, 1]))
+    """
+    n_labels = problem.unary.shape[1]
+    labels = problem.unary.argmax(axis=1)
+    hard = hard_rows(problem)
+    if not hard.any():
+        return "feasible", labels
+    nodes, ends = np.unique(problem.pairs[hard], return_inverse=True)
+    shuffled = rng.permutation(len(nodes))
+    forbidden_node, forbidden_label = np.nonzero(problem.unary[nodes] == -np.inf)
+    extra = len(nodes) + rng.permutation(n_labels)
+    apart = [shuffled[ends.reshape(-1, 2)]]
+    if forbidden_node.size:
+        apart.append(np.column_stack([shuffled[forbidden_node], extra[forbidden_label]]))
+        apart.append(np.column_stack(np.triu_indices(n_labels, 1)) + len(nodes))
+    pairs = np.sort(np.concatenate(apart), axis=1)
+    pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+    found = check_feasibility(len(nodes) + n_labels, pairs, np.full(len(pairs), -np.inf), n_labels)
+    if found.labels is None:
+        partly = problem.coupling.ndim == 2 and (problem.coupling[hard] > -np.inf).any()
+        if found.status == "infeasible" and not partly:
+            return "infeasible", labels
+        status, labels[nodes] = _eliminate(problem, nodes, rng)
+        return status, labels
+    label_of_colour = rng.permutation(n_labels)
+    if forbidden_node.size:
+        label_of_colour[found.labels[extra]] = np.arange(n_labels)
+    labels[nodes] = label_of_colour[found.labels[shuffled]]
+    return "feasible", labels
+
+
+def _eliminate(
+    problem: Problem, nodes: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[Literal["feasible", "infeasible", "unknown"], NDArray[np.int64]]:
+    """The same answer for the nodes with hard links, from the tables of narrow components."""
+    part, _ = induced(problem, nodes)
+    part = part._replace(
+        # Random scores choose among the labellings that are allowed.
+        unary=np.where(part.unary == -np.inf, -np.inf, rng.random(part.unary.shape)),
+        coupling=np.where(part.coupling == -np.inf, -np.inf, 0.0),
+        layouts=None,
+    )
+    labels = part.unary.argmax(axis=1)
+    planned = plan(part, _TABLE)
+    narrow = np.flatnonzero(planned.feasible[planned.component])
+    if narrow.size:
+        solvable, _ = induced(part, narrow)
+        labels[narrow] = exact_best_labels(solvable, rng, max_table=_TABLE).labels
+        if problem_score(solvable, labels[narrow]) == -np.inf:
+            return "infeasible", labels
+    return "feasible" if narrow.size == len(nodes) else "unknown", labels
+
+
+def soften(problem: Problem) -> Problem:
+    """The problem with hard cannot-links replaced by soft ones that outweigh any single point.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    Problem
+    """
+    finite = np.where(problem.unary > -np.inf, problem.unary, np.nan)
+    spread = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
+    strength = spread.max() + _SOFTENED
+    return problem._replace(coupling=np.maximum(problem.coupling, -strength))
+
+
+def disjoint_supports(problem: Problem, labels: NDArray[np.int64]) -> Problem:
+    """Give each label to one side of every hard link; no hard links are left.
+
+    Every point keeps its label, and takes any other label that no point across a hard link has,
+    the most probable first. All labellings the result allows satisfy the hard links, so
+    its partition function is at most that of the problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    labels : (n,) int64
+        Of finite score.
+
+    Returns
+    -------
+    Problem
+        With ``-inf`` scores for the labels given away, and couplings of zero for the hard links.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.inference import PottsField
+    >>> from linkwise.inference.local_search.hard_links import disjoint_supports
+    >>> from linkwise.inference.problem import reduce_field
+    >>> field = PottsField([[2.0, 0.0, 1.0], [0.0, 2.0, 3.0]], [(0, 1)], [-np.inf])
+    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
+    >>> disjoint_supports(problem, np.array([0, 1])).unary
+    array([[  2., -inf, -inf], [-inf,   2.,   3.]])
+    """
+    hard = hard_rows(problem)
+    nodes = np.unique(problem.pairs[hard])
+    allowed = problem.unary > -np.inf
+    allowed[nodes] = False
+    allowed[nodes, labels[nodes]] = True
+    candidates = np.argsort(-softmax(problem.unary[nodes], axis=1), axis=None, kind="stable")
+    _grow(nodes, candidates, problem.unary, *problem.graph, problem.coupling, allowed)
+    return problem._replace(
+        unary=np.where(allowed, problem.unary, -np.inf),
+        coupling=np.where(problem.coupling == -np.inf, 0.0, problem.coupling),
+    )
+
+
+@kernel
+def _grow(
+    nodes: NDArray[np.int64],
+    candidates: NDArray[np.int64],
+    unary: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    edges: NDArray[np.int64],
+    coupling: NDArray[np.float64],
+    allowed: NDArray[np.bool_],
+) -> None:
+    """Allow each (node, label) in turn unless a node across a hard link has the label already."""
+    n_labels = unary.shape[1]
+    for candidate in candidates:
+        node = nodes[candidate // n_labels]
+        label = candidate % n_labels
+        if unary[node, label] == -np.inf:
+            continue
+        free = True
+        for slot in range(indptr[node], indptr[node + 1]):
+            if allowed[neighbours[slot], label] and log_ratio(coupling, edges[slot], label) == -np.inf:
+                free = False
+                break
+        if free:
+            allowed[node, label] = True

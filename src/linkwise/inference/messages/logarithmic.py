@@ -1,0 +1,274 @@
+"""Sum-product messages in logarithms: right for potentials of any size, ``-inf`` included.
+
+With h the log cavity of the sender, a link sends
+
+    m(b) = log( exp(log_agree_b + h(b)) + exp(log_differ) sum_{a != b} exp(h(a)) ) - max_a h(a).
+
+That is plain arithmetic with one vectorised exp and log per label. (Shifted by the largest entry and not by
+the sum, an entry such as -1e12 keeps its last digits.) Where a sum leaves the range of floats (hard links,
+opposing scores hundreds of nats apart), that one entry is done term by term in logarithms instead.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import inline_kernel, kernel
+from linkwise._kernels.lanes import (
+    WIDTH,
+    exp_lanes,
+    hint,
+    lane_max,
+    lane_sum,
+    larger,
+    load,
+    log_lanes,
+    select_below,
+    splat,
+    store,
+)
+from linkwise._kernels.math import exp_nonpositive
+from linkwise.inference.messages.layout import AHEAD, MessageGraph, PotentialTables
+from linkwise.inference.messages.linear import load_agree
+from linkwise.inference.problem import log_agree, log_differ
+
+__all__ = ["CONTRADICTION", "log_message", "send_log", "sum_before", "sweep_log"]
+
+#: Returned instead of a change when no label is left for some node.
+CONTRADICTION = -2.0
+# Terms below this may have lost digits to underflow.
+_SMALLEST = 1e-290
+
+
+@kernel
+def _log_add(x: float, y: float) -> float:
+    """log(exp(x) + exp(y)), also when both are -inf."""
+    high = max(x, y)
+    if high == -np.inf:
+        return high
+    return high + math.log1p(exp_nonpositive(min(x, y) - high))
+
+
+@kernel
+def _mend_message(
+    cavity: NDArray[np.float64],
+    n_labels: int,
+    coupling: NDArray[np.float64],
+    edge: int,
+    weight: NDArray[np.float64],
+    message: NDArray[np.float64],
+) -> None:
+    """Entries that left the range of floats again, with every sum in logarithms.
+
+    They are few: over a hard link, it is that of a label the sender has for certain.
+    """
+    top = 0
+    for k in range(1, n_labels):
+        if cavity[k] > cavity[top]:
+            top = k
+    second = -np.inf
+    shift = 0.0
+    for k in range(n_labels):
+        if k != top:
+            second = max(second, cavity[k])
+        shift = max(shift, log_agree(coupling, edge, k))
+    mass = 0.0
+    for k in range(n_labels):
+        if weight[k] >= _SMALLEST:
+            continue
+        if k != top:
+            if mass == 0.0:
+                for other in range(n_labels):
+                    mass += exp_nonpositive(cavity[other] - cavity[top])
+            others = math.log(mass - exp_nonpositive(cavity[k] - cavity[top]))
+        elif second == -np.inf:
+            others = -np.inf
+        else:
+            rest = 0.0
+            for other in range(n_labels):
+                if other != top:
+                    rest += exp_nonpositive(cavity[other] - second)
+            others = (second - cavity[top]) + math.log(rest)
+        agree = log_agree(coupling, edge, k) - shift + (cavity[k] - cavity[top])
+        message[k] = _log_add(agree, log_differ(coupling, edge) - shift + others)
+
+
+@inline_kernel
+def log_message(
+    cavity: NDArray[np.float64],
+    top: float,
+    slot: int,
+    edge: int,
+    agree: NDArray[np.float64],
+    differ: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    n_labels: int,
+    width: int,
+    weight: NDArray[np.float64],
+    message: NDArray[np.float64],
+) -> None:
+    """Write the message over a link for a log cavity with maximum ``top``."""
+    zero = splat(0.0)
+    one = splat(1.0)
+    highest = splat(top)
+    total = zero
+    others = zero
+    n_top = zero
+    for k in range(0, width, WIDTH):
+        w = exp_lanes(load(cavity, k) - highest)
+        store(weight, k, w)
+        total = total + w
+        others = others + select_below(w, one, w, zero)
+        n_top = n_top + select_below(w, one, zero, one)
+    mass = lane_sum(total)
+    everything = splat(mass)
+    rest = splat(lane_sum(others) + (lane_sum(n_top) - 1.0))
+    apart = splat(differ[slot])
+    for k in range(0, width, WIDTH):
+        w = load(weight, k)
+        complement = select_below(w, one, everything - w, rest)
+        store(weight, k, apart * complement + load_agree(agree, slot, edge, k) * w)
+    smallest = np.inf
+    for k in range(n_labels):
+        smallest = min(smallest, weight[k])
+    for k in range(0, width, WIDTH):
+        store(message, k, log_lanes(load(weight, k)))
+    if not smallest >= _SMALLEST:
+        _mend_message(cavity, n_labels, coupling, edge, weight, message)
+        message[n_labels:width] = 0.0
+
+
+@inline_kernel
+def sum_before(
+    place: int,
+    begin: int,
+    first: int,
+    last: int,
+    end: int,
+    unary: NDArray[np.float64],
+    messages: NDArray[np.float64],
+    width: int,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+) -> None:
+    """Unary plus messages before each half-edge of first:last, and the messages from ``last`` on."""
+    for k in range(0, width, WIDTH):
+        total = load(unary, place * width + k)
+        for slot in range(begin, first):
+            total = total + load(messages, slot * width + k)
+        store(before, k, total)
+        for slot in range(first, last - 1):
+            total = total + load(messages, slot * width + k)
+            store(before, (slot + 1 - first) * width + k, total)
+        total = splat(0.0)
+        for slot in range(last, end):
+            total = total + load(messages, slot * width + k)
+        store(after, k, total)
+
+
+@inline_kernel
+def send_log(
+    place: int,
+    begin: int,
+    first: int,
+    last: int,
+    end: int,
+    rows: NDArray[np.int64],
+    offset: int,
+    ahead: int,
+    edges: NDArray[np.int64],
+    unary: NDArray[np.float64],
+    agree: NDArray[np.float64],
+    differ: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+    messages: NDArray[np.float64],
+    n_labels: int,
+    width: int,
+    damping: float,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    cavity: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    fresh: NDArray[np.float64],
+) -> float:
+    """Send along the half-edges first:last of a place; the largest change of a log message.
+
+    A change is measured against the old entry where that is above 1, so that scores of 1e12 nats can converge
+    at all. Sums over all other messages come from running sums on both sides, never by subtraction.
+    """
+    sum_before(place, begin, first, last, end, unary, messages, width, before, after)
+    zero = splat(0.0)
+    one = splat(1.0)
+    keep = splat(damping)
+    take = splat(1.0 - damping)
+    change = zero
+    lowest = 0.0
+    for slot in range(last - 1, first - 1, -1):
+        highest = splat(-np.inf)
+        for k in range(0, width, WIDTH):
+            behind = load(after, k)
+            h = load(before, (slot - first) * width + k) + behind
+            store(cavity, k, h)
+            highest = larger(h, highest)
+            store(after, k, behind + load(messages, slot * width + k))
+        top = lane_max(highest)
+        lowest = min(lowest, top)
+        log_message(cavity, top, slot, edges[slot], agree, differ, coupling, n_labels, width, weight, fresh)
+        out = rows[offset + slot] * width
+        soon = rows[min(max(offset + slot + ahead, 0), rows.shape[0] - 1)] * width
+        hint(messages, soon, soon + width)
+        for k in range(0, width, WIDTH):
+            new = load(fresh, k)
+            old = load(messages, out + k)
+            step = new - old
+            size = larger(zero - old, one)
+            change = larger(larger(step, zero - step) / size, change)
+            if damping > 0.0:
+                new = take * new + keep * old
+            store(messages, out + k, new)
+    if lowest == -np.inf:
+        return CONTRADICTION
+    return lane_max(change)
+
+
+@kernel
+def sweep_log(
+    start: int,
+    stop: int,
+    forwards: bool,
+    graph: MessageGraph,
+    tables: PotentialTables,
+    messages: NDArray[np.float64],
+    n_labels: int,
+    width: int,
+    damping: float,
+) -> float:
+    """Send from the places start:stop to later or earlier ones; the largest change or ``CONTRADICTION``."""
+    indptr, split, edges, later_ptr = graph.indptr, graph.split, graph.edges, graph.later_ptr
+    rows = graph.later_rows if forwards else graph.earlier_rows
+    unary, agree, differ, coupling = tables.unary, tables.agree, tables.differ, tables.coupling
+    before = np.empty(max(graph.max_degree, 1) * width)
+    after = np.empty(width)
+    cavity = np.empty(width)
+    weight = np.empty(width)
+    fresh = np.empty(width)
+    ahead = AHEAD if forwards else -AHEAD
+    change = 0.0
+    for step in range(stop - start):
+        place = start + step if forwards else stop - 1 - step
+        first = split[place] if forwards else indptr[place]
+        last = indptr[place + 1] if forwards else split[place]
+        offset = (later_ptr[place] if forwards else first - later_ptr[place]) - first
+        if first < last:
+            moved = send_log(
+                place, indptr[place], first, last, indptr[place + 1], rows, offset, ahead, edges,
+                unary, agree, differ, coupling, messages, n_labels, width, damping,
+                before, after, cavity, weight, fresh,
+            )  # fmt: skip
+            if moved < 0.0:
+                return moved
+            change = max(change, moved)
+    return change

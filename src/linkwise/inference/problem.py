@@ -1,0 +1,365 @@
+"""Preprocessing shared by all engines: from the user's field to the smallest equivalent problem.
+
+Hard must-links are contracted, links on the same two groups added, a hard cannot-link absorbs soft
+links beside it, and couplings of zero dropped. What the reduction takes out of the score is kept in
+``constant``, so scores and partition functions stay those of the user's field.
+
+The two numbers that describe a link, for couplings with and without labels.
+
+A reduced link has the table ``log_agree(k)`` on the diagonal and one value ``log_differ`` elsewhere.
+
+* coupling (m,): penalty form, both parts <= 0, so that strong links never overflow:
+  must-link c > 0: agree 0, differ -c;  cannot-link c < 0: agree -abs(c), differ 0.
+* coupling (m, K): reward form: agree c[k], differ 0 (``reduce`` has moved the rest into the unary).
+
+``coupling.ndim`` is a compile-time constant, so the branch costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import inline_kernel
+from linkwise.exceptions import InfeasibleConstraints, Witness
+from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
+from linkwise.inference.field import PottsField
+from linkwise.inference.row_moves import add_groups
+
+__all__ = [
+    "Problem",
+    "Reduction",
+    "find_contradiction",
+    "induced",
+    "log_agree",
+    "log_differ",
+    "log_ratio",
+    "raise_infeasible",
+    "reduce_field",
+    "remembered",
+]
+
+Found = TypeVar("Found")
+
+INSIDE = -1
+DROPPED = -2
+
+
+class Problem(NamedTuple):
+    """What an engine sees: groups of points, at most one link between two groups, no ``+inf``.
+
+    Attributes
+    ----------
+    unary : (n, K) float64, C-contiguous
+        Finite, or ``-inf`` for a forbidden label (never a whole row).
+    pairs : (m, 2) int64
+        i < j, rows sorted, unique.
+    coupling : (m,) or (m, K) float64
+        See :mod:`linkwise.inference.problem`; ``-inf`` is a hard cannot-link.
+    graph : Adjacency
+        Compressed rows of ``pairs``.
+    layouts : dict or None
+        What engines worked out from the links and the number of labels alone, to be found again when the same
+        links come with other scores (see ``remembered``); None where they will not.
+    disposable : bool
+        Nobody needs ``unary`` any more: the engine may write over it, and return it as the probabilities.
+    """
+
+    unary: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+    coupling: NDArray[np.float64]
+    graph: Adjacency
+    layouts: dict[Hashable, Any] | None = None
+    disposable: bool = False
+
+
+def remembered(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
+    """What ``find`` returns, found only once for all problems with these links and this number of labels.
+
+    Parameters
+    ----------
+    problem : Problem
+    key : hashable
+        Names what is found; has the options that it depends on.
+    find : callable
+        Must not use ``problem.unary`` beyond its shape.
+
+    Returns
+    -------
+    What ``find`` returns; shared, so not to be written to.
+    """
+    if problem.layouts is None:
+        return find()
+    if key not in problem.layouts:
+        problem.layouts[key] = find()
+    return problem.layouts[key]
+
+
+class Reduction(NamedTuple):
+    """A problem and the way back to the field it came from.
+
+    Attributes
+    ----------
+    problem : Problem
+    groups : (n,) int64
+        Row of ``problem.unary`` that answers for each point of the field.
+    edge_of : (m,) int64
+        Row of ``problem.pairs`` for each pair of the field; ``INSIDE`` when both ends are one group,
+        ``DROPPED`` when the coupling was zero and nothing else joins the two ends.
+    constant : float
+        score of the field = constant + score of the problem.
+    """
+
+    problem: Problem
+    groups: NDArray[np.int64]
+    edge_of: NDArray[np.int64]
+    constant: float
+
+
+def reduce_field(
+    field: PottsField, *, keep_zero_in_component: bool, table: NDArray[np.float64] | None = None
+) -> Reduction:
+    """Contract, merge and clean a field.
+
+    Parameters
+    ----------
+    field : PottsField
+    keep_zero_in_component : bool
+        Keep links of coupling zero whose ends are joined by other links: they do not change the
+        distribution, but their agreement cannot be had without them. Labels do not need them.
+    table : (n, K) float64, optional
+        A copy of the scores, or the scores themselves: its first rows become those of the problem. Default:
+        a new copy.
+
+    Returns
+    -------
+    Reduction
+
+    Raises
+    ------
+    InfeasibleConstraints
+        If a hard cannot-link lies inside a chunklet, or a chunklet has no label its points all allow.
+    """
+    # Costs that depend on labels are merged with the scores, so such fields are reduced anew.
+    table = field.unary.copy() if table is None else table
+    if field.known_of_links is None or field.coupling.ndim == 2:
+        return _reduce(field, keep_zero_in_component, table)
+    key = (keep_zero_in_component, field.n_labels)
+    known = field.known_of_links.get(key)
+    if known is None:
+        known = _reduce(field, keep_zero_in_component, table)
+        problem = known.problem._replace(layouts={})
+        known = known._replace(problem=problem)
+        field.known_of_links[key] = known._replace(problem=_without_scores(problem))
+        return known
+    unary = _add_rows(table, known.groups, len(known.problem.graph.indptr) - 1)
+    if (unary.max(axis=1) == -np.inf).any():
+        raise_infeasible(field)
+    return known._replace(problem=known.problem._replace(unary=unary))
+
+
+def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.float64]) -> Reduction:
+    """The reduction of a field whose links were not seen before."""
+    hard = field.coupling if field.coupling.ndim == 1 else field.coupling[:, 0]
+    groups, n_groups = group_labels(field.n_points, field.pairs[hard == np.inf])
+    unary = _add_rows(table, groups, n_groups)
+    ends = groups[field.pairs]
+    inside = ends[:, 0] == ends[:, 1]
+    _refuse_contradictions(field, unary, inside)
+
+    if field.coupling.ndim == 1:
+        merge = _merge_costs
+    else:
+        merge = _merge_rewards
+    pairs, row_of = unique_pairs(n_groups, ends[~inside])
+    coupling, constant = merge(field.coupling, inside, ends, row_of, len(pairs), unary)
+    # A cannot-link inside a group that is hard for some labels only forbids the group these labels.
+    if (unary.max(axis=1) == -np.inf).any():
+        raise_infeasible(field)
+
+    keep = (coupling != 0) if coupling.ndim == 1 else (coupling != 0).any(axis=1)
+    if keep_zero_in_component and not keep.all():
+        components, _ = group_labels(n_groups, pairs[keep])
+        keep |= components[pairs[:, 0]] == components[pairs[:, 1]]
+    new_row = np.where(keep, np.cumsum(keep) - 1, DROPPED)
+    edge_of = np.full(len(field.pairs), INSIDE)
+    edge_of[~inside] = new_row[row_of]
+    pairs = _same(field.pairs, pairs[keep])
+    coupling = _same(field.coupling, np.ascontiguousarray(coupling[keep]))
+    problem = Problem(unary, pairs, coupling, adjacency(n_groups, pairs))
+    return Reduction(problem, groups, edge_of, constant)
+
+
+def induced(
+    problem: Problem,
+    nodes: NDArray[np.int64],
+    key: Hashable = None,
+    unary: NDArray[np.float64] | None = None,
+) -> tuple[Problem, NDArray[np.int64]]:
+    """The problem restricted to some nodes and the links among them.
+
+    Parameters
+    ----------
+    problem : Problem
+    nodes : (s,) int64
+        Ascending, without repetition.
+    key : hashable, optional
+        Remember the links among the nodes under this name.
+    unary : (s, K) float64, optional
+        Scores of the nodes; default: a copy of theirs, or the problem's own if it is all nodes.
+
+    Returns
+    -------
+    Problem
+        Node r of it is ``nodes[r]``.
+    rows : (t,) int64
+        Row of ``problem.pairs`` each of its pairs came from.
+    """
+    if len(nodes) == len(problem.unary):
+        part, rows = problem, np.arange(len(problem.pairs))
+        return part if unary is None else part._replace(unary=unary), rows
+    if key is None or problem.layouts is None:
+        part, rows = _induced(problem, nodes, None)
+    else:
+        part, rows = remembered(problem, key, lambda: _induced(problem, nodes, {}))
+    return part._replace(unary=problem.unary[nodes] if unary is None else unary), rows
+
+
+def _induced(
+    problem: Problem, nodes: NDArray[np.int64], layouts: dict[Hashable, Any] | None
+) -> tuple[Problem, NDArray[np.int64]]:
+    """The links among the nodes, without scores."""
+    place = np.full(len(problem.unary), -1)
+    place[nodes] = np.arange(len(nodes))
+    ends = place[problem.pairs]
+    rows = np.flatnonzero((ends >= 0).all(axis=1))
+    pairs = np.ascontiguousarray(ends[rows])
+    none = np.empty((0, problem.unary.shape[1]))
+    graph = adjacency(len(nodes), pairs)
+    coupling = problem.coupling
+    if len(rows) == len(coupling):
+        # Only nodes without links are left out, so the links are in the old order.
+        graph = graph._replace(edges=problem.graph.edges)
+    else:
+        coupling = coupling[rows]
+    return Problem(none, pairs, coupling, graph, layouts), rows
+
+
+def _same(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """The old array if the new one has the same numbers, so that only one of them is kept."""
+    return old if np.array_equal(old, new) else new
+
+
+def _without_scores(problem: Problem) -> Problem:
+    """The links alone: scores would be kept as long as the links are, also by a view of none of them."""
+    return problem._replace(unary=np.empty((0, problem.unary.shape[1])))
+
+
+def _add_rows(table: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+    """Sum of the rows of each group, in the first rows of the table."""
+    if n_groups < len(table):
+        add_groups(table, groups)
+    return table[:n_groups]
+
+
+def _refuse_contradictions(field: PottsField, unary: NDArray[np.float64], inside: NDArray[np.bool_]) -> None:
+    forbidden = field.coupling == -np.inf
+    if forbidden.ndim == 2:
+        forbidden = forbidden.all(axis=1)
+    if (inside & forbidden).any() or (unary.max(axis=1) == -np.inf).any():
+        raise_infeasible(field)
+
+
+def find_contradiction(field: PottsField) -> Witness | None:
+    """Hard links that no labelling with K labels satisfies, if the search finds any."""
+    hard = field.coupling if field.coupling.ndim == 1 else field.coupling.max(axis=1)
+    rows = np.isinf(hard)
+    pairs, row_of = unique_pairs(field.n_points, field.pairs[rows])
+    sign = hard[rows]
+    clash = np.intersect1d(row_of[sign > 0], row_of[sign < 0])
+    if clash.size:
+        i, j = pairs[clash[0]].tolist()
+        return path_witness(field.n_points, pairs[clash[:1]], i, j)
+    weights = np.empty(len(pairs))
+    weights[row_of] = sign
+    return check_feasibility(field.n_points, pairs, weights, field.n_labels).witness
+
+
+def raise_infeasible(field: PottsField) -> NoReturn:
+    """Raise with a witness, when the field is known to allow no labelling."""
+    witness = find_contradiction(field)
+    if witness is None:
+        hard = np.isinf(field.coupling).reshape(len(field.pairs), -1).all(axis=1)
+        positive = field.coupling.reshape(len(field.pairs), -1).max(axis=1) > 0
+        witness = Witness(
+            "subgraph",
+            tuple((min(pair), max(pair)) for pair in field.pairs[hard & positive].tolist()),
+            tuple((min(pair), max(pair)) for pair in field.pairs[hard & ~positive].tolist()),
+            field.n_labels,
+            "the hard links and the labels forbidden by -inf scores leave no labelling; "
+            "allow more labels or soften a link",
+            tuple(np.unique(field.pairs[hard]).tolist()),
+        )
+    raise InfeasibleConstraints(witness)
+
+
+def _merge_costs(
+    coupling: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    ends: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    n_merged: int,
+    unary: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], float]:
+    """Parallel links add; where they oppose each other, the smaller cost is paid in any case."""
+    within, between = coupling[inside], coupling[~inside]
+    attract = np.bincount(row_of, np.maximum(between, 0.0), n_merged)
+    repel = np.bincount(row_of, np.maximum(-between, 0.0), n_merged)
+    constant = np.minimum(within, 0.0).sum() - np.minimum(attract, repel).sum()
+    return np.subtract(attract, repel, dtype=np.float64), float(constant)
+
+
+def _merge_rewards(
+    coupling: NDArray[np.float64],
+    inside: NDArray[np.bool_],
+    ends: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    n_merged: int,
+    unary: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], float]:
+    """Costs become rewards for agreeing: -(P_a + P_b)/2 [a != b] = -P_a/2 - P_b/2 + P_a [a == b]."""
+    soft = coupling < np.inf
+    half = np.where(soft, np.maximum(coupling, 0.0), 0.0) / 2
+    np.subtract.at(unary, ends[:, 0], half)
+    np.subtract.at(unary, ends[:, 1], half)
+    np.add.at(unary, ends[inside, 0], np.where(soft, coupling, 0.0)[inside])
+    rewards = np.zeros((n_merged, coupling.shape[1]))
+    np.add.at(rewards, row_of, coupling[~inside])
+    return rewards, 0.0
+
+
+@inline_kernel
+def log_agree(coupling: NDArray[np.float64], edge: int, label: int) -> float:
+    """Log potential of link ``edge`` when both ends have this label."""
+    if coupling.ndim == 1:
+        return min(coupling[edge], 0.0)
+    return coupling[edge, label]
+
+
+@inline_kernel
+def log_differ(coupling: NDArray[np.float64], edge: int) -> float:
+    """Log potential of link ``edge`` when its ends have different labels."""
+    if coupling.ndim == 1:
+        return -max(coupling[edge], 0.0)
+    return 0.0
+
+
+@inline_kernel
+def log_ratio(coupling: NDArray[np.float64], edge: int, label: int) -> float:
+    """log_agree - log_differ: what agreeing on this label gains over differing."""
+    if coupling.ndim == 1:
+        return coupling[edge]
+    return coupling[edge, label]

@@ -1,0 +1,23 @@
+"""K-means that obeys links: HMRF-KMeans and its settings, and COP-KMeans."""
+
+from typing import TYPE_CHECKING
+
+from linkwise._exports import resolver
+
+if TYPE_CHECKING:
+    from linkwise.kmeans.cop_kmeans import COPKMeans as COPKMeans
+    from linkwise.kmeans.hmrf_kmeans import HMRFKMeans as HMRFKMeans
+    from linkwise.kmeans.variants import MPCKMeans as MPCKMeans
+    from linkwise.kmeans.variants import PCKMeans as PCKMeans
+
+__all__ = ["COPKMeans", "HMRFKMeans", "MPCKMeans", "PCKMeans"]
+
+__getattr__ = resolver(
+    __name__,
+    {
+        "COPKMeans": "linkwise.kmeans.cop_kmeans",
+        "HMRFKMeans": "linkwise.kmeans.hmrf_kmeans",
+        "MPCKMeans": "linkwise.kmeans.variants",
+        "PCKMeans": "linkwise.kmeans.variants",
+    },
+)

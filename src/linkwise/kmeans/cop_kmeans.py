@@ -1,0 +1,315 @@
+"""K-means that keeps every link (Wagstaff et al. 2001), with an assignment step that finds what exists."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from linkwise._validation import as_generator, check_constraints, check_number, check_whole_number
+from linkwise.constraints import Constraints
+from linkwise.exceptions import ApproximationWarning
+from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
+from linkwise.kmeans.fitted import FittedKMeans
+from linkwise.kmeans.hard.links import HardLinks, hard_links
+from linkwise.kmeans.hard.lloyd import HardRun, run_hard_lloyd, time_is_over
+from linkwise.kmeans.starts import start_centres
+
+__all__ = ["COPKMeans"]
+
+
+class COPKMeans(FittedKMeans):
+    """K-means under hard must-links and cannot-links, none of which is ever broken.
+
+    Minimises the inertia ``sum_i |x_i - mu_{l_i}|^2`` over the labels that keep all links. The algorithm of
+    Wagstaff et al. assigns rows one by one and fails when one of them has no cluster left, although other
+    choices before would have left one. Here rows joined by must-links are assigned together, and conflicts
+    about cannot-links are resolved by exact search: the labels of each step are the cheapest of all that
+    keep the links, and the inertia never rises. If no labels keep the links, the error proves it.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    init : {"constraints", "k-means++"} or (n_clusters, n_features) array_like, default="constraints"
+        First centres: means of must-linked groups that are large and far apart, completed by k-means++ if
+        they are too few; k-means++ alone; or these.
+    n_init : int, default=1
+        Number of starts; the one with the lowest inertia is kept.
+    max_iter : int, default=300
+    tol : float, default=1e-4
+        Stop when the squared moves of all centres add up to less than this share of the mean variance of the
+        features.
+    node_budget : int, default=200000
+        Nodes of the search that decides whether any labels keep the links. The question is NP-hard for three
+        or more clusters, but hardly ever difficult.
+    time_limit : float, default=30.0
+        Seconds for the whole fit, all starts and iterations together, that the labels of linked rows may
+        take. After four fifths of them, good labels that keep the links are taken instead of the best ones;
+        when they are over, the fit ends within about a second, converged or not. The passes over the rows
+        are those of plain K-means and do not count.
+    random_state : int, RandomState, Generator or None
+    n_jobs : int or None
+        Threads. Results do not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    cluster_centers_ : (n_clusters, n_features)
+    labels_ : (n_samples,) int64
+        Labels of the training rows. They keep every link.
+    inertia_ : float
+        Sum of squared distances of the rows to the centres of their clusters.
+    n_iter_ : int
+        How often the centres were moved.
+    converged_ : bool
+    objective_history_ : (2 * iterations + 1,)
+        Inertia after every assignment and every move of the centres. It never rises.
+    assignment_optimal_ : bool
+        Whether every assignment step is proven optimal for its centres.
+    n_unproven_assignments_ : int
+        Assignment steps that are not.
+    n_reseeds_ : int
+        Clusters that lost all rows and were given a row or a must-linked group.
+    n_features_in_ : int
+
+    See Also
+    --------
+    PCKMeans : for soft links, which may be broken at a cost.
+
+    Notes
+    -----
+    ``predict`` sends rows to the nearest centre: nothing is known of the links of new rows. On the training
+    rows it may differ from ``labels_``.
+
+    All links must be hard. Soft links are refused, because this algorithm could only change their meaning.
+
+    References
+    ----------
+    K. Wagstaff, C. Cardie, S. Rogers and S. Schroedl, Constrained k-means clustering with background
+    knowledge, ICML 2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from linkwise import Constraints, COPKMeans
+    >>> X, y = load_iris(return_X_y=True)
+    >>> links = Constraints.sample(y, 150, overlap=True, random_state=0)
+    >>> model = COPKMeans(3, random_state=0).fit(X, constraints=links)
+    >>> links.satisfaction(model.labels_), model.assignment_optimal_
+    (1.0, True)
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+
+    distortion = "euclidean"
+    metric = None
+    metric_ = None
+    metric_weight = 1.0
+    shrinkage = 1.0
+    smoothing = 0.0
+    phi_max = "box"
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: str | ArrayLike = "constraints",
+        n_init: int = 1,
+        max_iter: int = 300,
+        tol: float = 1e-4,
+        node_budget: int = 200_000,
+        time_limit: float = 30.0,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.node_budget = node_budget
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Cluster the rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : ignored
+        constraints : Constraints, optional
+            Hard links between the rows of X.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InfeasibleConstraints
+            If no labels keep the links; ``witness`` has a few of them that contradict each other.
+        InferenceBudgetExceeded
+            If neither labels that keep the links nor a proof that there are none was found.
+        ValueError
+            If a link is soft.
+
+        Warns
+        -----
+        ApproximationWarning
+            If an assignment step is not proven optimal. Its labels keep the links nevertheless.
+        ConvergenceWarning
+            If the centres were still moving after ``max_iter`` iterations or ``time_limit`` seconds, if the
+            time did not suffice for all starts, or if a cluster has no rows.
+        """
+        self._check_parameters()
+        distortion = SquaredEuclidean(None, self.n_clusters)
+        data = self._validated(X, distortion, reset=True)
+        rows = distortion.rows(data, distortion.origin(data))
+        distortion.refuse_unresolved(rows)
+        if len(rows) < self.n_clusters:
+            raise ValueError(
+                f"n_samples={len(rows)} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
+            )
+        constraints = check_constraints(constraints, len(rows), y)
+        links = self._hard_links(constraints)
+        rng = as_generator(self.random_state)
+        best: HardRun | None = None
+        n_starts, search_seconds = self.n_init if isinstance(self.init, str) else 1, 0.0
+        for number in range(n_starts):
+            if best is not None and time_is_over(search_seconds, self.time_limit):
+                n_starts = number
+                break
+            if self.verbose:
+                print(f"start {number + 1} of {n_starts}", flush=True)
+            run = run_hard_lloyd(
+                distortion,
+                rows,
+                links,
+                self._start(distortion, rows, links, rng, number),
+                tol=self.tol * float(rows.X.var(axis=0).mean()),
+                max_iter=self.max_iter,
+                time_limit=self.time_limit,
+                search_seconds=search_seconds,
+                n_threads=effective_n_jobs(self.n_jobs),
+                verbose=self.verbose,
+            )
+            search_seconds = run.search_seconds
+            if best is None or run.history[-1] < best.history[-1]:
+                best = run
+        assert best is not None
+        self._store(best, rows.origin, n_starts)
+        return self
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Cluster the rows and return their labels, which keep the links.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : ignored
+        constraints : Constraints, optional
+
+        Returns
+        -------
+        (n_samples,) int64
+        """
+        return self.fit(X, y, constraints=constraints).labels_
+
+    def _check_parameters(self) -> None:
+        for name in ("n_clusters", "max_iter", "n_init", "node_budget"):
+            check_whole_number(getattr(self, name), name)
+        for name in ("tol", "time_limit"):
+            check_number(getattr(self, name), name)
+        if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
+            raise ValueError(
+                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
+            )
+
+    def _hard_links(self, constraints: Constraints | None) -> HardLinks | None:
+        """The links, contracted; None if there are none."""
+        if constraints is None or constraints.n_pairs == 0:
+            return None
+        soft = np.flatnonzero(np.isfinite(constraints.weights))
+        if soft.size:
+            i, j = constraints.pairs[soft[0]].tolist()
+            weight = float(constraints.weights[soft[0]])
+            raise ValueError(
+                f"COPKMeans keeps hard links only, but {soft.size} of {constraints.n_pairs} links are soft, "
+                f"e.g. ({i}, {j}) with weight {weight:.3g}; use PCKMeans, which weighs soft links, or make "
+                "them hard with Constraints(n, links.must_link, links.cannot_link)"
+            )
+        return hard_links(constraints, self.n_clusters, node_budget=self.node_budget)
+
+    def _start(
+        self,
+        distortion: SquaredEuclidean,
+        rows: Any,
+        links: HardLinks | None,
+        rng: np.random.Generator,
+        number: int,
+    ) -> NDArray[np.float64]:
+        """First centres."""
+        if isinstance(self.init, str):
+            must_link = np.empty((0, 2), dtype=np.int64)
+            if links is not None and self.init == "constraints":
+                must_link = links.must_link
+            return start_centres(distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0)
+        centres = np.array(self.init, dtype=np.float64)
+        shape = (self.n_clusters, rows.X.shape[1])
+        if centres.shape != shape or not np.isfinite(centres).all():
+            raise ValueError(
+                f"init must hold finite centres of shape {shape}, got {centres.shape}"
+                "; pass one row for each cluster"
+            )
+        return centres - rows.origin
+
+    def _store(self, run: HardRun, origin: NDArray[np.float64], n_starts: int) -> None:
+        self.cluster_centers_ = run.centres + origin
+        self.labels_ = run.labels
+        self.inertia_ = run.history[-1]
+        self.objective_history_ = np.array(run.history)
+        self.n_iter_ = run.n_iter
+        self.converged_ = run.converged
+        self.n_reseeds_ = run.n_reseeds
+        self.n_unproven_assignments_ = run.proven.count(False)
+        self.assignment_optimal_ = all(run.proven)
+        if not self.assignment_optimal_:
+            warnings.warn(
+                f"{self.n_unproven_assignments_} of {len(run.proven)} assignment steps could not be proven "
+                f"optimal within time_limit={self.time_limit} seconds; all links are kept, but labels of "
+                "lower inertia may exist; raise time_limit",
+                ApproximationWarning,
+                stacklevel=3,
+            )
+        n_empty = int((run.counts == 0).sum())
+        if n_empty:
+            warnings.warn(
+                f"{n_empty} of {self.n_clusters} clusters have no rows: the data have too few distinct rows, "
+                "or the links hold them together; ask for fewer clusters",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if not run.converged:
+            if run.n_iter == self.max_iter:
+                reason = f"after max_iter={self.max_iter} iterations; raise max_iter or tol"
+            else:
+                reason = f"when time_limit={self.time_limit} seconds were over; raise time_limit"
+            warnings.warn(f"the centres were still moving {reason}", ConvergenceWarning, stacklevel=3)
+        if isinstance(self.init, str) and n_starts < self.n_init:
+            warnings.warn(
+                f"time_limit={self.time_limit} seconds sufficed for {n_starts} of n_init={self.n_init} "
+                "starts; raise time_limit or lower n_init",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,284 @@
+"""The loop of HMRF-KMeans: assign, move centres, move the metric; no step raises the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.kmeans.assignment import (
+    LinkedLabels,
+    WeightedLinks,
+    assign_linked,
+    link_costs,
+    violation_costs,
+)
+from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
+
+__all__ = ["Alternation", "Run"]
+
+# Decrease that counts as none when the labels repeat, as a share of what rows pay for their clusters.
+_ROUNDING = 1e-12
+# Rise of the objective, as a share of what it is made of, that shows that a step has drowned in rounding.
+_RISE = 1e-12
+
+
+class Run(NamedTuple):
+    """Where the alternation ended.
+
+    Attributes
+    ----------
+    labels : (n,) int64
+    centres : (K, d)
+    metric : Metric
+    history : list of float
+        Objective after every assignment, move of the centres and move of the metric, and after a last
+        assignment.
+    n_iter : int
+    converged : bool
+    n_reseeds : int
+        Empty clusters that were given a row.
+    counts : (K,)
+        Rows of each cluster.
+    assignments : list of LinkedLabels
+        The assignment steps of the linked rows.
+    """
+
+    labels: NDArray[np.int64]
+    centres: NDArray[np.float64]
+    metric: Metric
+    history: list[float]
+    n_iter: int
+    converged: bool
+    n_reseeds: int
+    counts: NDArray[np.float64]
+    assignments: list[LinkedLabels]
+
+
+def _rises(reached: float, before: float, found: AssignmentPass) -> bool:
+    """Whether the objective went up by more than rounding, which no step does in exact arithmetic."""
+    return bool(reached - before > _RISE * (abs(before) + float(np.abs(found.cost).sum())))
+
+
+class Alternation:
+    """Block descent on the objective of HMRF-KMeans (Bilenko & Basu 2004, Fig. 2).
+
+    Parameters
+    ----------
+    distortion : Distortion
+    rows : Any
+        Rows of the distortion.
+    links : WeightedLinks or None
+    penalty : {"distance", "constant"}
+    inference : str or engine
+    n_threads : int
+    want_bound : bool
+        Bound the gap of every assignment step.
+    """
+
+    def __init__(
+        self,
+        distortion: Distortion,
+        rows: Any,
+        links: WeightedLinks | None,
+        penalty: str,
+        inference: str | Callable[..., Any],
+        *,
+        n_threads: int = 1,
+        want_bound: bool = False,
+    ) -> None:
+        self.distortion = distortion
+        self.rows = rows
+        self.links = links
+        self.linked_rows = None if links is None else rows.take(links.rows)
+        self.penalty = penalty
+        self.inference = inference
+        self.n_threads = n_threads
+        self.want_bound = want_bound
+
+    def run(
+        self,
+        start: NDArray[np.float64],
+        rng: np.random.Generator,
+        *,
+        tol: float,
+        max_iter: int,
+        verbose: int = 0,
+    ) -> Run:
+        """Alternate from these centres until the labels repeat or the objective hardly falls.
+
+        Parameters
+        ----------
+        start : (K, d)
+            Not changed.
+        rng : numpy.random.Generator
+        tol : float
+            Least decrease of an iteration, as a share of what the rows pay for their clusters.
+        max_iter : int
+        verbose : int
+
+        Returns
+        -------
+        Run
+        """
+        distortion, rows = self.distortion, self.rows
+        centres = start.copy()
+        metric = distortion.start_metric(rows)
+        coupling = self._coupling(metric)
+        labels: NDArray[np.int64] | None = None
+        history: list[float] = []
+        assignments: list[LinkedLabels] = []
+        n_reseeds, converged, n_iter = 0, False, 0
+        while True:
+            answer, found = self._assign(centres, metric, coupling, labels, rng)
+            if answer is not None:
+                assignments.append(answer)
+            refounded, n_moved = centres.copy(), 0
+            if (found.counts == 0).any():
+                found, n_moved = self._fill_empty(found, refounded, metric, coupling)
+            reached = self._objective(float(found.cost.sum()), found.labels, metric, coupling)
+            if labels is not None and _rises(reached, history[-1], found):
+                # Nothing but rounding is left: labels, centres and objective stay what they were.
+                history.append(history[-1])
+                converged = True
+                break
+            history.append(reached)
+            centres, n_reseeds, counts = refounded, n_reseeds + n_moved, found.counts
+            repeated = labels is not None and np.array_equal(labels, found.labels)
+            labels = found.labels
+            if verbose:
+                print(f"  iteration {n_iter}: objective {history[-1]:.8g}", flush=True)
+            # The last pass is made with the final centres, so that labels and centres agree.
+            if converged or n_iter == max_iter:
+                break
+            n_iter += 1
+            moved, within = distortion.move_centres(rows, found, centres, metric)
+            reached = self._objective(distortion.within_cost(within, metric), labels, metric, coupling)
+            if _rises(reached, history[-1], found):
+                history += [history[-1]] * 3
+                converged = True
+                break
+            history.append(reached)
+            centres = moved
+            if metric is not None:
+                learned = distortion.move_metric(rows, within, self._violated(labels), metric)
+                new_coupling = self._coupling(learned)
+                paid = distortion.within_cost(within, learned)
+                reached = self._objective(paid, labels, learned, new_coupling)
+                if not _rises(reached, history[-1], found):
+                    metric, coupling = learned, new_coupling
+                else:
+                    reached = history[-1]
+            history.append(reached)
+            fall = history[-4] - history[-1] if n_iter > 1 else np.inf
+            least = max(tol, _ROUNDING) if repeated else tol
+            # Written so that an infinite objective, where a hard link could not be kept, ends the loop.
+            converged = not fall > least * float(np.abs(found.cost).sum())
+        return Run(labels, centres, metric, history, n_iter, converged, n_reseeds, counts, assignments)
+
+    def _coupling(self, metric: Metric) -> NDArray[np.float64]:
+        """Signed costs of the links under a metric."""
+        if self.links is None:
+            return np.empty(0)
+        return link_costs(self.links, self.distortion, self.rows, metric, self.penalty)
+
+    def _violated(self, labels: NDArray[np.int64]) -> ViolatedLinks:
+        """Violated links whose cost depends on the metric."""
+        if self.links is None or self.penalty == "constant":
+            nothing, no_pairs = np.empty(0), np.empty((0, 2), dtype=np.int64)
+            return ViolatedLinks(no_pairs, nothing.astype(np.bool_), nothing, no_pairs)
+        return self.links.violated_links(labels)
+
+    def _objective(
+        self, paid: float, labels: NDArray[np.int64], metric: Metric, coupling: NDArray[np.float64]
+    ) -> float:
+        """What rows pay for their clusters, the violated links, and the metric's own term."""
+        total = paid + self.distortion.metric_term(self.rows, metric)
+        if self.links is not None:
+            violated, ends = self.links.violated(labels), labels[self.links.pairs]
+            total += float(violation_costs(coupling, violated, ends).sum())
+        return total
+
+    def _assign(
+        self,
+        centres: NDArray[np.float64],
+        metric: Metric,
+        coupling: NDArray[np.float64],
+        previous: NDArray[np.int64] | None,
+        rng: np.random.Generator,
+    ) -> tuple[LinkedLabels | None, AssignmentPass]:
+        """Labels for these centres and this metric: linked rows together, the others one by one."""
+        answer = given = None
+        if self.links is not None:
+            answer = assign_linked(
+                self.links,
+                self.distortion.distances(self.linked_rows, centres, metric),
+                coupling,
+                self.inference,
+                None if previous is None else previous[self.links.rows],
+                rng,
+                n_threads=self.n_threads,
+                want_bound=self.want_bound,
+            )
+            given = np.full(len(self.rows), -1, dtype=np.int64)
+            given[self.links.rows] = answer.labels
+        return answer, self.distortion.assign(self.rows, centres, metric, given, self.n_threads)
+
+    def _fill_empty(
+        self,
+        found: AssignmentPass,
+        centres: NDArray[np.float64],
+        metric: Metric,
+        coupling: NDArray[np.float64],
+    ) -> tuple[AssignmentPass, int]:
+        """Give each empty cluster the row that lowers the objective most by founding it, if any does.
+
+        ``centres`` of these clusters are changed in place.
+        """
+        labels, cost, counts = found.labels.copy(), found.cost.copy(), found.counts.copy()
+        n_moved = 0
+        for cluster in np.flatnonzero(counts == 0).tolist():
+            extra, newly_broken = self._moving_cost(labels, coupling, cluster)
+            gain = np.where(counts[labels] > 1, cost - extra, -np.inf)
+            # Hard links come first, whatever the rest costs; among moves that break equally many, the gain.
+            fewest = newly_broken[counts[labels] > 1].min()
+            row = np.array([np.where(newly_broken == fewest, gain, -np.inf).argmax()])
+            alone = self.rows.take(row)
+            trial = centres.copy()
+            trial[cluster] = self.distortion.group_centres(alone, np.zeros(1, dtype=np.int64), 1)[0]
+            price = float(self.distortion.distances(alone, trial, metric)[0, cluster])
+            if fewest > 0 or (fewest == 0 and gain[row[0]] <= price + _ROUNDING * abs(cost.max())):
+                continue
+            counts[labels[row]] -= 1.0
+            labels[row], cost[row], centres[cluster] = cluster, price, trial[cluster]
+            n_moved += 1
+        if n_moved:
+            found = self.distortion.assign(self.rows, centres, metric, labels, self.n_threads)
+        return found, n_moved
+
+    def _moving_cost(
+        self, labels: NDArray[np.int64], coupling: NDArray[np.float64], cluster: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """What the links of each row cost more if it alone moves to an empty cluster.
+
+        Returns the cost of soft links (n,) and the number of hard links that are broken in addition (n,): the
+        infinite costs of hard links before and after the move cannot be subtracted.
+        """
+        extra, newly_broken = np.zeros(len(labels)), np.zeros(len(labels), dtype=np.int64)
+        if self.links is None:
+            return extra, newly_broken
+        links, hard = self.links, np.isinf(self.links.weight)
+        soft_coupling = np.where(hard if coupling.ndim == 1 else hard[:, np.newaxis], 0.0, coupling)
+        ends, violated = labels[links.pairs], links.violated(labels)
+        before = violation_costs(soft_coupling, violated, ends)
+        for place in range(2):
+            moved = ends.copy()
+            moved[:, place] = cluster
+            after = violation_costs(soft_coupling, links.must, moved)
+            np.add.at(extra, links.pairs[:, place], after - before)
+            # In an empty cluster a row breaks its must-links and keeps its cannot-links.
+            turned = np.where(hard, links.must.astype(np.int64) - violated, 0)
+            np.add.at(newly_broken, links.pairs[:, place], turned)
+        return extra, newly_broken

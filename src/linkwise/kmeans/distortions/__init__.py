@@ -1,0 +1,1 @@
+"""Distortions of HMRF-KMeans: distances, centres and metrics."""

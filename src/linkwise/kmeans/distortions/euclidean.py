@@ -1,0 +1,390 @@
+"""Squared Euclidean distance: plain, with weights of the features, a matrix, or weights of each cluster."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from linkwise._row_tables import SMALLEST_RANGE, exact_origin, from_origin, label_sums, refuse_vanishing
+from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
+from linkwise.kmeans.distortions.metric_steps import (
+    PenaltyBound,
+    diagonal_minimiser,
+    full_minimiser,
+    linear_metric_step,
+    log_det,
+)
+from linkwise.kmeans.distortions.penalty_bounds import BoxBound, DiameterBound, SphereBound, metric_factor
+from linkwise.kmeans.lloyd import Assigned, assign_rows, weighted_distances
+
+__all__ = ["EuclideanRows", "SquaredEuclidean"]
+
+#: Smallest variance within clusters that a metric answers to, as a share of the variance of the data.
+VARIANCE_FLOOR = 1e-6
+_BLOCK = 16384
+
+
+class EuclideanRows:
+    """Dense rows and what is known of them.
+
+    Parameters
+    ----------
+    X : (n, d) float64, C-contiguous
+        Measured from ``origin``.
+    origin : (d,), optional
+        Zero by default.
+    """
+
+    def __init__(self, X: NDArray[np.float64], origin: NDArray[np.float64] | None = None) -> None:
+        self.X = X
+        self.origin = np.zeros(X.shape[1]) if origin is None else origin
+        self._last_gaps: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, indices: NDArray[np.int64]) -> EuclideanRows:
+        """Some of the rows."""
+        return EuclideanRows(self.X[indices])
+
+    @cached_property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean of the rows, (d,)."""
+        return self.X.mean(axis=0)
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """Rows less their mean, (n, d)."""
+        return self.X - self.mean
+
+    @cached_property
+    def _extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.X.min(axis=0), self.X.max(axis=0)
+
+    @cached_property
+    def squared_range(self) -> NDArray[np.float64]:
+        """(max - min)^2 of each feature, (d,)."""
+        lowest, highest = self._extremes
+        return (highest - lowest) ** 2
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """Features that are the same for all rows, up to rounding; they keep a weight of 1."""
+        lowest, highest = self._extremes
+        size = np.maximum(np.abs(lowest + self.origin), np.abs(highest + self.origin))
+        return highest - lowest <= np.maximum(16 * np.finfo(float).eps * size, SMALLEST_RANGE)
+
+    @cached_property
+    def variance(self) -> NDArray[np.float64]:
+        """Variance of each feature, 1 for constant ones, (d,)."""
+        whole = assign_rows(self.X, self.mean[np.newaxis], np.ones((1, len(self.mean))), np.zeros(1))
+        variance = (whole.second[0] - whole.first[0] ** 2 / len(self)) / len(self)
+        return np.where(self.constant, 1.0, variance)
+
+    def gaps(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Differences of pairs of rows, (m, d); those of the last pairs asked for are kept.
+
+        The links of a fit are asked for in every step, and their rows lie scattered in memory.
+        """
+        if self._last_gaps is None or self._last_gaps[0] is not pairs:
+            self._last_gaps = (pairs, self.X[pairs[:, 0]] - self.X[pairs[:, 1]])
+        return self._last_gaps[1]
+
+
+class _Within(NamedTuple):
+    """Scatter about the centres: (K, d), or (d, d) for a full metric."""
+
+    counts: NDArray[np.float64]
+    scatter: NDArray[np.float64]
+
+
+class SquaredEuclidean(Distortion):
+    """(x - mu)' A (x - mu), with - log det A of the Gaussian normaliser once A is learned.
+
+    Parameters
+    ----------
+    metric : {None, "diag", "full", "per_cluster"}
+    n_clusters : int
+    metric_weight : float
+        Factor of the log-determinants.
+    shrinkage : float
+        For ``per_cluster``: points that a prior adds to every cluster, with the variances of the data
+        divided by K^(2/d) (Fraley & Raftery 2007).
+    phi_max : {"box", "diameter"}
+    """
+
+    name = "euclidean"
+    metrics = (None, "diag", "full", "per_cluster")
+    accepts_sparse = False
+
+    def __init__(
+        self,
+        metric: str | None,
+        n_clusters: int,
+        *,
+        metric_weight: float = 1.0,
+        shrinkage: float = 1.0,
+        phi_max: str = "box",
+    ) -> None:
+        self.metric = metric
+        self.n_clusters = n_clusters
+        self.metric_weight = metric_weight
+        self.shrinkage = shrinkage
+        self.phi_max = phi_max
+
+    def origin(self, X: Any) -> NDArray[np.float64]:
+        """A point amid the rows, exact differences from which keep their digits."""
+        return exact_origin(X)
+
+    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> EuclideanRows:
+        """Dense data (n, d), contiguous; refused if squared distances overflow."""
+        if issparse(X):
+            raise TypeError(
+                "distortion='euclidean' needs dense data; use distortion='cosine' or 'kl' for sparse counts, "
+                "or pass X.toarray()"
+            )
+        table = np.ascontiguousarray(X, dtype=np.float64)
+        origin = np.zeros(table.shape[1]) if origin is None else origin
+        return EuclideanRows(from_origin(table, origin), origin)
+
+    def refuse_unresolved(self, rows: EuclideanRows) -> None:
+        """Squares of tiny numbers vanish."""
+        refuse_vanishing(rows.X)
+
+    def rows_of_centres(self, centres: NDArray[np.float64]) -> EuclideanRows:
+        """Centres are rows like any other."""
+        return EuclideanRows(centres)
+
+    # Metric
+
+    def start_metric(self, rows: EuclideanRows) -> Metric:
+        """The same weight for all features that vary."""
+        if self.metric is None:
+            return None
+        weights = np.where(rows.constant, 1.0, self._isotropic(rows))
+        if self.metric == "diag":
+            return weights
+        if self.metric == "full":
+            return np.diag(weights)
+        return np.tile(weights, (self.n_clusters, 1))
+
+    def _isotropic(self, rows: EuclideanRows) -> float:
+        """The multiple of the identity that suits all rows as one cluster: the units of X do not matter."""
+        varying = rows.variance[~rows.constant]
+        return self.metric_weight / float(varying.mean()) if varying.size else 1.0
+
+    def _upper(self, rows: EuclideanRows) -> NDArray[np.float64]:
+        """Largest weights; constant features, where no scatter answers, get their weight of 1 this way."""
+        cap = np.maximum(self.metric_weight / (VARIANCE_FLOOR * rows.variance), self._isotropic(rows))
+        return np.where(rows.constant, 1.0, cap)
+
+    def _prior_variance(self, rows: EuclideanRows) -> NDArray[np.float64]:
+        return rows.variance / self.n_clusters ** (2.0 / len(rows.variance))
+
+    def _bias(self, metric: Metric) -> NDArray[np.float64]:
+        """-log det A_k: what a row pays for the volume of its cluster."""
+        if self.metric != "per_cluster" or metric is None:
+            return np.zeros(self.n_clusters)
+        return -self.metric_weight * log_det(metric, diagonal=True)
+
+    def metric_term(self, rows: EuclideanRows, metric: Metric) -> float:
+        """Gaussian normaliser of a shared metric; the prior of metrics of clusters, whose rows pay theirs."""
+        if metric is None:
+            return 0.0
+        if self.metric == "per_cluster":
+            prior = (metric * self._prior_variance(rows)).sum() + self._bias(metric).sum()
+            return self.shrinkage * float(prior)
+        return len(rows) * self.normaliser(metric)
+
+    def normaliser(self, metric: Metric) -> float:
+        """Minus log det A of a shared metric, times ``metric_weight``."""
+        if metric is None or self.metric == "per_cluster":
+            return 0.0
+        return -self.metric_weight * float(log_det(metric, diagonal=metric.ndim == 1))
+
+    # Rows and centres
+
+    def _spaced(
+        self, rows: EuclideanRows, centres: NDArray[np.float64], metric: Metric
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Rows, centres and weights (K, d) whose weighted squared distances are those under the metric."""
+        if metric is not None and metric.ndim == 2 and self.metric == "full":
+            factor = metric_factor(metric)
+            middle = centres.mean(axis=0)
+            return (rows.X - middle) @ factor, (centres - middle) @ factor, np.ones(centres.shape)
+        weights = np.ones(centres.shape[1]) if metric is None else metric
+        return rows.X, centres, np.broadcast_to(weights, centres.shape)
+
+    def distances(
+        self, rows: EuclideanRows, centres: NDArray[np.float64], metric: Metric
+    ) -> NDArray[np.float64]:
+        """Squared distances under the metric, (n, K); with metrics of clusters plus - log det A_k."""
+        table = weighted_distances(*self._spaced(rows, centres, metric))
+        return table if metric is None else table + self._bias(metric)
+
+    def assign(
+        self,
+        rows: EuclideanRows,
+        centres: NDArray[np.float64],
+        metric: Metric,
+        given: NDArray[np.int64] | None,
+        n_threads: int,
+    ) -> AssignmentPass:
+        """One fused pass over the rows."""
+        X, moved, weights = self._spaced(rows, centres, metric)
+        found = assign_rows(X, moved, weights, self._bias(metric), given, n_threads=n_threads)
+        moments: Any = (found.first, found.second)
+        if self.metric == "full":
+            moments = _full_moments(rows.X, centres, found)
+        return AssignmentPass(found.labels, found.cost, found.counts, moments)
+
+    def group_centres(
+        self, rows: EuclideanRows, groups: NDArray[np.int64], n_groups: int
+    ) -> NDArray[np.float64]:
+        """Means."""
+        sizes = np.bincount(groups, minlength=n_groups)
+        return label_sums(rows.X, groups, n_groups) / sizes[:, np.newaxis]
+
+    def move_centres(
+        self,
+        rows: EuclideanRows,
+        found: AssignmentPass,
+        centres: NDArray[np.float64],
+        metric: Metric,
+    ) -> tuple[NDArray[np.float64], _Within]:
+        """Means, and the scatter about them."""
+        first, second = found.moments
+        counts = found.counts
+        shift = first / np.maximum(counts, 1.0)[:, np.newaxis]
+        if self.metric == "full":
+            scatter = second - (first.T @ shift)
+        else:
+            scatter = np.maximum(second - first * shift, 0.0)
+        return centres + shift, _Within(counts, scatter)
+
+    def within_cost(self, within: _Within, metric: Metric) -> float:
+        """Scatter weighted by the metric."""
+        if metric is None:
+            return float(within.scatter.sum())
+        return float((within.scatter * metric).sum() + within.counts @ self._bias(metric))
+
+    # Pairs
+
+    def pair_penalty(
+        self, rows: EuclideanRows, pairs: NDArray[np.int64], metric: Metric
+    ) -> NDArray[np.float64]:
+        """Squared distances of pairs under the metric."""
+        gap = rows.gaps(pairs)
+        if metric is None:
+            return (gap * gap).sum(axis=1)
+        if self.metric == "full":
+            return ((gap @ metric_factor(metric)) ** 2).sum(axis=1)
+        return (gap * gap) @ metric.T
+
+    def _bound(self, rows: EuclideanRows) -> PenaltyBound:
+        if self.phi_max == "diameter":
+            return DiameterBound(rows.X)
+        if self.metric == "full":
+            return SphereBound(rows.centred)
+        return BoxBound(rows.squared_range)
+
+    def largest_penalty(self, rows: EuclideanRows, metric: Metric) -> float | NDArray[np.float64]:
+        """Box, ball or diameter, see ``phi_max``."""
+        bound = self._bound(rows)
+        if metric is None:
+            return bound.value(np.ones(rows.X.shape[1]))
+        if self.metric == "per_cluster":
+            return np.array([bound.value(weights) for weights in metric])
+        return bound.value(metric)
+
+    # Metric step
+
+    def move_metric(
+        self, rows: EuclideanRows, within: _Within, violated: ViolatedLinks, metric: Metric
+    ) -> Metric:
+        """Closed form for the tangent of phi_max, with backtracking where it is not linear."""
+        if metric is None:
+            return None
+        bound = self._bound(rows)
+        gap = rows.X[violated.pairs[:, 0]] - rows.X[violated.pairs[:, 1]]
+        if self.metric == "full":
+            return self._move_full(rows, within, violated, gap, metric, bound)
+        if self.metric == "diag":
+            scatter = within.scatter.sum(axis=0) + violated.signed_weight @ (gap * gap)
+            count = self.metric_weight * len(rows)
+            return self._move_weights(rows, scatter, count, violated.cannot_weight, metric, bound)
+        prior = self.shrinkage * self._prior_variance(rows)
+        moved = np.empty_like(metric)
+        for k, weights in enumerate(metric):
+            # A violated must-link is shared by the clusters of its two ends, a cannot-link has one cluster.
+            share = 0.5 * (violated.labels == k).sum(axis=1)
+            scatter = within.scatter[k] + prior + (share * violated.signed_weight) @ (gap * gap)
+            count = self.metric_weight * (float(within.counts[k]) + self.shrinkage)
+            cannot_weight = float((share * violated.weight)[~violated.must].sum())
+            moved[k] = self._move_weights(rows, scatter, count, cannot_weight, weights, bound)
+        return moved
+
+    def _move_weights(
+        self,
+        rows: EuclideanRows,
+        scatter: NDArray[np.float64],
+        count: float,
+        cannot_weight: float,
+        weights: NDArray[np.float64],
+        bound: PenaltyBound,
+    ) -> NDArray[np.float64]:
+        if count == 0.0:
+            return weights
+        upper = self._upper(rows)
+        return linear_metric_step(
+            scatter,
+            cannot_weight,
+            bound,
+            lambda total: diagonal_minimiser(np.where(rows.constant, 0.0, total), count, upper),
+            lambda weights: -count * float(log_det(weights, diagonal=True)),
+            weights,
+        )
+
+    def _move_full(
+        self,
+        rows: EuclideanRows,
+        within: _Within,
+        violated: ViolatedLinks,
+        gap: NDArray[np.float64],
+        metric: NDArray[np.float64],
+        bound: PenaltyBound,
+    ) -> NDArray[np.float64]:
+        count = self.metric_weight * len(rows)
+        varying = np.outer(~rows.constant, ~rows.constant)
+        floor = min(VARIANCE_FLOOR, 1.0 / len(metric)) / self.metric_weight
+
+        def minimise(total: NDArray[np.float64]) -> NDArray[np.float64]:
+            total = np.where(varying, total, np.diag(np.where(rows.constant, count, 0.0)))
+            return full_minimiser(total, count, np.sqrt(rows.variance), floor)
+
+        return linear_metric_step(
+            within.scatter + (violated.signed_weight[:, np.newaxis] * gap).T @ gap,
+            violated.cannot_weight,
+            bound,
+            minimise,
+            lambda matrix: -count * float(log_det(matrix, diagonal=False)),
+            metric,
+        )
+
+
+def _full_moments(
+    X: NDArray[np.float64], centres: NDArray[np.float64], found: Assigned
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of x - centre by cluster (K, d), and of its outer products over all rows (d, d)."""
+    first = np.zeros(centres.shape)
+    second = np.zeros((X.shape[1], X.shape[1]))
+    for start in range(0, len(X), _BLOCK):
+        labels = found.labels[start : start + _BLOCK]
+        gap = X[start : start + _BLOCK] - centres[labels]
+        first += label_sums(gap, labels, len(centres))
+        second += gap.T @ gap
+    return first, second

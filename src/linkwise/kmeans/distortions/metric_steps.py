@@ -1,0 +1,307 @@
+"""Steps that improve a metric for fixed labels and centres, and never make it worse.
+
+For squared distances and divergences the objective of the metric step is, for weights or a matrix A,
+
+    J(A) = <A, S> + c phi_max(A) + r(A),
+
+S gathering the scatter within clusters and the violated links, c the weight of the violated cannot-links and
+r a term that keeps A from vanishing. ``phi_max`` is convex (a maximum over pairs of points): replacing it by
+its tangent gives a problem with a closed form, whose solution is then approached by backtracking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "PenaltyBound",
+    "backtrack",
+    "descend_log_weights",
+    "diagonal_minimiser",
+    "full_minimiser",
+    "linear_metric_step",
+    "log_det",
+    "rayleigh_minimiser",
+    "rayleigh_prior",
+]
+
+_HALVINGS = 30
+# Decrease that the line search asks for, as a share of what the slope promises (Armijo's rule).
+_ARMIJO = 1e-4
+
+
+class PenaltyBound(Protocol):
+    """phi_max: an upper bound of the pair penalty over the data set, convex in the metric."""
+
+    def value(self, metric: NDArray[np.float64]) -> float:
+        """The bound for this metric."""
+
+    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A subgradient: bound(B) >= <B, slope(A)> for every B, with equality for B = A."""
+
+
+def log_det(metric: NDArray[np.float64], *, diagonal: bool) -> NDArray[np.float64]:
+    """Logarithm of the determinant of weights (..., d) on a diagonal, or of a matrix (d, d).
+
+    Parameters
+    ----------
+    metric : (..., d) or (d, d)
+        Positive (definite).
+    diagonal : bool
+
+    Returns
+    -------
+    (...) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import log_det
+    >>> log_det(np.array([1.0, np.e]), diagonal=True)
+    np.float64(1.0)
+    """
+    if diagonal:
+        return np.log(metric).sum(axis=-1)
+    scale = np.sqrt(metric.diagonal())
+    return 2.0 * np.log(scale).sum() + np.linalg.slogdet(metric / np.outer(scale, scale))[1]
+
+
+def diagonal_minimiser(
+    scatter: NDArray[np.float64], count: float, upper: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights that minimise sum_m a_m S_m - count log a_m over 0 < a_m <= upper_m.
+
+    Parameters
+    ----------
+    scatter : (d,)
+    count : float
+        Points behind the scatter, times the weight of the log-determinant.
+    upper : (d,)
+        Caps; they also answer for features without scatter.
+
+    Returns
+    -------
+    (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import diagonal_minimiser
+    >>> diagonal_minimiser(np.array([10.0, 0.0]), 5.0, np.array([9.0, 9.0]))
+    array([0.5, 9. ])
+    """
+    # Dividing the other way round needs no special case for scatter <= 0.
+    return count / np.maximum(scatter, count / upper)
+
+
+def full_minimiser(
+    scatter: NDArray[np.float64], count: float, scale: NDArray[np.float64], floor: float
+) -> NDArray[np.float64]:
+    """Matrix that minimises tr(A S) - count log det A among those with T A T <= I / floor, T = diag(scale).
+
+    The eigenvalues of S in units of ``scale`` are clipped from below at count * floor, which is the exact
+    minimiser under that bound; an indefinite S is never inverted.
+
+    Parameters
+    ----------
+    scatter : (d, d)
+        Symmetric, possibly indefinite.
+    count : float
+    scale : (d,)
+        Spread of each feature.
+    floor : float
+
+    Returns
+    -------
+    (d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import full_minimiser
+    >>> full_minimiser(np.diag([2.0, -1.0]), 4.0, np.ones(2), 0.01)
+    array([[  2.,   0.],
+           [  0., 100.]])
+    """
+    units = scatter / np.outer(scale, scale)
+    values, vectors = np.linalg.eigh(0.5 * (units + units.T))
+    inverse = count / np.maximum(values, count * floor)
+    matrix = (vectors * inverse) @ vectors.T / np.outer(scale, scale)
+    return 0.5 * (matrix + matrix.T)
+
+
+def rayleigh_prior(weights: NDArray[np.float64]) -> float:
+    """sum_m a_m^2 / 2 - log a_m - 1/2: minus the log of a Rayleigh density, 0 where all weights are 1.
+
+    Parameters
+    ----------
+    weights : (d,)
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import rayleigh_prior
+    >>> rayleigh_prior(np.ones(3))
+    0.0
+    """
+    return float((0.5 * weights**2 - np.log(weights) - 0.5).sum())
+
+
+def rayleigh_minimiser(scatter: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
+    """Weights that minimise sum_m a_m S_m + strength (a_m^2 / 2 - log a_m).
+
+    The positive root of strength a^2 + S a - strength = 0.
+
+    Parameters
+    ----------
+    scatter : (d,)
+        Of either sign.
+    strength : float
+
+    Returns
+    -------
+    (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import rayleigh_minimiser
+    >>> rayleigh_minimiser(np.array([0.0, 1.5]), 1.0)
+    array([1. , 0.5])
+    """
+    half = scatter / (2.0 * strength)
+    # Beyond 1e8 the 1 is lost in rounding, and the square of a far larger number would overflow.
+    root = np.where(np.abs(half) > 1e8, np.abs(half), np.sqrt(np.clip(half, -1e8, 1e8) ** 2 + 1.0))
+    # 1 / (h + r) = r - h without cancellation, whichever the sign of h.
+    return np.where(half >= 0.0, 1.0 / (np.abs(half) + root), np.abs(half) + root)
+
+
+def backtrack(
+    objective: Callable[[NDArray[np.float64]], float],
+    old: NDArray[np.float64],
+    candidate: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """The first of candidate, half way to it, a quarter, ... that does not raise the objective; else ``old``.
+
+    Parameters
+    ----------
+    objective : callable
+    old, candidate : ndarray
+        Segments between metrics are metrics.
+
+    Returns
+    -------
+    ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import backtrack
+    >>> backtrack(lambda a: float((a[0] - 1.0) ** 2), np.array([0.0]), np.array([4.0]))
+    array([2.])
+    """
+    start = objective(old)
+    share = 1.0
+    for _ in range(_HALVINGS):
+        metric = candidate if share == 1.0 else old + share * (candidate - old)
+        if objective(metric) <= start:
+            return metric
+        share *= 0.5
+    return old
+
+
+def linear_metric_step(
+    scatter: NDArray[np.float64],
+    cannot_weight: float,
+    bound: PenaltyBound,
+    minimise: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    regulariser: Callable[[NDArray[np.float64]], float],
+    old: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Lower <A, S> + cannot_weight * bound(A) + regulariser(A).
+
+    With a bound that is linear in A, such as the box, the closed form is the minimiser and taken at once.
+
+    Parameters
+    ----------
+    scatter : array of the shape of the metric
+        S, without the part of the bound.
+    cannot_weight : float
+        Weight of the violated cannot-links, >= 0.
+    bound : PenaltyBound
+    minimise : callable
+        ``S -> argmin_A <A, S> + regulariser(A)``.
+    regulariser : callable
+    old : array of the same shape
+
+    Returns
+    -------
+    ndarray
+        Never worse than ``old``.
+    """
+
+    def objective(metric: NDArray[np.float64]) -> float:
+        value = float((metric * scatter).sum()) + regulariser(metric)
+        return value + cannot_weight * bound.value(metric) if cannot_weight else value
+
+    slope = scatter + cannot_weight * bound.slope(old) if cannot_weight else scatter
+    return backtrack(objective, old, minimise(slope))
+
+
+def descend_log_weights(
+    value_and_gradient: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    start: NDArray[np.float64],
+    step: float,
+    max_steps: int,
+) -> NDArray[np.float64]:
+    """Gradient descent on log a with backtracking, so that weights stay positive and the value never rises.
+
+    Parameters
+    ----------
+    value_and_gradient : callable
+        ``a -> (f(a), df/da)``.
+    start : (d,)
+    step : float
+        First length tried; later ones start at twice the last accepted.
+    max_steps : int
+
+    Returns
+    -------
+    (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.metric_steps import descend_log_weights
+    >>> f = lambda a: (float(a.sum() - np.log(a).sum()), 1.0 - 1.0 / a)
+    >>> descend_log_weights(f, np.array([3.0]), step=1.0, max_steps=30).round(3)
+    array([1.])
+    """
+    weights = start
+    value, gradient = value_and_gradient(weights)
+    for _ in range(max_steps):
+        slope = weights * gradient
+        length = float(slope @ slope)
+        for _ in range(_HALVINGS):
+            # Weights change by at most e^2 in one step: far from the start the slope says nothing.
+            trial = weights * np.exp(np.clip(-step * slope, -2.0, 2.0))
+            trial_value, trial_gradient = value_and_gradient(trial)
+            if trial_value <= value - _ARMIJO * step * length:
+                break
+            step *= 0.5
+        else:
+            return weights
+        settled = value - trial_value <= 1e-12 * abs(value)
+        weights, value, gradient = trial, trial_value, trial_gradient
+        if settled:
+            break
+        step *= 2.0
+    return weights

@@ -1,0 +1,209 @@
+"""phi_max for squared distances: the largest penalty of a pair, or a bound of it, for a given metric."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import reassociating_kernel
+
+__all__ = ["BoxBound", "DiameterBound", "SphereBound", "metric_factor", "squared_diameter"]
+
+_BLOCK = 16384
+# Pairs times features of a call of the kernel, about a tenth of a second; then a signal gets through.
+_PAIRS = 10**8
+
+
+def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    """L with A = L L', so that x'Ax = |L'x|^2; for weights on a diagonal their roots.
+
+    Parameters
+    ----------
+    metric : (d,) or (d, d)
+
+    Returns
+    -------
+    (d,) or (d, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.penalty_bounds import metric_factor
+    >>> factor = metric_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> np.round(factor @ factor.T, 12)
+    array([[2., 1.],
+           [1., 2.]])
+    """
+    if metric.ndim == 1:
+        return np.sqrt(metric)
+    # Features in units of their own: otherwise rounding of the largest entries would drown the smallest.
+    scale = np.sqrt(metric.diagonal())
+    values, vectors = np.linalg.eigh(metric / np.outer(scale, scale))
+    return np.ascontiguousarray(scale[:, np.newaxis] * vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+@reassociating_kernel
+def _farthest_pair(
+    points: NDArray[np.float64],
+    radius: NDArray[np.float64],
+    start: int,
+    best: float,
+    best_i: int,
+    best_j: int,
+    max_pairs: int,
+) -> tuple[int, float, int, int]:
+    """Largest squared distance so far; points come sorted by falling distance ``radius`` from some centre.
+
+    A pair is no farther apart than its two radii, so most pairs are never looked at in few dimensions. Goes
+    on at point ``start`` and returns where to go on next, the number of points when all is done.
+    """
+    n_points, n_features = points.shape
+    reach = np.sqrt(best)
+    n_pairs = 0
+    for i in range(start, n_points):
+        if 2.0 * radius[i] <= reach:
+            break
+        if n_pairs >= max_pairs:
+            return i, best, best_i, best_j
+        for j in range(i + 1, n_points):
+            n_pairs += 1
+            if radius[i] + radius[j] <= reach:
+                break
+            total = 0.0
+            for m in range(n_features):
+                gap = points[i, m] - points[j, m]
+                total += gap * gap
+            if total > best:
+                best, best_i, best_j = total, i, j
+                reach = np.sqrt(best)
+    return n_points, best, best_i, best_j
+
+
+def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
+    """Squared distance of the two points farthest apart, and these two.
+
+    Exact. In few dimensions about as fast as sorting; in many, up to n^2 / 2 distances.
+
+    Parameters
+    ----------
+    points : (n, d)
+
+    Returns
+    -------
+    float, int, int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.penalty_bounds import squared_diameter
+    >>> squared_diameter(np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]))
+    (25.0, 0, 1)
+    """
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    radius = np.sqrt(((points - middle) ** 2).sum(axis=1))
+    order = np.argsort(-radius, kind="stable")
+    by_radius, radius = np.ascontiguousarray(points[order]), radius[order]
+    start, value, i, j, max_pairs = 0, 0.0, 0, 0, max(1, _PAIRS // points.shape[1])
+    while start < len(points):
+        start, value, i, j = _farthest_pair(by_radius, radius, start, value, i, j, max_pairs)
+    first, second = sorted((int(order[i]), int(order[j])))
+    return float(value), first, second
+
+
+class BoxBound:
+    """sum_m a_m range_m^2: the squared diagonal of the box around the data. Linear in the weights.
+
+    Parameters
+    ----------
+    squared_range : (d,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.penalty_bounds import BoxBound
+    >>> BoxBound(np.array([4.0, 1.0])).value(np.array([1.0, 2.0]))
+    6.0
+    """
+
+    def __init__(self, squared_range: NDArray[np.float64]) -> None:
+        self.squared_range = squared_range
+
+    def value(self, metric: NDArray[np.float64]) -> float:
+        """The bound for weights (d,)."""
+        return float(metric @ self.squared_range)
+
+    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Its gradient, (d,)."""
+        return self.squared_range
+
+
+class SphereBound:
+    """4 max_i |x_i - mean|_A^2: the squared diameter of the ball around the data, for a full matrix.
+
+    Parameters
+    ----------
+    centred : (n, d)
+        Rows less their mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.penalty_bounds import SphereBound
+    >>> SphereBound(np.array([[-1.0, 0.0], [1.0, 0.0]])).value(np.eye(2))
+    4.0
+    """
+
+    def __init__(self, centred: NDArray[np.float64]) -> None:
+        self.centred = centred
+
+    def _farthest(self, metric: NDArray[np.float64]) -> tuple[float, int]:
+        factor = metric_factor(metric)
+        best, place = -1.0, 0
+        for start in range(0, len(self.centred), _BLOCK):
+            length = ((self.centred[start : start + _BLOCK] @ factor) ** 2).sum(axis=1)
+            row = int(length.argmax())
+            if length[row] > best:
+                best, place = float(length[row]), start + row
+        return best, place
+
+    def value(self, metric: NDArray[np.float64]) -> float:
+        """The bound for a matrix (d, d)."""
+        return 4.0 * self._farthest(metric)[0]
+
+    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A subgradient, (d, d)."""
+        gap = self.centred[self._farthest(metric)[1]]
+        return 4.0 * np.outer(gap, gap)
+
+
+class DiameterBound:
+    """max_ij |x_i - x_j|_A^2 itself.
+
+    Parameters
+    ----------
+    X : (n, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.penalty_bounds import DiameterBound
+    >>> DiameterBound(np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 2.0]])).value(np.array([1.0, 4.0]))
+    25.0
+    """
+
+    def __init__(self, X: NDArray[np.float64]) -> None:
+        self.X = X
+
+    def _farthest(self, metric: NDArray[np.float64]) -> tuple[float, int, int]:
+        factor = metric_factor(metric)
+        return squared_diameter(self.X * factor if factor.ndim == 1 else self.X @ factor)
+
+    def value(self, metric: NDArray[np.float64]) -> float:
+        """The squared diameter under weights (d,) or a matrix (d, d)."""
+        return self._farthest(metric)[0]
+
+    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A subgradient of the shape of the metric."""
+        _, i, j = self._farthest(metric)
+        gap = self.X[i] - self.X[j]
+        return gap * gap if metric.ndim == 1 else np.outer(gap, gap)

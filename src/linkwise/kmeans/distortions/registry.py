@@ -1,0 +1,78 @@
+"""The distortions by name."""
+
+from __future__ import annotations
+
+from linkwise.kmeans.distortions.base import Distortion
+from linkwise.kmeans.distortions.cosine import Cosine
+from linkwise.kmeans.distortions.divergences import Divergence
+from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
+
+__all__ = ["DISTORTIONS", "METRICS", "make_distortion"]
+
+DISTORTIONS = ("euclidean", "cosine", "kl", "i_divergence")
+METRICS = (None, "diag", "full", "per_cluster")
+
+
+def make_distortion(
+    name: str,
+    metric: str | None,
+    n_clusters: int,
+    *,
+    metric_weight: float = 1.0,
+    shrinkage: float = 1.0,
+    smoothing: float = 0.1,
+    phi_max: str = "box",
+) -> Distortion:
+    """The distortion of this name with the metric it is to learn.
+
+    Parameters
+    ----------
+    name : {"euclidean", "cosine", "kl", "i_divergence"}
+    metric : {None, "diag", "full", "per_cluster"}
+        The last two for ``euclidean`` only.
+    n_clusters : int
+    metric_weight, shrinkage, smoothing, phi_max
+        See :class:`linkwise.HMRFKMeans`.
+
+    Returns
+    -------
+    Distortion
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, or a metric that the distortion cannot learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.distortions.registry import make_distortion
+    >>> cosine = make_distortion("cosine", None, 2)
+    >>> cosine.distances(cosine.rows(np.array([[3.0, 0.0], [1.0, 1.0]])), np.eye(2), None).round(3)
+    array([[0.   , 1.   ],
+           [0.293, 0.293]])
+    """
+    made: Distortion
+    if name == "euclidean":
+        made = SquaredEuclidean(
+            metric, n_clusters, metric_weight=metric_weight, shrinkage=shrinkage, phi_max=phi_max
+        )
+    elif name == "cosine":
+        made = Cosine(metric, metric_weight=metric_weight)
+    elif name in ("kl", "i_divergence"):
+        made = Divergence(metric, normalise=name == "kl", metric_weight=metric_weight, smoothing=smoothing)
+    else:
+        raise ValueError(
+            f"distortion must be one of {', '.join(DISTORTIONS)}; got {name!r}: pass one of them"
+        )
+    if metric not in METRICS:
+        raise ValueError(
+            f'metric must be None, "diag", "full" or "per_cluster", got {metric!r}; pass one of them'
+        )
+    if metric not in made.metrics:
+        raise ValueError(
+            f"metric={metric!r} is defined for distortion='euclidean' only, whose Gaussian normaliser keeps "
+            f"it from collapsing; distortion={name!r} learns metric='diag' or None"
+            ": pass one of these"
+        )
+    return made

@@ -1,0 +1,1 @@
+"""K-means under hard links: assignment, search and Lloyd's algorithm."""

@@ -1,0 +1,154 @@
+"""Hard links of K-means: must-links contracted to chunklets, cannot-links between these."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from linkwise.constraints import Constraints
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.graph import check_feasibility, chunklet_labels, group_labels, unique_pairs
+from linkwise.graph.witness import subgraph_witness
+
+__all__ = ["HardLinks", "hard_links", "matched_start", "refuse"]
+
+
+class HardLinks(NamedTuple):
+    """Hard links, contracted.
+
+    Attributes
+    ----------
+    n_clusters : int
+    rows : (c,) int64
+        Rows of the data that have a link.
+    chunklet : (c,) int64
+        The chunklet 0..g-1 of each of them.
+    sizes : (g,) int64
+        Rows of each chunklet.
+    apart : (m, 2) int64
+        Chunklets that must differ, i < j, sorted, one row per pair.
+    component : (g,) int64
+        Chunklets joined by cannot-links, directly or through others.
+    start : (g,) int64 or None
+        Labels that keep every link; None if the search for them ran out of budget.
+    must_link, cannot_link : (., 2) int64
+        The links themselves.
+    link_of : (m,) int64
+        For each row of ``apart``, the first row of ``cannot_link`` it comes from.
+    """
+
+    n_clusters: int
+    rows: NDArray[np.int64]
+    chunklet: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    apart: NDArray[np.int64]
+    component: NDArray[np.int64]
+    start: NDArray[np.int64] | None
+    must_link: NDArray[np.int64]
+    cannot_link: NDArray[np.int64]
+    link_of: NDArray[np.int64]
+
+
+def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 200_000) -> HardLinks:
+    """Contract hard links and look for labels that keep them.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        Hard links only.
+    n_clusters : int
+    node_budget : int
+        Of :func:`linkwise.graph.check_feasibility`.
+
+    Returns
+    -------
+    HardLinks
+
+    Raises
+    ------
+    InfeasibleConstraints
+        If no labels with K clusters keep the links; with a witness.
+
+    Examples
+    --------
+    >>> from linkwise import Constraints
+    >>> from linkwise.kmeans.hard.links import hard_links
+    >>> links = hard_links(Constraints(9, must_link=[(2, 7)], cannot_link=[(2, 4), (4, 7)]), 2)
+    >>> links.rows, links.chunklet, links.apart
+    (array([2, 4, 7]), array([0, 1, 0]), array([[0, 1]]))
+    """
+    pairs, weights = constraints.pairs, constraints.weights
+    found = check_feasibility(len(constraints), pairs, weights, n_clusters, node_budget=node_budget)
+    if found.witness is not None:
+        raise InfeasibleConstraints(found.witness)
+    must_link, cannot_link = constraints.must_link, constraints.cannot_link
+    rows = np.unique(pairs)
+    groups, _ = chunklet_labels(len(constraints), pairs, weights)
+    _, first, chunklet = np.unique(groups[rows], return_index=True, return_inverse=True)
+    chunklet = chunklet.astype(np.int64)
+    place = np.empty(len(constraints), dtype=np.int64)
+    place[rows] = chunklet
+    apart, row_of = unique_pairs(len(first), place[cannot_link])
+    link_of = np.full(len(apart), len(cannot_link))
+    np.minimum.at(link_of, row_of, np.arange(len(cannot_link)))
+    return HardLinks(
+        n_clusters,
+        rows,
+        chunklet,
+        np.bincount(chunklet, minlength=len(first)),
+        apart,
+        group_labels(len(first), apart)[0],
+        None if found.labels is None else found.labels[rows[first]],
+        must_link,
+        cannot_link,
+        link_of,
+    )
+
+
+def matched_start(links: HardLinks, cost: NDArray[np.float64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The labels known to keep the links, renamed in every component so that they cost least.
+
+    Parameters
+    ----------
+    links : HardLinks
+        With a ``start``.
+    cost : (g, K)
+    nodes : (s,) int64
+        Chunklets to label.
+
+    Returns
+    -------
+    (s,) int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise import Constraints
+    >>> from linkwise.kmeans.hard.links import hard_links, matched_start
+    >>> links = hard_links(Constraints(2, cannot_link=[(0, 1)]), 3)
+    >>> matched_start(links, np.array([[5.0, 0.0, 9.0], [9.0, 9.0, 0.0]]), np.arange(2))
+    array([1, 2])
+    """
+    assert links.start is not None
+    colours = links.start[nodes]
+    number, component = np.unique(links.component[nodes], return_inverse=True)
+    value = np.zeros((len(number), links.n_clusters, links.n_clusters))
+    np.add.at(value, (component, colours), cost[nodes])
+    label_of = np.array([linear_sum_assignment(table)[1] for table in value])
+    return label_of[component, colours].astype(np.int64)
+
+
+def refuse(links: HardLinks, edges: NDArray[np.int64]) -> NoReturn:
+    """Raise InfeasibleConstraints for rows of ``apart`` that no labels keep.
+
+    Parameters
+    ----------
+    links : HardLinks
+    edges : (s,) int64
+    """
+    groups, _ = group_labels(int(links.rows.max()) + 1, links.must_link)
+    broken = links.cannot_link[links.link_of[edges]]
+    raise InfeasibleConstraints(subgraph_witness(links.must_link, groups, broken, links.n_clusters))

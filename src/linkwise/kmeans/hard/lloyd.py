@@ -1,0 +1,222 @@
+"""Lloyd's algorithm under hard links: assign, move centres; no step raises the inertia or breaks a link."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.kmeans.distortions.base import AssignmentPass
+from linkwise.kmeans.distortions.euclidean import EuclideanRows, SquaredEuclidean
+from linkwise.kmeans.hard.assignment import assign_chunklets
+from linkwise.kmeans.hard.links import HardLinks
+
+__all__ = ["HardRun", "run_hard_lloyd", "time_is_over"]
+
+# Share of the time limit for labels that are proven best; the rest is for good labels in later steps.
+_PROOF_SHARE = 0.8
+# Seconds after the limit in which the iterations may settle.
+_GRACE = 1.0
+# Moves of the centres that a run makes all the same: centres that have hardly moved are no clustering.
+_LEAST_MOVES = 3
+
+
+class HardRun(NamedTuple):
+    """Where the iterations ended.
+
+    Attributes
+    ----------
+    labels : (n,) int64
+    centres : (K, d)
+    history : list of float
+        Inertia after every assignment and every move of the centres; the last is that of the labels.
+    n_iter : int
+        Moves of the centres.
+    converged : bool
+    counts : (K,)
+        Rows of each cluster.
+    n_reseeds : int
+        Empty clusters that were given a chunklet or a row.
+    proven : list of bool
+        Which assignment steps are proven optimal.
+    search_seconds : float
+        Time spent on labels of linked rows, in this run and before it.
+    """
+
+    labels: NDArray[np.int64]
+    centres: NDArray[np.float64]
+    history: list[float]
+    n_iter: int
+    converged: bool
+    counts: NDArray[np.float64]
+    n_reseeds: int
+    proven: list[bool]
+    search_seconds: float
+
+
+class _Chunklets(NamedTuple):
+    """What the distances of chunklets to centres follow from.
+
+    The rows of a chunklet have the total squared distance size |mean - centre|^2 + a constant.
+    """
+
+    means: EuclideanRows
+    sizes: NDArray[np.float64]
+    first_rows: NDArray[np.int64]
+
+    def cost(self, distortion: SquaredEuclidean, centres: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cost of each chunklet in each cluster, (g, K), without the constant."""
+        return distortion.distances(self.means, centres, None) * self.sizes[:, np.newaxis]
+
+
+def time_is_over(search_seconds: float, time_limit: float) -> bool:
+    """Whether a fit that spent so many seconds on labels of linked rows has to end."""
+    return search_seconds >= time_limit + _GRACE
+
+
+def run_hard_lloyd(
+    distortion: SquaredEuclidean,
+    rows: EuclideanRows,
+    links: HardLinks | None,
+    start: NDArray[np.float64],
+    *,
+    tol: float,
+    max_iter: int,
+    time_limit: float = 30.0,
+    search_seconds: float = 0.0,
+    n_threads: int = 1,
+    verbose: int = 0,
+) -> HardRun:
+    """Iterate from these centres until the labels repeat, the centres hardly move or the time is over.
+
+    Parameters
+    ----------
+    distortion : SquaredEuclidean
+        Without a metric.
+    rows : EuclideanRows
+    links : HardLinks or None
+    start : (K, d)
+        Not changed.
+    tol : float
+        Largest sum of squared moves of the centres that counts as none.
+    max_iter : int
+    time_limit : float, default=30.0
+        Seconds for the labels of linked rows, in all assignment steps together. Nearly over, they are no
+        longer proven best; over, the iterations end.
+    search_seconds : float, default=0.0
+        What earlier runs took of it.
+    n_threads : int, default=1
+    verbose : int, default=0
+
+    Returns
+    -------
+    HardRun
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise import Constraints
+    >>> from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
+    >>> from linkwise.kmeans.hard.links import hard_links
+    >>> from linkwise.kmeans.hard.lloyd import run_hard_lloyd
+    >>> distortion = SquaredEuclidean(None, 2)
+    >>> rows = distortion.rows(np.array([[0.0], [1.0], [8.0], [9.0]]))
+    >>> links = hard_links(Constraints(4, cannot_link=[(0, 1)]), 2)
+    >>> run = run_hard_lloyd(distortion, rows, links, np.array([[0.0], [9.0]]), tol=0.0, max_iter=10)
+    >>> run.labels, run.history[-1]
+    (array([0, 1, 1, 1]), 38.0)
+    """
+    chunklets = None if links is None else _contract(distortion, rows, links)
+    centres = start.copy()
+    labels: NDArray[np.int64] | None = None
+    history: list[float] = []
+    proven: list[bool] = []
+    n_iter, n_reseeds, shift = 0, 0, np.inf
+    while True:
+        given = None
+        if links is not None and chunklets is not None:
+            before = None if labels is None else labels[chunklets.first_rows]
+            answer = assign_chunklets(
+                links,
+                chunklets.cost(distortion, centres),
+                before,
+                time_limit=_PROOF_SHARE * time_limit - search_seconds,
+                late_seconds=(1.0 - _PROOF_SHARE) * time_limit,
+            )
+            proven.append(answer.optimal)
+            search_seconds += answer.search_seconds
+            given = np.full(len(rows), -1, dtype=np.int64)
+            given[links.rows] = answer.labels[links.chunklet]
+        found = distortion.assign(rows, centres, None, given, n_threads)
+        n_moved = 0
+        # At the last pass there is no move of the centres left to go with new clusters.
+        if n_iter < max_iter and (found.counts == 0).any():
+            found, n_moved = _fill_empty(distortion, rows, links, chunklets, centres, found, n_threads)
+            n_reseeds += n_moved
+        history.append(float(found.cost.sum()))
+        if verbose:
+            print(f"  iteration {n_iter}: inertia {history[-1]:.8g}", flush=True)
+        repeated = labels is not None and np.array_equal(labels, found.labels)
+        labels = found.labels
+        # This pass was made with the final centres, so that labels and centres agree.
+        converged = repeated or (shift <= tol and n_moved == 0)
+        stopped = n_iter >= _LEAST_MOVES and time_is_over(search_seconds, time_limit)
+        if converged or n_iter == max_iter or stopped:
+            return HardRun(
+                labels, centres, history, n_iter, converged, found.counts, n_reseeds, proven, search_seconds
+            )  # fmt: skip
+        n_iter += 1
+        moved, within = distortion.move_centres(rows, found, centres, None)
+        history.append(distortion.within_cost(within, None))
+        shift = float(((moved - centres) ** 2).sum())
+        centres = moved
+
+
+def _contract(distortion: SquaredEuclidean, rows: EuclideanRows, links: HardLinks) -> _Chunklets:
+    means = distortion.group_centres(rows.take(links.rows), links.chunklet, len(links.sizes))
+    first = np.unique(links.chunklet, return_index=True)[1]
+    return _Chunklets(EuclideanRows(means), links.sizes.astype(np.float64), links.rows[first])
+
+
+def _fill_empty(
+    distortion: SquaredEuclidean,
+    rows: EuclideanRows,
+    links: HardLinks | None,
+    chunklets: _Chunklets | None,
+    centres: NDArray[np.float64],
+    found: AssignmentPass,
+    n_threads: int,
+) -> tuple[AssignmentPass, int]:
+    """Let the row or whole chunklet that gains most found each empty cluster; ``centres`` change in place.
+
+    What goes alone into an empty cluster breaks no cannot-link there.
+    """
+    labels, counts = found.labels.copy(), found.counts.copy()
+    gain, sizes = found.cost.copy(), np.ones(len(rows))
+    if links is not None and chunklets is not None:
+        # The first row stands for its chunklet.
+        gain[links.rows] = -np.inf
+        cost = chunklets.cost(distortion, centres)
+        gain[chunklets.first_rows] = cost[np.arange(len(cost)), labels[chunklets.first_rows]]
+        sizes[chunklets.first_rows] = chunklets.sizes
+    rounding = len(rows.mean) * (16 * np.finfo(float).eps * np.abs(rows.X).max()) ** 2
+    n_moved = 0
+    for cluster in np.flatnonzero(counts == 0).tolist():
+        worth = np.where(counts[labels] > sizes, gain, -np.inf)
+        founder = int(worth.argmax())
+        if not worth[founder] > rounding * sizes[founder]:
+            break
+        members = np.array([founder])
+        if links is not None:
+            place = np.searchsorted(links.rows, founder)
+            if place < len(links.rows) and links.rows[place] == founder:
+                members = links.rows[links.chunklet == links.chunklet[place]]
+        counts[labels[founder]] -= len(members)
+        counts[cluster] = len(members)
+        labels[members] = cluster
+        centres[cluster] = rows.X[members].mean(axis=0)
+        n_moved += 1
+    if n_moved:
+        found = distortion.assign(rows, centres, None, labels, n_threads)
+    return found, n_moved

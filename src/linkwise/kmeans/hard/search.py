@@ -1,0 +1,290 @@
+"""Cheapest labels of groups linked apart: branch and bound on the conflicts of their favourite labels.
+
+Every group wants its cheapest allowed label; two linked groups that want the same one are in conflict.
+Without conflicts the wishes are the best labelling. Otherwise one group u of a conflict about label a is
+chosen and the search goes on twice: u takes a, so that its neighbours may not, or u may not.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel
+from linkwise.graph import Adjacency
+
+__all__ = ["search_parts"]
+
+_TAKE, _FORBID = 0, 1
+# Labels and neighbours that one call of the kernel looks at, in 10 to 40 ms. Between two calls a signal gets
+# through, and the time is looked at.
+_SLICE = 4 * 10**6
+# Bounds this close to the best cost, as a share of it, do not promise an improvement but rounding.
+_ROUNDING = 1e-12
+
+
+@kernel
+def _wishes(
+    members: NDArray[np.int64],
+    cost: NDArray[np.float64],
+    refused: NDArray[np.int64],
+    wish: NDArray[np.int64],
+    regret: NDArray[np.float64],
+    n_allowed: NDArray[np.int64],
+) -> float:
+    """Cheapest allowed label of each member and what its next one would cost more; returns their total."""
+    total = 0.0
+    for node in members:
+        lowest = np.inf
+        second = np.inf
+        wish[node] = -1
+        allowed = 0
+        for label in range(cost.shape[1]):
+            if refused[node, label] == 0:
+                allowed += 1
+                value = cost[node, label]
+                if value < lowest:
+                    second = lowest
+                    lowest = value
+                    wish[node] = label
+                elif value < second:
+                    second = value
+        if allowed == 0:
+            return np.inf
+        regret[node] = second - lowest
+        n_allowed[node] = allowed
+        total += lowest
+    return total
+
+
+@kernel
+def _conflicts(
+    members: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    wish: NDArray[np.int64],
+    regret: NDArray[np.float64],
+    n_allowed: NDArray[np.int64],
+    matched: NDArray[np.bool_],
+) -> tuple[float, int, float]:
+    """Least cost of resolving all conflicts, the node to branch on (-1 without conflicts), cost if it takes.
+
+    One end of a conflict has to give way, which costs at least the smaller regret; disjoint conflicts add up.
+    """
+    least = 0.0
+    branch = -1
+    branch_worth = -1.0
+    branch_push = 0.0
+    for node in members:
+        matched[node] = False
+    for node in members:
+        push = 0.0
+        partner = -1
+        partner_cost = -1.0
+        in_conflict = False
+        for slot in range(indptr[node], indptr[node + 1]):
+            other = neighbours[slot]
+            if wish[other] == wish[node]:
+                in_conflict = True
+                push += regret[other]
+                if not matched[other] and min(regret[node], regret[other]) > partner_cost:
+                    partner = other
+                    partner_cost = min(regret[node], regret[other])
+        if not in_conflict:
+            continue
+        if push == np.inf and regret[node] == np.inf:
+            return np.inf, node, push
+        if partner >= 0 and not matched[node]:
+            matched[node] = True
+            matched[partner] = True
+            least += partner_cost
+        # Forced moves first, then the choice whose cheaper side raises the bound most, then saturated nodes.
+        forced = push == np.inf or regret[node] == np.inf
+        worth = np.inf if forced else min(push, regret[node])
+        if worth > branch_worth or (worth == branch_worth and n_allowed[node] < n_allowed[branch]):
+            branch = node
+            branch_worth = worth
+            branch_push = push
+    return least, branch, branch_push
+
+
+@kernel
+def _decide(
+    choice: int,
+    node: int,
+    label: int,
+    step: int,
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    refused: NDArray[np.int64],
+) -> None:
+    """Make (step = 1) or take back (step = -1) a decision: each label counts the reasons against it."""
+    if choice == _FORBID:
+        refused[node, label] += step
+        return
+    for other in range(refused.shape[1]):
+        if other != label:
+            refused[node, other] += step
+    for slot in range(indptr[node], indptr[node + 1]):
+        refused[neighbours[slot], label] += step
+
+
+@kernel
+def _search_slice(
+    part_starts: NDArray[np.int64],
+    order: NDArray[np.int64],
+    cost: NDArray[np.float64],
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    max_work: int,
+    slice_work: int,
+    cursor: NDArray[np.int64],
+    refused: NDArray[np.int64],
+    path: NDArray[np.int64],
+    wish: NDArray[np.int64],
+    regret: NDArray[np.float64],
+    n_allowed: NDArray[np.int64],
+    matched: NDArray[np.bool_],
+    labels: NDArray[np.int64],
+    found: NDArray[np.float64],
+    proven: NDArray[np.bool_],
+) -> bool:
+    """Go on with the depth-first search of the parts where ``cursor`` stands; whether it is done.
+
+    ``cursor`` is (part, depth, work done in this part). ``path`` has the decisions so far: node, label,
+    choice and whether it is the second of its two sides. ``labels``, ``found`` and ``proven`` are improved in
+    place. No array is returned: numba would turn a signal that came meanwhile into a SystemError.
+    """
+    spent = 0
+    part, depth, work = cursor[0], cursor[1], cursor[2]
+    while part < part_starts.size - 1:
+        members = order[part_starts[part] : part_starts[part + 1]]
+        work_of_step = 0
+        for node in members:
+            work_of_step += cost.shape[1] + indptr[node + 1] - indptr[node]
+        while True:
+            if spent >= slice_work:
+                cursor[0], cursor[1], cursor[2] = part, depth, work
+                return False
+            work += work_of_step
+            spent += work_of_step
+            if work > max_work:
+                break
+            bound = _wishes(members, cost, refused, wish, regret, n_allowed)
+            deeper = False
+            if bound < found[part] * (1.0 - _ROUNDING):
+                least, branch, push = _conflicts(
+                    members, indptr, neighbours, wish, regret, n_allowed, matched
+                )
+                if branch < 0:
+                    found[part] = bound
+                    for node in members:
+                        labels[node] = wish[node]
+                elif bound + least < found[part] * (1.0 - _ROUNDING):
+                    deeper = True
+                    path[depth, 0] = branch
+                    path[depth, 1] = wish[branch]
+                    path[depth, 2] = _TAKE if push <= regret[branch] else _FORBID
+                    path[depth, 3] = 0
+                    depth += 1
+            while not deeper and depth > 0:
+                top = depth - 1
+                _decide(path[top, 2], path[top, 0], path[top, 1], -1, indptr, neighbours, refused)
+                if path[top, 3]:
+                    depth -= 1
+                else:
+                    path[top, 3] = 1
+                    path[top, 2] = _FORBID if path[top, 2] == _TAKE else _TAKE
+                    deeper = True
+            if not deeper:
+                proven[part] = True
+                break
+            top = depth - 1
+            _decide(path[top, 2], path[top, 0], path[top, 1], 1, indptr, neighbours, refused)
+        part += 1
+        depth = 0
+        work = 0
+    return True
+
+
+def search_parts(
+    part: NDArray[np.int64],
+    n_parts: int,
+    cost: NDArray[np.float64],
+    graph: Adjacency,
+    initial: NDArray[np.int64] | None,
+    *,
+    max_work: int,
+    deadline: float = np.inf,
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Labels of least total cost such that neighbours differ, part by part.
+
+    Parameters
+    ----------
+    part : (n,) int64
+        Part of each node; no edge joins two parts.
+    n_parts : int
+    cost : (n, K)
+        At least 0.
+    graph : Adjacency
+        Who must differ.
+    initial : (n,) int64 or None
+        Labels to improve on, with which neighbours differ.
+    max_work : int
+        Labels and neighbours that the search of one part may look at, a few nanoseconds each.
+    deadline : float, default=inf
+        Value of ``time.perf_counter`` at which the search stops.
+
+    Returns
+    -------
+    labels : (n,) int64
+        The best labels found; -1 throughout a part where none were.
+    found : (n_parts,)
+        What they cost; ``inf`` where none were found.
+    proven : (n_parts,) bool
+        The search was completed: no labels cost less, up to rounding. With ``found = inf`` there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.hard.search import search_parts
+    >>> from linkwise.graph import adjacency
+    >>> cost = np.array([[0.0, 3.0, 4.0], [0.0, 2.0, 5.0], [0.0, 9.0, 1.0]])
+    >>> triangle = adjacency(3, np.array([[0, 1], [0, 2], [1, 2]]))
+    >>> search_parts(np.zeros(3, dtype=np.int64), 1, cost, triangle, None, max_work=10**6)
+    (array([0, 1, 2]), array([3.]), array([ True]))
+    """
+    n_nodes, n_labels = cost.shape
+    order = np.argsort(part, kind="stable")
+    sizes = np.bincount(part, minlength=n_parts)
+    labels, found = np.full(n_nodes, -1, dtype=np.int64), np.full(n_parts, np.inf)
+    if initial is not None:
+        labels = initial.copy()
+        found = np.bincount(part, cost[np.arange(n_nodes), initial], minlength=n_parts)
+    proven = np.zeros(n_parts, dtype=np.bool_)
+    search = (
+        np.concatenate([[0], np.cumsum(sizes)]),
+        order,
+        cost,
+        graph.indptr,
+        graph.neighbours,
+        max_work,
+        _SLICE,
+        np.zeros(3, dtype=np.int64),
+        np.zeros((n_nodes, n_labels), dtype=np.int64),
+        # Every decision leaves a node fewer labels, so a path has fewer than members x labels decisions.
+        np.empty((int(sizes.max(initial=0)) * n_labels, 4), dtype=np.int64),
+        np.empty(n_nodes, dtype=np.int64),
+        np.empty(n_nodes),
+        np.empty(n_nodes, dtype=np.int64),
+        np.empty(n_nodes, dtype=np.bool_),
+        labels,
+        found,
+        proven,
+    )
+    while not _search_slice(*search):
+        if time.perf_counter() >= deadline:
+            break
+    return labels, found, proven

@@ -1,0 +1,352 @@
+"""HMRF-KMeans (Basu, Bilenko & Mooney 2004; Bilenko & Basu 2004)."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from linkwise._validation import (
+    as_generator,
+    check_choice,
+    check_constraints,
+    check_number,
+    check_whole_number,
+)
+from linkwise.constraints import Constraints
+from linkwise.kmeans.assignment import weighted_links
+from linkwise.kmeans.descent import Alternation, Run
+from linkwise.kmeans.distortions.base import Distortion
+from linkwise.kmeans.fitted import FittedKMeans
+from linkwise.kmeans.starts import start_centres
+
+__all__ = ["HMRFKMeans"]
+
+
+class HMRFKMeans(FittedKMeans):
+    """K-means whose clusters, metric and labels obey must-links and cannot-links as far as they are worth it.
+
+    The objective is (Bilenko & Basu 2004, Eq. 6, each pair once)::
+
+        J = sum_i D(x_i, mu_{l_i})
+            + sum_{must-links}   w_ij  phi(x_i, x_j)             [l_i != l_j]
+            + sum_{cannot-links} w_ij (phi_max - phi(x_i, x_j))  [l_i == l_j]
+            + a term that keeps a learned metric from vanishing
+
+    with any of four distortions D and, for each, a pair penalty phi. Labels, centres and metric are improved
+    in turn; no step raises J. The labels of linked rows are inferred together, as those of a Markov random
+    field.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    distortion : {"euclidean", "cosine", "kl", "i_divergence"}, default="euclidean"
+        ``euclidean``: squared distance. ``cosine``: 1 - cosine, for directions. ``kl``, ``i_divergence``:
+        divergences of counts from the mean of their cluster, rows normalised or not. All but ``euclidean``
+        take sparse (CSR) data.
+    metric : {None, "diag", "full", "per_cluster"}, default="diag"
+        Metric to learn: none, one weight per feature, a full matrix, or weights of each cluster. The last two
+        for ``euclidean`` only.
+    penalty : {"distance", "constant"}, default="distance"
+        What a violated link costs: its weight times phi (must-link) or phi_max - phi (cannot-link), or its
+        weight alone.
+    weight : float or (float, float), default=1.0
+        Factor of the weights in the constraints, one for all or one for must-links and one for cannot-links.
+        Links of weight 1 with ``weight=1.0`` have the unit costs of the papers. Hard links stay hard.
+    inference : {"auto", "icm", "belief_propagation", "lp", "exact"} or engine, default="auto"
+        How labels of linked rows are found: a method of :func:`linkwise.inference.best_labels`.
+    init : {"constraints", "k-means++"} or (n_clusters, n_features) array_like, default="constraints"
+        First centres: means of must-linked groups that are large and far apart, completed by k-means++ if
+        they are too few; k-means++ alone; or these.
+    n_init : int, default=1
+        Number of starts; the one with the lowest objective is kept.
+    max_iter : int, default=100
+    tol : float, default=1e-6
+        Stop when an iteration lowers the objective by less than this share of sum_i D.
+    phi_max : {"box", "diameter"}, default="box"
+        For ``euclidean``: the squared diagonal of the box around the data (with ``metric="full"`` the squared
+        diameter of the ball around them), or the largest squared distance itself, which may take n^2 / 2
+        distances in many dimensions.
+    metric_weight : float, default=1.0
+        Weight of the term that keeps the metric from vanishing: - log det A per row for ``euclidean``, a
+        Rayleigh prior on the weights otherwise.
+    shrinkage : float, default=1.0
+        For ``per_cluster``: rows that a prior adds to every cluster, which keeps the metric of small
+        clusters from degenerating.
+    smoothing : float, default=0.1
+        For ``kl`` and ``i_divergence``: share of a uniform row that is mixed into every row, so that a zero
+        does not forbid a cluster.
+    compute_gap : bool, default=False
+        Bound, by a linear program if need be, how far every assignment step is from the best one.
+    random_state : int, RandomState, Generator or None
+    n_jobs : int or None
+        Threads. Results do not depend on it.
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    cluster_centers_ : (n_clusters, n_features)
+        For ``cosine`` directions, for ``kl`` and ``i_divergence`` means of the smoothed rows.
+    labels_ : (n_samples,) int64
+        Labels of the training rows, using the links.
+    metric_ : None, (n_features,), (n_features, n_features) or (n_clusters, n_features)
+        The learned metric.
+    objective_ : float
+        J at the end.
+    objective_history_ : (3 * iterations + 1,)
+        J after every assignment, move of the centres and move of the metric. It never rises.
+    n_iter_ : int
+    converged_ : bool
+    violations_ : (n_pairs,) bool
+        Which links ``labels_`` violate, in the order of ``constraints.pairs``.
+    n_violated_ : int
+    certified_ : bool
+        Whether the last assignment step is proven optimal for its centres and metric.
+    estep_gap_ : (iterations + 1,)
+        How much each assignment step costs above a lower bound of the best; only with ``compute_gap``.
+    inference_ : dict
+        How the last assignment was found: ``method``, ``optimal``, ``converged``.
+    n_reseeds_ : int
+        Clusters that lost all rows and were given one.
+    n_features_in_ : int
+
+    See Also
+    --------
+    PCKMeans, MPCKMeans : the known algorithms, as settings of this one.
+
+    Notes
+    -----
+    ``predict`` uses centres and metric alone; on the training rows it may differ from ``labels_``. A cluster
+    without rows stays empty only if no row would lower J by founding it.
+
+    The papers minimise over the metric with a constant normaliser, which A = 0 would minimise; with
+    - log det A per row the problem is well-posed. See the page of errata.
+
+    References
+    ----------
+    S. Basu, M. Bilenko and R. J. Mooney, A probabilistic framework for semi-supervised clustering, KDD 2004.
+    M. Bilenko and S. Basu, A comparison of inference techniques for semi-supervised clustering with hidden
+    Markov random fields, SRL workshop of ICML 2004.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from linkwise import Constraints, HMRFKMeans
+    >>> from linkwise.metrics import pairwise_f1
+    >>> X, y = load_wine(return_X_y=True)
+    >>> hard = Constraints.sample(y, 40, random_state=0)
+    >>> links = Constraints(len(y), hard.must_link, hard.cannot_link, weight=1.0)
+    >>> model = HMRFKMeans(3, random_state=0).fit(scale(X), constraints=links)
+    >>> model.n_violated_, model.certified_
+    (0, True)
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        distortion: str = "euclidean",
+        metric: str | None = "diag",
+        penalty: str = "distance",
+        weight: float | tuple[float, float] = 1.0,
+        inference: str | Callable[..., Any] = "auto",
+        init: str | ArrayLike = "constraints",
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        phi_max: str = "box",
+        metric_weight: float = 1.0,
+        shrinkage: float = 1.0,
+        smoothing: float = 0.1,
+        compute_gap: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.distortion = distortion
+        self.metric = metric
+        self.penalty = penalty
+        self.weight = weight
+        self.inference = inference
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.phi_max = phi_max
+        self.metric_weight = metric_weight
+        self.shrinkage = shrinkage
+        self.smoothing = smoothing
+        self.compute_gap = compute_gap
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # Fitting
+
+    def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Cluster the rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like or CSR matrix
+        y : ignored
+        constraints : Constraints, optional
+            Links between the rows of X.
+
+        Returns
+        -------
+        self
+        """
+        must_weight, cannot_weight = self._check_parameters()
+        distortion = self._make_distortion()
+        data = self._validated(X, distortion, reset=True)
+        if data.shape[0] < self.n_clusters:
+            raise ValueError(
+                f"n_samples={data.shape[0]} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
+            )
+        origin = distortion.origin(data)
+        rows = distortion.rows(data, origin)
+        distortion.refuse_unresolved(rows)
+        constraints = check_constraints(constraints, len(rows), y)
+        links = None
+        if constraints is not None:
+            constraints.check(self.n_clusters)
+            if constraints.n_pairs:
+                links = weighted_links(constraints, must_weight, cannot_weight)
+        n_threads = effective_n_jobs(self.n_jobs)
+        alternation = Alternation(
+            distortion,
+            rows,
+            links,
+            self.penalty,
+            self.inference,
+            n_threads=n_threads,
+            want_bound=self.compute_gap,
+        )
+        rng = as_generator(self.random_state)
+        must_link = np.empty((0, 2), dtype=np.int64)
+        if constraints is not None and isinstance(self.init, str) and self.init == "constraints":
+            must_link = constraints.must_link
+        n_starts = self.n_init if isinstance(self.init, str) else 1
+        best: Run | None = None
+        # More threads than asked for make the many small matrix products of a fit slower, not faster.
+        with threadpool_limits(n_threads, user_api="blas"):
+            for number in range(n_starts):
+                if isinstance(self.init, str):
+                    start = start_centres(
+                        distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0
+                    )
+                else:
+                    start = self._given_centres(distortion, origin)
+                if self.verbose:
+                    print(f"start {number + 1} of {n_starts}", flush=True)
+                run = alternation.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+                if best is None or run.history[-1] < best.history[-1]:
+                    best = run
+        assert best is not None
+        self._store(best, origin, constraints)
+        return self
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Cluster the rows and return their labels, which use the links.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like or CSR matrix
+        y : ignored
+        constraints : Constraints, optional
+
+        Returns
+        -------
+        (n_samples,) int64
+        """
+        return self.fit(X, y, constraints=constraints).labels_
+
+    def _check_parameters(self) -> tuple[float, float]:
+        """Check what the constructor was given; returns the weights of must-links and cannot-links."""
+        for name in ("n_clusters", "max_iter", "n_init"):
+            check_whole_number(getattr(self, name), name)
+        for name in ("tol", "shrinkage"):
+            check_number(getattr(self, name), name)
+        check_number(self.metric_weight, "metric_weight", positive=True)
+        if not isinstance(self.smoothing, numbers.Real) or not 0.0 <= float(self.smoothing) < 1.0:
+            raise ValueError(
+                f"smoothing must lie in [0, 1), got {self.smoothing!r}; pass for example smoothing=0.1"
+            )
+        check_choice(self.penalty, "penalty", ("distance", "constant"))
+        check_choice(self.phi_max, "phi_max", ("box", "diameter"))
+        if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
+            raise ValueError(
+                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
+            )
+        pair = self.weight if isinstance(self.weight, (tuple, list)) else (self.weight, self.weight)
+        if len(pair) != 2 or not all(isinstance(w, numbers.Real) and 0.0 <= w < np.inf for w in pair):
+            raise ValueError(
+                "weight must be a finite number >= 0, or two of them for must-links and cannot-links; "
+                f"got {self.weight!r}"
+                "; pass for example weight=1.0"
+            )
+        return float(pair[0]), float(pair[1])
+
+    def _given_centres(self, distortion: Distortion, origin: NDArray[np.float64]) -> NDArray[np.float64]:
+        centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
+        if centres.shape != shape or not np.isfinite(centres).all():
+            raise ValueError(
+                f"init must hold finite centres of shape {shape}, got {centres.shape}"
+                "; pass one row for each cluster"
+            )
+        rows = distortion.rows(centres, origin)
+        return distortion.group_centres(rows, np.arange(self.n_clusters), self.n_clusters)
+
+    def _store(self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None) -> None:
+        self.cluster_centers_ = run.centres + origin
+        self.metric_ = run.metric
+        self.labels_ = run.labels
+        self.objective_history_ = np.array(run.history)
+        self.objective_ = run.history[-1]
+        self.n_iter_ = run.n_iter
+        self.converged_ = run.converged
+        self.n_reseeds_ = run.n_reseeds
+        no_links = np.empty(0, dtype=np.bool_)
+        self.violations_ = no_links if constraints is None else constraints.violations(run.labels)
+        self.n_violated_ = int(self.violations_.sum())
+        last = run.assignments[-1] if run.assignments else None
+        self.certified_ = last is None or last.optimal
+        self.inference_ = {
+            "method": "independent" if last is None else last.method,
+            "optimal": self.certified_,
+            "converged": last is None or last.converged,
+        }
+        self.__dict__.pop("estep_gap_", None)  # of an earlier fit
+        if self.compute_gap:
+            gaps = [answer.gap for answer in run.assignments] or [0.0] * (run.n_iter + 1)
+            self.estep_gap_ = np.array(gaps)
+        n_empty = int((run.counts == 0).sum())
+        if n_empty:
+            warnings.warn(
+                f"{n_empty} of {self.n_clusters} clusters have no rows: the data have too few distinct rows, "
+                "or the links hold the others together; ask for fewer clusters",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        if not run.converged:
+            warnings.warn(
+                f"the objective was still falling after max_iter={self.max_iter} iterations; raise max_iter "
+                "or tol",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,227 @@
+"""One pass of K-means over the rows: nearest centre and moments of the clusters, without an n x K table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel, reassociating_kernel
+from linkwise._kernels.lanes import WIDTH, load, select_below, splat, store
+from linkwise._threads import chunk_bounds, thread_map
+
+__all__ = ["Assigned", "assign_rows", "weighted_distances"]
+
+# Points that a step of the kernel treats side by side: four registers of lanes.
+_POINTS = 4 * WIDTH
+# Rows of a task; sums over tasks are taken in order, so results do not depend on the threads.
+_CHUNK = 16384
+
+
+class Assigned(NamedTuple):
+    """Where the rows went, and the moments of the clusters about the centres used.
+
+    Attributes
+    ----------
+    labels : (n,) int64
+    cost : (n,)
+        What each row pays for its cluster.
+    counts : (K,)
+        Rows of each cluster.
+    first, second : (K, d)
+        Sums of x - centre and of its squares over the rows of each cluster.
+    """
+
+    labels: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    counts: NDArray[np.float64]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+
+@kernel
+def _nearest(
+    X: NDArray[np.float64],
+    start: int,
+    stop: int,
+    centres: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    cost: NDArray[np.float64],
+) -> None:
+    """Cheapest cluster of each row: argmin_k bias_k + sum_m weights_km (x_m - centre_km)^2."""
+    n_clusters, n_features = centres.shape
+    tile = np.zeros(n_features * _POINTS)
+    found = np.empty(_POINTS)
+    place = np.empty(_POINTS)
+    for base in range(start, stop, _POINTS):
+        width = min(_POINTS, stop - base)
+        for point in range(width):
+            for m in range(n_features):
+                tile[m * _POINTS + point] = X[base + point, m]
+        best_0 = best_1 = best_2 = best_3 = splat(np.inf)
+        label_0 = label_1 = label_2 = label_3 = splat(0.0)
+        for k in range(n_clusters):
+            sum_0 = sum_1 = sum_2 = sum_3 = splat(bias[k])
+            for m in range(n_features):
+                centre, weight = splat(centres[k, m]), splat(weights[k, m])
+                at = m * _POINTS
+                gap_0 = load(tile, at) - centre
+                gap_1 = load(tile, at + WIDTH) - centre
+                gap_2 = load(tile, at + 2 * WIDTH) - centre
+                gap_3 = load(tile, at + 3 * WIDTH) - centre
+                sum_0 = sum_0 + weight * gap_0 * gap_0
+                sum_1 = sum_1 + weight * gap_1 * gap_1
+                sum_2 = sum_2 + weight * gap_2 * gap_2
+                sum_3 = sum_3 + weight * gap_3 * gap_3
+            label = splat(float(k))
+            label_0 = select_below(sum_0, best_0, label, label_0)
+            label_1 = select_below(sum_1, best_1, label, label_1)
+            label_2 = select_below(sum_2, best_2, label, label_2)
+            label_3 = select_below(sum_3, best_3, label, label_3)
+            best_0 = select_below(sum_0, best_0, sum_0, best_0)
+            best_1 = select_below(sum_1, best_1, sum_1, best_1)
+            best_2 = select_below(sum_2, best_2, sum_2, best_2)
+            best_3 = select_below(sum_3, best_3, sum_3, best_3)
+        store(found, 0, best_0)
+        store(found, WIDTH, best_1)
+        store(found, 2 * WIDTH, best_2)
+        store(found, 3 * WIDTH, best_3)
+        store(place, 0, label_0)
+        store(place, WIDTH, label_1)
+        store(place, 2 * WIDTH, label_2)
+        store(place, 3 * WIDTH, label_3)
+        for point in range(width):
+            labels[base + point] = int(place[point])
+            cost[base + point] = found[point]
+
+
+@kernel
+def _accumulate(
+    X: NDArray[np.float64],
+    start: int,
+    stop: int,
+    centres: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    given: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    cost: NDArray[np.float64],
+    counts: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+) -> None:
+    """Put rows with a given label there, and add every row to the moments of its cluster."""
+    n_features = centres.shape[1]
+    for row in range(start, stop):
+        if given.shape[0] > 0 and given[row] >= 0:
+            k = given[row]
+            labels[row] = k
+            total = bias[k]
+            for m in range(n_features):
+                gap = X[row, m] - centres[k, m]
+                total += weights[k, m] * gap * gap
+            cost[row] = total
+        k = labels[row]
+        counts[k] += 1.0
+        for m in range(n_features):
+            gap = X[row, m] - centres[k, m]
+            first[k, m] += gap
+            second[k, m] += gap * gap
+
+
+@reassociating_kernel
+def _fill_table(
+    X: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    table: NDArray[np.float64],
+) -> None:
+    """Weighted squared distances of all rows to all centres."""
+    for row in range(X.shape[0]):
+        for k in range(centres.shape[0]):
+            total = 0.0
+            for m in range(X.shape[1]):
+                gap = X[row, m] - centres[k, m]
+                total += weights[k, m] * gap * gap
+            table[row, k] = total
+
+
+def assign_rows(
+    X: NDArray[np.float64],
+    centres: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    bias: NDArray[np.float64],
+    given: NDArray[np.int64] | None = None,
+    *,
+    n_threads: int = 1,
+) -> Assigned:
+    """Send each row to its cheapest cluster, argmin_k bias_k + sum_m weights_km (x_m - centre_km)^2.
+
+    Parameters
+    ----------
+    X : (n, d) float64, C-contiguous
+    centres, weights : (K, d)
+    bias : (K,)
+    given : (n,) int64, optional
+        Labels of the rows that are not free to choose, -1 for the others.
+    n_threads : int, default=1
+        Results do not depend on it.
+
+    Returns
+    -------
+    Assigned
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.lloyd import assign_rows
+    >>> X, centres = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [4.0]])
+    >>> found = assign_rows(X, centres, weights=np.ones((2, 1)), bias=np.zeros(2))
+    >>> found.labels, found.cost, found.first.ravel()
+    (array([0, 0, 1]), array([0., 1., 1.]), array([1., 1.]))
+    """
+    n_samples = len(X)
+    labels = np.empty(n_samples, dtype=np.int64)
+    cost = np.empty(n_samples)
+    fixed = np.empty(0, dtype=np.int64) if given is None else given
+    centres, weights = np.ascontiguousarray(centres), np.ascontiguousarray(weights)
+
+    def assign_chunk(bounds: tuple[int, int]) -> tuple[NDArray[np.float64], ...]:
+        moments = (np.zeros(len(centres)), np.zeros(centres.shape), np.zeros(centres.shape))
+        _nearest(X, *bounds, centres, weights, bias, labels, cost)
+        _accumulate(X, *bounds, centres, weights, bias, fixed, labels, cost, *moments)
+        return moments
+
+    with thread_map(n_threads) as mapper:
+        parts = mapper(assign_chunk, chunk_bounds(0, n_samples, _CHUNK))
+    counts, first, second = (np.sum([part[place] for part in parts], axis=0) for place in range(3))
+    return Assigned(labels, cost, counts, first, second)
+
+
+def weighted_distances(
+    X: NDArray[np.float64], centres: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Squared distances of all rows to all centres, weighted by cluster and feature.
+
+    Parameters
+    ----------
+    X : (n, d)
+    centres, weights : (K, d)
+
+    Returns
+    -------
+    (n, K)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.kmeans.lloyd import weighted_distances
+    >>> weighted_distances(np.array([[1.0, 2.0]]), np.zeros((1, 2)), np.array([[1.0, 0.5]]))
+    array([[3.]])
+    """
+    table = np.empty((len(X), len(centres)))
+    _fill_table(X, np.ascontiguousarray(centres), np.ascontiguousarray(weights), table)
+    return table

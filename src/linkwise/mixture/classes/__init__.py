@@ -1,0 +1,1 @@
+"""Beliefs about classes in a Gaussian mixture: E-step, criteria, decisions and report."""

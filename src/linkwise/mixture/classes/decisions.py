@@ -1,0 +1,303 @@
+"""Which classes a clustering split, merged or kept, read from the table of classes and clusters.
+
+How often a class-level clustering decides the same when the rows are drawn anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from linkwise._label_coding import as_vector
+from linkwise._run_warnings import warn_once
+from linkwise._validation import as_generator, label_codes
+
+__all__ = ["Decision", "DecisionStability", "count_decisions", "find_decisions", "name_clusters", "stability"]
+
+#: A cluster with at least this share of a class holds the class.
+THRESHOLD = 0.15
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What happened to one class or to two.
+
+    Attributes
+    ----------
+    kind : {"split", "merged", "kept", "scattered"}
+        ``split``: several clusters hold the class. ``merged``: a cluster holds both classes. ``kept``: one
+        cluster holds the class and none other. ``scattered``: no cluster holds the class.
+    classes : tuple
+        Names: two for ``merged``, otherwise one.
+    clusters : tuple of int
+        The clusters that hold it, those with most of its rows first.
+    """
+
+    kind: str
+    classes: tuple[Hashable, ...]
+    clusters: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[str, tuple[Hashable, ...]]:
+        """Kind and classes: what makes decisions of two runs the same, whose clusters have other numbers."""
+        return self.kind, self.classes
+
+
+@dataclass(frozen=True)
+class DecisionStability:
+    """How often decisions occurred in a number of runs.
+
+    Attributes
+    ----------
+    shares : dict
+        Share of the runs for each (kind, classes), decreasing.
+    n_runs : int
+    source : str
+        What the runs were, for display: "repeats" or "bootstrap samples".
+    """
+
+    shares: dict[tuple[str, tuple[Hashable, ...]], float]
+    n_runs: int
+    source: str
+
+    def share(self, decision: Decision) -> float:
+        """Share of the runs that decided the same.
+
+        Parameters
+        ----------
+        decision : Decision
+
+        Returns
+        -------
+        float
+        """
+        return self.shares.get(decision.key, 0.0)
+
+
+def find_decisions(
+    contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
+) -> tuple[Decision, ...]:
+    """Splits, merges and classes kept.
+
+    A cluster holds a class if at least ``threshold`` of the rows of the class are in it. A class is split if
+    several clusters hold it; two classes are merged if one cluster holds both. A class can be both.
+
+    Parameters
+    ----------
+    contingency : (L, K) int
+        Rows of each class in each cluster.
+    classes : sequence of length L
+        Names.
+    threshold : float in (0, 0.5], default=0.15
+
+    Returns
+    -------
+    tuple of Decision
+        Splits, merges, kept and scattered classes, each in the order of the classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.decisions import find_decisions
+    >>> table = np.array([[60, 40, 0], [0, 5, 95], [0, 0, 50]])
+    >>> for decision in find_decisions(table, ["crops", "mixed", "deciduous"]):
+    ...     print(decision.kind, decision.classes, decision.clusters)
+    split ('crops',) (0, 1)
+    merged ('mixed', 'deciduous') (2,)
+    """
+    check_threshold(threshold)
+    table = np.asarray(contingency, dtype=np.int64)
+    holds = held(table, threshold)
+    n_classes = len(classes)
+    n_holders = holds.sum(axis=1)
+    shared = {
+        (a, b): np.flatnonzero(holds[a] & holds[b])
+        for a in range(n_classes)
+        for b in range(a + 1, n_classes)
+        if (holds[a] & holds[b]).any()
+    }
+    in_merge = {place for pair in shared for place in pair}
+
+    def single(kind: str, a: int) -> Decision:
+        return Decision(kind, (classes[a],), _largest_first(np.flatnonzero(holds[a]), table[a]))
+
+    places = range(n_classes)
+    return (
+        *(single("split", a) for a in places if n_holders[a] > 1),
+        *(
+            Decision("merged", (classes[a], classes[b]), _largest_first(clusters, table[a] + table[b]))
+            for (a, b), clusters in shared.items()
+        ),
+        *(single("kept", a) for a in places if n_holders[a] == 1 and a not in in_merge),
+        *(single("scattered", a) for a in places if n_holders[a] == 0),
+    )
+
+
+def held(contingency: NDArray[np.integer], threshold: float) -> NDArray[np.bool_]:
+    """Which clusters hold which classes, (L, K)."""
+    sizes = contingency.sum(axis=1, keepdims=True)
+    return (contingency > 0) & (contingency / np.maximum(sizes, 1) >= threshold)
+
+
+def check_threshold(threshold: float) -> None:
+    """Refuse a share that cannot tell splits from whole classes."""
+    if not 0.0 < threshold <= 0.5:
+        raise ValueError(
+            f"threshold must lie in (0, 0.5], got {threshold!r}; it is the share of a class"
+            " that counts, pass for example 0.1"
+        )
+
+
+def _largest_first(clusters: NDArray[np.integer], counts: NDArray[np.integer]) -> tuple[int, ...]:
+    order = np.argsort(-counts[clusters], kind="stable")
+    return tuple(clusters[order].tolist())
+
+
+def name_clusters(
+    contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
+) -> tuple[str, ...]:
+    """A name for each cluster, made of the classes it holds: the new legend.
+
+    Clusters of the same classes get letters, the largest (a). A cluster that holds no class is a "rest",
+    one without labelled rows "(none)".
+
+    Parameters
+    ----------
+    contingency : (L, K) int
+    classes : sequence of length L
+    threshold : float, default=0.15
+
+    Returns
+    -------
+    tuple of str, of length K
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.decisions import name_clusters
+    >>> name_clusters(np.array([[60, 40, 0], [0, 5, 95], [0, 0, 50]]), ["crops", "mixed", "deciduous"])
+    ('crops (a)', 'crops (b)', 'mixed + deciduous')
+    """
+    table = np.asarray(contingency, dtype=np.int64)
+    holds = held(table, threshold)
+    names = []
+    for k in range(table.shape[1]):
+        members = [str(name) for name, holder in zip(classes, holds[:, k], strict=True) if holder]
+        names.append(" + ".join(members) or ("rest" if table[:, k].any() else "(none)"))
+    by_size = np.argsort(-table.sum(axis=0), kind="stable").tolist()
+    for name in set(names) - {"(none)"}:
+        same = [k for k in by_size if names[k] == name]
+        if len(same) > 1:
+            for number, k in enumerate(same):
+                letter = ascii_lowercase[number] if number < len(ascii_lowercase) else str(number + 1)
+                names[k] = f"{name} ({letter})"
+    return tuple(names)
+
+
+def count_decisions(
+    contingencies: Iterable[NDArray[np.integer]],
+    classes: Sequence[Hashable],
+    threshold: float = THRESHOLD,
+    source: str = "repeats",
+) -> DecisionStability:
+    """Share of the runs in which each decision occurs.
+
+    Parameters
+    ----------
+    contingencies : iterable of (L, K) int
+        One table a run; the number of clusters may differ.
+    classes : sequence of length L
+    threshold : float, default=0.15
+    source : str
+        What the runs were.
+
+    Returns
+    -------
+    DecisionStability
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.decisions import count_decisions
+    >>> runs = [np.array([[5, 5], [0, 8]]), np.array([[10, 0], [0, 8]])]
+    >>> count_decisions(runs, ["a", "b"]).shares[("kept", ("a",))]
+    0.5
+    """
+    counts: dict[tuple[str, tuple[Hashable, ...]], int] = {}
+    n_runs = 0
+    for contingency in contingencies:
+        n_runs += 1
+        for decision in find_decisions(contingency, classes, threshold):
+            counts[decision.key] = counts.get(decision.key, 0) + 1
+    if not n_runs:
+        raise ValueError("there are no runs to compare; pass at least one")
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return DecisionStability({key: count / n_runs for key, count in ordered}, n_runs, source)
+
+
+def stability(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    n_bootstrap: int = 20,
+    threshold: float = THRESHOLD,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> DecisionStability:
+    """How often each decision occurs when the rows are drawn anew: bootstrap within each class.
+
+    Parameters
+    ----------
+    estimator : CPPC
+        Cloned for every sample; ``random_state`` is set.
+    X : (n_samples, n_features) array_like
+    y : (n_samples,) array_like
+        Classes; -1, NaN or None where unlabelled.
+    n_bootstrap : int, default=20
+        Samples; every class, and the unlabelled rows, keep their number.
+    threshold : float, default=0.15
+    random_state : int, Generator, RandomState or None
+    n_jobs : int or None
+        Fits at the same time, in threads. The result does not depend on it.
+
+    Returns
+    -------
+    DecisionStability
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise import CPPC
+    >>> from linkwise.mixture.classes.report import stability
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(90, 2)) + np.repeat([[0, 0], [8, 0], [0, 8]], 30, axis=0)
+    >>> y = np.repeat(["crops", "crops", "water"], 30)
+    >>> found = stability(CPPC(3, beliefs=[[0, -1], [-1, 1]]), X, y, n_bootstrap=5, random_state=0)
+    >>> found.shares
+    {('split', ('crops',)): 1.0, ('kept', ('water',)): 1.0}
+    """
+    if n_bootstrap < 1:
+        raise ValueError(f"n_bootstrap must be at least 1, got {n_bootstrap!r}; pass n_bootstrap=1 or more")
+    data, classes = np.asarray(X), as_vector(y, "y")
+    codes, names = label_codes(y)
+    groups = [np.flatnonzero(codes == code) for code in np.unique(codes)]
+    # One seed a sample, drawn here, so that neither order nor threads matter.
+    seeds = as_generator(random_state).integers(2**31, size=n_bootstrap).tolist()
+
+    def resampled_table(seed: int) -> NDArray[np.int64]:
+        rng = np.random.default_rng(seed)
+        rows = np.concatenate([rng.choice(group, len(group)) for group in groups])
+        model = clone(estimator).set_params(random_state=seed)
+        return np.array(model.fit(data[rows], classes[rows]).contingency_)
+
+    with warn_once():
+        tables = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(resampled_table)(seed) for seed in seeds)
+    return count_decisions(tables, tuple(names.tolist()), threshold, "bootstrap samples")

@@ -1,0 +1,421 @@
+"""Kernels of the class-level E-step: rows are read once, whatever the number of classes.
+
+Rows are padded to whole lanes by clusters of score -inf and probability 0. Tables may be float64 or float32;
+arithmetic is float64 in both, so that float32 halves the memory and its traffic but not the digits of sums.
+
+The class-level E-step: links of equal strength between any two rows of two classes, never listed.
+
+With the class sums T(l, k) = sum of q_ik over the rows of class l and pair weights A (L, L), the mean field
+
+    log q_ik = u_ik + sum_m A(l_i, m) T(m, k) - A(l_i, l_i) q_ik - normaliser_i
+
+(Preston et al. 2010, Eq. 7-8, with u_ik = log pi_k + log N(x_i; k) and A = 2 lambda C; the last term takes
+the row out of its own class sum) climbs
+
+    F = sum_ik q_ik (u_ik - log q_ik) + 1/2 [ sum_lk T (A T) - sum_ik A(l_i, l_i) q_ik^2 ].
+
+A sweep visits the classes in turn and costs O(NK + L^2 K), in place of the printed O(NKL). Within a class,
+
+* sequential sweeps update one row after another: each takes its best value, so F never falls;
+* block sweeps update all rows from the same sums. F never falls while 0 <= A(l, l) <= 2: the part
+  A(l, l) |T(l)|^2 / 2 is convex, so its linearisation bounds it from below, and the rest changes by
+  KL(old, new) - A(l, l) / 2 |new - old|^2 >= (1 - A(l, l) / 2) |new - old|^2 by Pinsker's inequality. With a
+  negative A(l, l) the rows flee from where all of them went before, and jump back and forth for ever.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numpy.typing import NDArray
+
+from linkwise._kernels import inline_kernel, reassociating_kernel
+from linkwise._kernels.lanes import (
+    VECTOR,
+    WIDTH,
+    exp_lanes,
+    instruction,
+    lane_max,
+    lane_sum,
+    lanes,
+    larger,
+    load,
+    padded,
+    splat,
+    store,
+)
+from linkwise._threads import Workers, chunk_bounds
+
+__all__ = [
+    "ClassRows",
+    "Sweep",
+    "block_sweeps_climb",
+    "class_rows",
+    "class_sums",
+    "class_sweep",
+    "empty_table",
+    "pair_weights",
+    "update_rows",
+]
+
+#: Normalisers (at most K each) are multiplied up to this size before one logarithm is taken of the product.
+_LARGE = 1e200
+
+_SINGLE = ir.VectorType(ir.FloatType(), WIDTH)
+
+
+def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any, vector: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [position]), vector.as_pointer())
+
+
+@instruction
+def _read(typing_context: Any, table: Any, position: Any) -> Any:
+    """Four numbers of a float64 or float32 table as float64 lanes."""
+    single = table.dtype == types.float32
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        stored = _SINGLE if single else VECTOR
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], stored)
+        value = builder.load(pointer, align=4 if single else 8, typ=stored)
+        return builder.fpext(value, VECTOR) if single else value
+
+    return lanes(table, types.intp), codegen
+
+
+@instruction
+def _write(typing_context: Any, table: Any, position: Any, value: Any) -> Any:
+    """Store float64 lanes into a float64 or float32 table."""
+    single = table.dtype == types.float32
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        stored = _SINGLE if single else VECTOR
+        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], stored)
+        value = builder.fptrunc(args[2], stored) if single else args[2]
+        builder.store(value, pointer, align=4 if single else 8)
+        return context.get_dummy_value()
+
+    return types.none(table, types.intp, lanes), codegen
+
+
+@inline_kernel
+def _new_row(
+    unary: NDArray[np.floating],
+    prob: NDArray[np.floating],
+    start: int,
+    pull: NDArray[np.float64],
+    self_weight: Any,
+    score: NDArray[np.float64],
+    shift: NDArray[np.float64],
+) -> tuple[float, float, float]:
+    """Unnormalised new probabilities of one row in ``score``; row maximum, normaliser, sum of score * shift.
+
+    shift = pull - self_weight * old probability is what the other rows say.
+    """
+    stride = pull.shape[0]
+    highest = splat(-np.inf)
+    for k in range(0, stride, WIDTH):
+        others = load(pull, k) - self_weight * _read(prob, start + k)
+        value = _read(unary, start + k) + others
+        store(shift, k, others)
+        store(score, k, value)
+        highest = larger(value, highest)
+    top = lane_max(highest)
+    lowered = splat(top)
+    weights = splat(0.0)
+    overlap = splat(0.0)
+    for k in range(0, stride, WIDTH):
+        weight = exp_lanes(load(score, k) - lowered)
+        store(score, k, weight)
+        weights = weights + weight
+        overlap = overlap + weight * load(shift, k)
+    return top, lane_sum(weights), lane_sum(overlap)
+
+
+@reassociating_kernel
+def update_rows(
+    unary: NDArray[np.floating],
+    prob: NDArray[np.floating],
+    first: int,
+    last: int,
+    pull: NDArray[np.float64],
+    self_weight: float,
+    sequential: bool,
+    sums: NDArray[np.float64],
+) -> tuple[float, float, float]:
+    """Update rows ``first:last`` of one class in place and add them to ``sums``.
+
+    All rows see the same ``pull``, the class's row of A @ T; if ``sequential`` it follows every row, which
+    costs O(K) and not O(LK), because the rows of one class are read before those of the next.
+    Returns sum_ik q (u - log q), sum_ik q^2 and the largest change of a probability.
+    """
+    stride = pull.shape[0]
+    score, shift, total = np.empty(stride), np.empty(stride), np.zeros(stride)
+    own = splat(self_weight)
+    energy, product = 0.0, 1.0
+    squares, change = splat(0.0), splat(0.0)
+    for start in range(first * stride, last * stride, stride):
+        top, normaliser, overlap = _new_row(unary, prob, start, pull, own, score, shift)
+        scale = splat(1.0 / normaliser)
+        for k in range(0, stride, WIDTH):
+            value = load(score, k) * scale
+            before = _read(prob, start + k)
+            difference = value - before
+            change = larger(larger(difference, before - value), change)
+            squares = squares + value * value
+            store(total, k, load(total, k) + value)
+            if sequential:
+                store(pull, k, load(pull, k) + own * difference)
+            _write(prob, start + k, value)
+        energy += top - overlap / normaliser
+        product *= normaliser
+        if product > _LARGE:
+            energy += math.log(product)
+            product = 1.0
+    for k in range(stride):
+        sums[k] += total[k]
+    return energy + math.log(product), lane_sum(squares), lane_max(change)
+
+
+#: Numbers of a table in one range of rows: half a millisecond, long beside the hand-over to a thread.
+_RANGE_SIZE = 1 << 17
+
+_SERIAL = Workers()
+
+
+class ClassRows(NamedTuple):
+    """The rows class by class, unlabelled ones last: the order of the tables of the E-step.
+
+    Attributes
+    ----------
+    order : (n,) int64
+        Row numbers of the data.
+    starts : (L + 1,) int64
+        Class l has the places ``starts[l]:starts[l + 1]`` of ``order``; unlabelled rows follow.
+    """
+
+    order: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of rows of each class, (L,)."""
+        return np.diff(self.starts)
+
+
+class Sweep(NamedTuple):
+    """What one sweep did.
+
+    Attributes
+    ----------
+    objective : float
+        F after the sweep.
+    change : float
+        Largest change of a probability.
+    """
+
+    objective: float
+    change: float
+
+
+def class_rows(codes: NDArray[np.integer], n_classes: int) -> ClassRows:
+    """Sort rows by class.
+
+    Parameters
+    ----------
+    codes : (n,) int
+        Class of each row, -1 where unlabelled.
+    n_classes : int
+
+    Returns
+    -------
+    ClassRows
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.e_step import class_rows
+    >>> class_rows(np.array([1, -1, 0, 1]), 2)
+    ClassRows(order=array([2, 0, 3, 1]), starts=array([0, 1, 3]))
+    """
+    place = np.where(codes < 0, n_classes, codes)
+    order = np.argsort(place, kind="stable").astype(np.int64)
+    counts = np.bincount(place, minlength=n_classes)[:n_classes]
+    return ClassRows(order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+
+
+def pair_weights(
+    beliefs: NDArray[np.float64], confidence: float, sizes: NDArray[np.int64], normalize: str
+) -> NDArray[np.float64]:
+    """Reward A(a, b), in nats, of putting a row of class a and a row of class b together.
+
+    Parameters
+    ----------
+    beliefs : (L, L)
+        The matrix C.
+    confidence : float
+        lambda.
+    sizes : (L,)
+        Rows of each class, 1 or more.
+    normalize : {"class", "none"}
+        ``none``: A = 2 lambda C (the paper), so that the pull on a row grows with the number of rows.
+        ``class``: A(a, b) = 2 lambda C(a, b) / sqrt(N_a N_b): a class that stays whole pulls its rows with
+        2 lambda C(a, a) nats, whatever its size.
+
+    Returns
+    -------
+    (L, L) float64
+        Symmetric.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.e_step import pair_weights
+    >>> pair_weights(np.array([[1.0, -1.0], [-1.0, 1.0]]), 0.25, np.array([100, 25]), "class")
+    array([[ 0.005, -0.01 ],
+           [-0.01 ,  0.02 ]])
+    """
+    weights = 2.0 * confidence * np.asarray(beliefs, dtype=np.float64)
+    if normalize == "class":
+        root = np.sqrt(sizes)
+        weights = weights / root[:, np.newaxis] / root
+    return weights
+
+
+def block_sweeps_climb(weights: NDArray[np.float64]) -> bool:
+    """Whether block sweeps are proved never to lower F: 0 <= A(l, l) <= 2 for every class.
+
+    Parameters
+    ----------
+    weights : (L, L)
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.e_step import block_sweeps_climb
+    >>> block_sweeps_climb(np.array([[0.4, -3.0], [-3.0, 0.0]]))
+    True
+    >>> block_sweeps_climb(np.array([[0.4, 0.0], [0.0, -0.1]]))
+    False
+    """
+    diagonal = np.diagonal(weights)
+    return bool(((diagonal >= 0.0) & (diagonal <= 2.0)).all())
+
+
+def empty_table(n_rows: int, n_components: int, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
+    """A table (n, K) for the kernels: K is rounded up, and the columns added hold zeros.
+
+    Parameters
+    ----------
+    n_rows, n_components : int
+    dtype : float64 or float32
+
+    Returns
+    -------
+    (n_rows, K rounded up to whole lanes)
+    """
+    return np.zeros((n_rows, padded(n_components)), dtype=dtype)
+
+
+def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> NDArray[np.float64]:
+    """T(l, k) = sum of q_ik over the rows of class l.
+
+    Parameters
+    ----------
+    prob : (n, K)
+        In the order of ``rows``.
+    rows : ClassRows
+
+    Returns
+    -------
+    (L, K) float64
+    """
+    spans = pairwise(rows.starts)
+    return np.array([prob[start:stop].sum(axis=0, dtype=np.float64) for start, stop in spans])
+
+
+def class_sweep(
+    unary: NDArray[np.floating],
+    prob: NDArray[np.floating],
+    sums: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    rows: ClassRows,
+    *,
+    sequential: bool = False,
+    workers: Workers | None = None,
+) -> Sweep:
+    """Update every row once, class by class; ``prob`` and ``sums`` are changed in place.
+
+    Any number of threads gives the same numbers. Sequential sweeps share out the unlabelled rows only.
+
+    Parameters
+    ----------
+    unary : (n, K)
+        u_ik in the order of ``rows``, -inf in columns that only pad a row to whole lanes.
+    prob : (n, K), C-contiguous
+        q_ik, of the type of ``unary``.
+    sums : (L, K) float64
+        Class sums of ``prob``.
+    weights : (L, L)
+        A, symmetric.
+    rows : ClassRows
+    sequential : bool, default=False
+        One row after another instead of all rows of a class at once.
+    workers : Workers or None
+
+    Returns
+    -------
+    Sweep
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.classes.e_step import class_rows, class_sums, class_sweep
+    >>> unary = np.zeros((3, 4))
+    >>> unary[0, 0] = 1.0
+    >>> prob = np.full((3, 4), 0.25)
+    >>> rows = class_rows(np.array([0, 0, -1]), 1)
+    >>> sums = class_sums(prob, rows)
+    >>> sweep = class_sweep(unary, prob, sums, np.array([[2.0]]), rows, sequential=True)
+    >>> prob.round(2)
+    array([[0.48, 0.17, 0.17, 0.17],
+           [0.38, 0.21, 0.21, 0.21],
+           [0.25, 0.25, 0.25, 0.25]])
+    """
+    n_classes = len(rows.starts) - 1
+    ends = np.append(rows.starts, len(unary))
+    length = max(_RANGE_SIZE // unary.shape[1], 1)
+    energies, changes, pair_term = [], [0.0], 0.0
+    for label in range(n_classes + 1):
+        labelled = label < n_classes
+        start, stop = int(ends[label]), int(ends[label + 1])
+        pull = weights[label] @ sums if labelled else np.zeros(unary.shape[1])
+        own = float(weights[label, label]) if labelled else 0.0
+        in_turn = sequential and labelled
+
+        def update(
+            span: tuple[int, int], pull: NDArray[np.float64] = pull, own: float = own, in_turn: bool = in_turn
+        ) -> tuple[tuple[float, float, float], NDArray[np.float64]]:
+            part = np.zeros_like(pull)
+            return update_rows(unary, prob, *span, pull, own, in_turn, part), part
+
+        spans = [(start, stop)] if in_turn else chunk_bounds(start, stop, length)
+        total = np.zeros_like(pull)
+        for (energy, squares, change), part in (workers or _SERIAL).map(update, spans):
+            energies.append(energy)
+            changes.append(change)
+            pair_term -= own * squares
+            total += part
+        if labelled:
+            sums[label] = total
+    pair_term += float((sums * (weights @ sums)).sum())
+    return Sweep(float(np.sum(energies)) + 0.5 * pair_term, max(changes))

@@ -1,0 +1,328 @@
+"""EM of CPPC: sweeps of the class-level E-step, moments, and a stopping rule that doubts standstill.
+
+EM crawls past saddles of the class-level objective: two clusters that share a class evenly can stand still
+for hundreds of iterations before one of them takes it all. So EM stops only when the objective has gained
+less than ``tol`` over a window of iterations *and* disturbed copies, run until they stand still as well, end
+no higher. Otherwise it goes on from the copy.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from itertools import pairwise
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels import kernel
+from linkwise._threads import Workers, chunk_bounds
+from linkwise.mixture.classes.e_step import ClassRows, Sweep, class_sums, class_sweep, empty_table
+from linkwise.mixture.classes.omega import MixingStep, sampled_mixing
+from linkwise.mixture.em import EMRun, MixtureParameters
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
+from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+
+__all__ = ["ClassRun", "ClassStep", "run_class_em"]
+
+#: Iterations over which the objective must stand still.
+PATIENCE = 10
+#: Sweeps of one E-step; more do not pay before the next M-step.
+_SWEEPS = 5
+_SETTLED = 1e-3
+#: Sweeps of the last E-step, whose table is a result.
+_LAST_SWEEPS = 500
+_LAST_SETTLED = 1e-5
+#: Standard deviations of noise on the log-share of each class in each cluster, and on the means in units of
+#: the cluster's own spread. On the eleven Gaussians 0.1 missed saddles that 0.3 leaves; 1 leaves shallow
+#: optima as well.
+_DISTURBANCES = (0.3, 1.0)
+#: A cluster with fewer rows than this keeps its mean and covariance, which fewer would not determine.
+_VANISHED = 1e-6
+#: Rows whose (rows, K) float64 tables are held at once beside the two tables of all rows.
+_ROWS_AT_ONCE = 1 << 14
+
+
+class ClassRun(EMRun):
+    """A run of EM with its table of probabilities, (n, K padded) in class order; None once it was beaten."""
+
+    prob: NDArray[np.floating] | None
+    settled: bool
+    mixing_steps: list[MixingStep]
+
+
+class _Snapshot(NamedTuple):
+    parameters: MixtureParameters
+    prob: NDArray[np.floating]
+    objective: float
+
+
+class ClassStep:
+    """The EM step of CPPC. It holds two tables (n, K): scores of the rows, and probabilities.
+
+    Parameters
+    ----------
+    points : Points
+    rows : ClassRows
+    weights : (L, L)
+        Pair weights A.
+    start : (n,) int64
+        Cluster of each row of the data at the start, -1 for unlabelled rows.
+    n_components : int
+    covariance_type : str
+    reg_covar : float
+    sequential : bool
+        Kind of the sweeps.
+    mixing : {"ignore", "sampled"}
+    seed : int
+        Of the draws for Omega; the same in every step, so that EM sees one objective.
+    workers : Workers
+
+    Attributes
+    ----------
+    prob : (n, K padded)
+        Probabilities of the rows in class order.
+    mixing_steps : list of MixingStep
+        What sampling Omega gave in each M-step, and at the final parameters; empty for ``mixing="ignore"``.
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        rows: ClassRows,
+        weights: NDArray[np.float64],
+        start: NDArray[np.int64],
+        n_components: int,
+        covariance_type: str,
+        reg_covar: float,
+        sequential: bool,
+        mixing: str,
+        seed: int,
+        workers: Workers,
+    ) -> None:
+        self.points = points
+        self.rows = rows
+        self.weights = weights
+        self.n_components = n_components
+        self.covariance_type = covariance_type
+        self.reg_covar = reg_covar
+        self.sequential = sequential
+        self.mixing = mixing
+        self.seed = seed
+        self.workers = workers
+        self.mixing_steps: list[MixingStep] = []
+        self.unary = empty_table(points.n_samples, n_components, points.dtype)
+        self.unary[:, n_components:] = -np.inf
+        self.prob = empty_table(points.n_samples, n_components, points.dtype)
+        place = np.flatnonzero(start[rows.order] >= 0)
+        self.prob[place, start[rows.order[place]]] = 1.0
+        self.sums = class_sums(self.prob, rows)
+        self._top = 0.0
+
+    def start_parameters(self) -> MixtureParameters:
+        """Moments of the assignment the step was made with."""
+        about = np.tile(self.points.offset, (self.n_components, 1))
+        rough = self._statistics(about)
+        # Moments about the means, found first, keep their digits for clusters far apart.
+        about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
+        statistics = self._statistics(about)
+        means, covariances = m_step(statistics, self.covariance_type, self.reg_covar)
+        return self._parameters(_log_shares(statistics.counts), means, covariances)
+
+    def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
+        """New parameters, and the objective per sample at the old ones after the sweeps."""
+        objective = self.e_step(parameters, _SWEEPS, _SETTLED).objective
+        statistics = self._statistics(parameters.gaussians.means)
+        log_weights = _log_shares(statistics.counts)
+        if self.mixing == "sampled":
+            mixing_step = self._mix(statistics.counts, parameters)
+            log_weights = mixing_step.log_weights
+            objective -= mixing_step.log_omega
+        means, covariances = m_step(statistics, self.covariance_type, self.reg_covar)
+        if self.covariance_type != "tied":
+            vanished = statistics.counts < _VANISHED
+            means[vanished] = parameters.gaussians.means[vanished]
+            covariances[vanished] = parameters.covariances[vanished]
+        return self._parameters(log_weights, means, covariances), objective / self.points.n_samples
+
+    def e_step(self, parameters: MixtureParameters, max_sweeps: int, tol: float) -> Sweep:
+        """Sweep until no probability changes by more than ``tol``; the objective F of all rows."""
+        self._score(parameters)
+        for _ in range(max_sweeps):
+            sweep = class_sweep(
+                self.unary,
+                self.prob,
+                self.sums,
+                self.weights,
+                self.rows,
+                sequential=self.sequential,
+                workers=self.workers,
+            )
+            if sweep.change < tol or not self.weights.any():
+                break
+        return Sweep(sweep.objective + self._top, sweep.change)
+
+    def settle(self, parameters: MixtureParameters) -> tuple[float, bool]:
+        """The last E-step: objective per sample, and whether the probabilities stand still."""
+        objective, change = self.e_step(parameters, _LAST_SWEEPS, _LAST_SETTLED)
+        if self.mixing == "sampled":
+            counts = self.prob[:, : self.n_components].sum(axis=0, dtype=np.float64)
+            objective -= self._mix(counts, parameters).log_omega
+        return objective / self.points.n_samples, change < _LAST_SETTLED or not self.weights.any()
+
+    def disturb(
+        self, parameters: MixtureParameters, size: float, rng: np.random.Generator
+    ) -> MixtureParameters:
+        """Shake what EM moves slowly: the share of each class in each cluster, and the means.
+
+        Noise on single rows would average out in the class sums.
+        """
+        starts = np.append(self.rows.starts, len(self.prob))
+        for start, stop in pairwise(starts):
+            part = self.prob[start:stop]
+            part *= np.exp(size * rng.standard_normal(part.shape[1])).astype(part.dtype)
+            part /= part.sum(axis=1, keepdims=True)
+        self.sums = class_sums(self.prob, self.rows)
+        means, factors, covariance_type = parameters.gaussians
+        noise = size * rng.standard_normal(means.shape)
+        moved = means + noise * _spreads(parameters.covariances, covariance_type)
+        return parameters._replace(gaussians=Gaussians(moved, factors, covariance_type))
+
+    def restore(self, prob: NDArray[np.floating]) -> None:
+        """Go back to an earlier table of probabilities."""
+        self.prob[:] = prob
+        self.sums = class_sums(self.prob, self.rows)
+
+    def _mix(self, counts: NDArray[np.float64], parameters: MixtureParameters) -> MixingStep:
+        """Mixing weights with sampled Omega, from the same random numbers each time."""
+        rng = np.random.default_rng(self.seed)
+        step = sampled_mixing(counts, parameters.log_weights, self.rows.sizes, self.weights, rng)
+        self.mixing_steps.append(step)
+        return step
+
+    def _score(self, parameters: MixtureParameters) -> None:
+        """Fill ``unary`` with log pi + log N, less the largest of each row; the sum of those is kept.
+
+        Differences to the largest survive float32 where the log-densities themselves would not.
+        """
+        self._top = 0.0
+        for start, stop in chunk_bounds(0, len(self.unary), _ROWS_AT_ONCE):
+            log_joint = log_density_pass(
+                self.points,
+                parameters.gaussians,
+                log_weights=parameters.log_weights,
+                rows=self.rows.order[start:stop],
+                workers=self.workers,
+            )
+            self._top += _centre_rows(log_joint, self.unary[start:stop])
+
+    def _statistics(self, about: NDArray[np.float64]) -> Statistics:
+        parts = [
+            statistics_pass(
+                self.points,
+                about,
+                self.prob[start:stop, : self.n_components],
+                self.covariance_type,
+                rows=self.rows.order[start:stop],
+                workers=self.workers,
+            )
+            for start, stop in chunk_bounds(0, len(self.prob), _ROWS_AT_ONCE)
+        ]
+        return reduce(add, parts)
+
+    def _parameters(
+        self, log_weights: NDArray[np.float64], means: NDArray[np.float64], covariances: NDArray[np.float64]
+    ) -> MixtureParameters:
+        factors = precision_factors(covariances, self.covariance_type)
+        gaussians = Gaussians(means, factors, self.covariance_type)
+        return MixtureParameters(log_weights, gaussians, covariances, np.empty(0))
+
+
+def run_class_em(
+    step: ClassStep, *, tol: float, max_iter: int, rng: np.random.Generator, verbose: int = 0
+) -> ClassRun:
+    """EM until it stands still and a disturbance does not help; then the last E-step.
+
+    Parameters
+    ----------
+    step : ClassStep
+    tol : float
+        Gain of the objective per sample, over a window of ``PATIENCE`` iterations or by a disturbance, that
+        counts as standing still.
+    max_iter : int
+        Iterations in all, those after disturbances included.
+    rng : Generator
+        For the disturbances.
+    verbose : int
+
+    Returns
+    -------
+    ClassRun
+        ``lower_bounds`` has one value for each iteration and one for the last E-step. They fall where a
+        disturbance was tried, and where it did not help and EM went back.
+    """
+    parameters = step.start_parameters()
+    bounds: list[float] = []
+    since, n_decreases, n_rejected = 0, 0, 0
+    standing: _Snapshot | None = None
+    converged = False
+    while len(bounds) < max_iter and not converged:
+        new, bound = step(parameters)
+        bounds.append(bound)
+        window = bounds[since:]
+        n_decreases += len(window) > 1 and bound - window[-2] < -1e-10 * max(abs(bound), 1.0)
+        if verbose:
+            print(f"  iteration {len(bounds)}: objective {bound:.8f}", flush=True)
+        if len(window) <= PATIENCE or window[-1] - window[-1 - PATIENCE] >= tol:
+            parameters = new
+            continue
+        if standing is None or bound >= standing.objective + tol:
+            # The parameters that belong to the table are those before this M-step.
+            standing, n_rejected = _Snapshot(parameters, step.prob.copy(), bound), 0
+        else:
+            n_rejected += 1
+            parameters = standing.parameters
+            step.restore(standing.prob)
+        converged = n_rejected == len(_DISTURBANCES)
+        if not converged:
+            parameters = step.disturb(parameters, _DISTURBANCES[n_rejected], rng)
+            since = len(bounds)
+            if verbose:
+                print(f"  standing still: disturbed by {_DISTURBANCES[n_rejected]:g}", flush=True)
+    if standing is not None and not converged and bounds[-1] <= standing.objective:
+        parameters = standing.parameters
+        step.restore(standing.prob)
+    objective, settled = step.settle(parameters)
+    run = ClassRun(parameters, [*bounds, objective], converged, n_decreases)
+    run.prob, run.settled, run.mixing_steps = step.prob, settled, step.mixing_steps
+    return run
+
+
+def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithms of mixing weights; an empty cluster keeps a finite one."""
+    return np.log(np.maximum(counts, np.finfo(np.float64).tiny)) - np.log(counts.sum())
+
+
+def _spreads(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[np.float64]:
+    """Standard deviations that broadcast against means (K, D)."""
+    if covariance_type == "full":
+        return np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
+    if covariance_type == "tied":
+        return np.sqrt(np.diagonal(covariances))
+    return np.sqrt(covariances if covariance_type == "diag" else covariances[:, np.newaxis])
+
+
+@kernel
+def _centre_rows(scores: NDArray[np.float64], table: NDArray[np.floating]) -> float:
+    """Copy rows into a wider table, less their largest value; the sum of those."""
+    total = 0.0
+    for i in range(scores.shape[0]):
+        top = scores[i, 0]
+        for k in range(1, scores.shape[1]):
+            top = max(top, scores[i, k])
+        total += top
+        for k in range(scores.shape[1]):
+            table[i, k] = scores[i, k] - top
+    return total

@@ -1,0 +1,336 @@
+"""The report of a class-level clustering: what became of each class, how surely, and what would change it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from linkwise._validation import label_codes
+from linkwise.mixture.classes.decisions import (
+    THRESHOLD,
+    Decision,
+    DecisionStability,
+    count_decisions,
+    find_decisions,
+    name_clusters,
+    stability,
+)
+from linkwise.mixture.classes.flips import Flip, find_flips
+from linkwise.mixture.classes.report_views import class_records, cluster_records, decision_records
+from linkwise.mixture.classes.sure_beliefs import contradictions
+
+__all__ = ["ClassReport", "stability"]
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """What became of the classes: which were split, merged and kept, with counts, doubts and alternatives.
+
+    ``print(report)`` is the text, :meth:`to_frame` the tables, :meth:`to_html` a page for a colleague.
+
+    Attributes
+    ----------
+    classes : tuple
+        Names, L of them.
+    contingency : (L, K) int64
+        Rows of each class in each cluster.
+    n_unlabelled : (K,) int64
+        Unlabelled rows in each cluster.
+    beliefs, separability : (L, L) float64
+        C and S: what was wished for each two classes, and what came out.
+    adherence : float
+        sum (C - S)^2.
+    criteria : dict
+    n_occupied : int
+        Clusters that hold a row.
+    certainty : (K,) float64
+        Mean probability of the cluster among the rows that were put into it; NaN for an empty one.
+    threshold : float
+        A cluster holds a class if it has at least this share of it.
+    decisions : tuple of Decision
+    legend : tuple of str
+        A name for each cluster, made of the classes it holds.
+    stability : DecisionStability or None
+        How often each decision occurs over repeats or bootstrap samples.
+    flips : tuple of Flip or None
+        For each decision the belief whose smallest change reverses it, smallest first; None if the data were
+        not given.
+    curve : ComponentSweep or None
+        The sweep over the number of clusters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise import CPPC
+    >>> from linkwise.beliefs import ClassBeliefs
+    >>> from linkwise.mixture.classes.report import ClassReport
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) + np.repeat([[0, 0], [9, 0], [0, 9], [1, 9]], 50, axis=0)
+    >>> y = np.repeat(["crops", "crops", "mixed", "deciduous"], 50)
+    >>> beliefs = ClassBeliefs.keep(np.unique(y)).split("crops").merge("mixed", "deciduous", 0.5)
+    >>> model = CPPC(4, beliefs=beliefs, random_state=0).fit(X, y)
+    >>> for decision in ClassReport.from_estimator(model).decisions:
+    ...     print(decision.kind, *decision.classes)
+    split crops
+    merged deciduous mixed
+    """
+
+    classes: tuple[Hashable, ...]
+    contingency: NDArray[np.int64]
+    n_unlabelled: NDArray[np.int64]
+    beliefs: NDArray[np.float64]
+    separability: NDArray[np.float64]
+    adherence: float
+    criteria: Mapping[str, float]
+    n_occupied: int
+    certainty: NDArray[np.float64]
+    threshold: float
+    decisions: tuple[Decision, ...]
+    legend: tuple[str, ...]
+    stability: DecisionStability | None = None
+    flips: tuple[Flip, ...] | None = None
+    curve: Any = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        threshold: float = THRESHOLD,
+    ) -> ClassReport:
+        """Report of one fit.
+
+        Parameters
+        ----------
+        estimator : fitted CPPC
+        X, y : array_like, optional
+            The training data and classes, to find out which belief would flip a decision.
+        threshold : float in (0, 0.5], default=0.15
+            Share of a class that a cluster must have to hold it.
+
+        Returns
+        -------
+        ClassReport
+        """
+        check_is_fitted(estimator, ["classes_", "contingency_", "beliefs_"])
+        classes = tuple(estimator.classes_.tolist())
+        contingency = np.array(estimator.contingency_, dtype=np.int64)
+        labels = np.asarray(estimator.labels_)
+        n_clusters = contingency.shape[1]
+        report = cls(
+            classes=classes,
+            contingency=contingency,
+            n_unlabelled=np.bincount(labels, minlength=n_clusters) - contingency.sum(axis=0),
+            beliefs=np.array(estimator.beliefs_, dtype=np.float64),
+            separability=np.array(estimator.separability_, dtype=np.float64),
+            adherence=float(estimator.adherence_),
+            criteria=dict(estimator.criteria_),
+            n_occupied=int(estimator.n_occupied_),
+            certainty=_certainty(labels, np.asarray(estimator.responsibilities_), n_clusters),
+            threshold=threshold,
+            decisions=find_decisions(contingency, classes, threshold),
+            legend=name_clusters(contingency, classes, threshold),
+        )
+        if X is None and y is None:
+            return report
+        if X is None or y is None:
+            raise ValueError(
+                "flips of decisions need the data and their classes; pass both X and y, or neither"
+            )
+        return replace(report, flips=report._find_flips(estimator, np.asarray(X), y))
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Sequence[Any],
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        threshold: float = THRESHOLD,
+    ) -> ClassReport:
+        """Report of the first of several fits, with the share of the fits that decided the same.
+
+        Parameters
+        ----------
+        estimators : sequence of fitted CPPC
+            About the same classes.
+        X, y : array_like, optional
+            The training data and classes of the first.
+        threshold : float, default=0.15
+
+        Returns
+        -------
+        ClassReport
+        """
+        if not len(estimators):
+            raise ValueError("there are no estimators; pass at least one fitted CPPC")
+        report = cls.from_estimator(estimators[0], X, y, threshold=threshold)
+        for number, estimator in enumerate(estimators):
+            if tuple(estimator.classes_.tolist()) != report.classes:
+                raise ValueError(
+                    f"estimator {number} is about other classes than the first; compare like with like"
+                )
+        tables = [estimator.contingency_ for estimator in estimators]
+        return report.with_stability(count_decisions(tables, report.classes, threshold, "repeats"))
+
+    @classmethod
+    def from_sweep(
+        cls,
+        sweep: Any,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        n_components: int | None = None,
+        threshold: float = THRESHOLD,
+    ) -> ClassReport:
+        """Report of the chosen run of a sweep, with the criterion curve and the agreement of its repeats.
+
+        Parameters
+        ----------
+        sweep : ComponentSweep
+            Of CPPC.
+        X, y : array_like, optional
+            The data and classes of the sweep.
+        n_components : int, optional
+            Another K than the one the sweep chose.
+        threshold : float, default=0.15
+
+        Returns
+        -------
+        ClassReport
+        """
+        k = sweep.best_n_components if n_components is None else n_components
+        if k not in sweep.typical:
+            there = ", ".join(str(number) for number in sweep.typical)
+            raise ValueError(f"the sweep has no run with n_components={k!r}; it has {there}")
+        tables = [run.contingency for run in sweep.runs if run.n_components == k]
+        if any(table is None for table in tables):
+            raise ValueError(
+                f"{type(sweep.best).__name__} knows no classes; a report needs a sweep of CPPC: pass one"
+            )
+        report = cls.from_estimator(sweep.typical[k], X, y, threshold=threshold)
+        agreed = count_decisions(tables, report.classes, threshold, "repeats")
+        return replace(report.with_stability(agreed), curve=sweep)
+
+    def _find_flips(self, estimator: Any, X: NDArray[Any], y: ArrayLike) -> tuple[Flip, ...]:
+        codes, names = label_codes(y)
+        labels = np.asarray(estimator.labels_)
+        if len(X) != len(labels) or len(codes) != len(labels):
+            raise ValueError(
+                f"X has {len(X)} and y {len(codes)} rows, but the estimator was fitted to {len(labels)}; "
+                "pass the training data"
+            )
+        table = np.zeros_like(self.contingency)
+        if tuple(names.tolist()) == self.classes:
+            np.add.at(table, (codes[codes >= 0], labels[codes >= 0]), 1)
+        if not np.array_equal(table, self.contingency):
+            raise ValueError(
+                "y is not what the estimator was fitted to; pass the classes of the training rows"
+            )
+        return find_flips(
+            self.decisions, X, codes, np.asarray(estimator.responsibilities_), self.contingency,
+            self.classes, self.beliefs, self.threshold,
+            confidence=estimator.confidence, normalize=estimator.normalize,
+            covariance_type=estimator.covariance_type, reg_covar=estimator.reg_covar,
+        )  # fmt: skip
+
+    def with_stability(self, stability: DecisionStability) -> ClassReport:
+        """The same report with another account of how often its decisions occur.
+
+        Parameters
+        ----------
+        stability : DecisionStability
+            For example of :func:`stability`.
+
+        Returns
+        -------
+        ClassReport
+        """
+        return replace(self, stability=stability)
+
+    @property
+    def contradictions(self) -> list[dict[str, Any]]:
+        """Outcomes that contradict a belief of ±1, with belief, certainty and rows.
+
+        However sure the rows are of their clusters (certainty), such an outcome is against what was stated
+        as sure; a stronger ``confidence``, more clusters or another belief settles it. See
+        :func:`linkwise.mixture.classes.sure_beliefs.contradictions` for the entries.
+        """
+        return contradictions(self)
+
+    def to_frame(self, which: str = "decisions") -> Any:
+        """One of the tables of the report as a pandas DataFrame.
+
+        Parameters
+        ----------
+        which : {"decisions", "classes", "clusters"}, default="decisions"
+            ``decisions``: one row for each split, merge and kept class, with counts, belief, separability,
+            share of runs, flip, and the belief of ±1 it contradicts. ``classes``: one row for each class.
+            ``clusters``: one row for each cluster, with its name in the legend and its rows of each class.
+
+        Returns
+        -------
+        DataFrame
+        """
+        import pandas
+
+        tables = {"decisions": decision_records, "classes": class_records, "clusters": cluster_records}
+        if which not in tables:
+            raise ValueError(f"which must be one of {', '.join(tables)}; got {which!r}: pass one of them")
+        return pandas.DataFrame(tables[which](self))
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The report as a self-contained page: tables, heat maps of C and S, criterion curve.
+
+        Parameters
+        ----------
+        path : path_like, optional
+            Where to write it.
+
+        Returns
+        -------
+        str
+            The page.
+        """
+        from linkwise.mixture.classes.report_views import page
+
+        text = page(self)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def __str__(self) -> str:
+        from linkwise.mixture.classes.report_views import text
+
+        return text(self)
+
+    def __repr__(self) -> str:
+        counts = {kind: sum(d.kind == kind for d in self.decisions) for kind in ("split", "merged", "kept")}
+        return (
+            f"ClassReport({len(self.classes)} classes in {self.n_occupied} of {len(self.legend)} clusters: "
+            f"{counts['split']} split, {counts['merged']} pairs merged, {counts['kept']} kept)"
+        )
+
+    def _repr_html_(self) -> str:
+        from linkwise.mixture.classes.report_views import body
+
+        return body(self)
+
+
+def _certainty(
+    labels: NDArray[np.integer], responsibilities: NDArray[np.floating], n_clusters: int
+) -> NDArray[np.float64]:
+    """Mean probability of its own cluster among the rows of each cluster, (K,)."""
+    own = responsibilities[np.arange(len(labels)), labels].astype(np.float64)
+    counts = np.bincount(labels, minlength=n_clusters)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(labels, weights=own, minlength=n_clusters) / counts

@@ -1,0 +1,1 @@
+"""Gaussians: parameters, sufficient statistics, passes over the data and their kernels."""

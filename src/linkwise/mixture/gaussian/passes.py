@@ -1,0 +1,316 @@
+"""Passes over the data: what the estimators call.
+
+Every pass runs over fixed ranges of rows, whose size depends on the problem and never on the number of
+threads, and adds the partial sums in the order of the rows: any number of threads gives the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._threads import Workers
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
+from linkwise.mixture.gaussian.kernel_layout import (
+    pack_gaussians,
+    pack_means,
+    read_only,
+    unpack_moments,
+    zero_moments,
+)
+from linkwise.mixture.gaussian.kernels import moments_range, posterior_range
+
+__all__ = ["Posterior", "em_pass", "log_density_pass", "posterior_pass", "statistics_pass"]
+
+#: Multiply-adds in a range of rows: some milliseconds, a hundred times the cost of handing it to a thread.
+_RANGE_WORK = 1 << 25
+#: Ranges are whole blocks (of 256 or 512 points), and short enough to share small problems out.
+_RANGE_STEP = 512
+_LONGEST_RANGE = 1 << 16
+
+_ALL_ROWS = read_only(np.empty(0), np.int64)
+_SERIAL = Workers()
+
+
+class Posterior(NamedTuple):
+    """What ``posterior_pass`` was asked for; None for the rest.
+
+    Attributes
+    ----------
+    labels : (n,) int64
+        Most probable component.
+    probabilities : (n, K)
+        Of the type of the points.
+    log_likelihood : (n,) float64
+        log sum_k pi_k N(x; mu_k, Sigma_k).
+    """
+
+    labels: NDArray[np.int64] | None
+    probabilities: NDArray[np.floating] | None
+    log_likelihood: NDArray[np.float64] | None
+
+
+def _ranges(n_rows: int, means: NDArray[np.float64], covariance_type: str) -> Iterator[tuple[int, int]]:
+    """Cut the rows into ranges of about equal work."""
+    n_components, n_features = means.shape
+    per_feature = n_features + 10 if covariance_type in ("full", "tied") else 4
+    length = _RANGE_WORK // (n_components * (n_features * per_feature + 20))
+    length = min(max(length // _RANGE_STEP, 1) * _RANGE_STEP, _LONGEST_RANGE)
+    for start in range(0, n_rows, length):
+        yield start, min(start + length, n_rows)
+
+
+def _selection(rows: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
+    """Row numbers as the kernels take them; they do not check bounds, so this does."""
+    selected = read_only(rows, np.int64)
+    if selected.size and (selected.min() < 0 or selected.max() >= n_samples):
+        raise IndexError(
+            f"row numbers must lie in 0, ..., {n_samples - 1}; these go from {selected.min()} to "
+            f"{selected.max()}"
+            ": correct them"
+        )
+    return selected
+
+
+def em_pass(
+    points: Points,
+    gaussians: Gaussians,
+    log_weights: NDArray[np.float64],
+    *,
+    excluded: NDArray[np.integer] | None = None,
+    workers: Workers | None = None,
+) -> Statistics:
+    """E-step and statistics in one pass: responsibilities live only as long as their block of points.
+
+    Parameters
+    ----------
+    points : Points
+    gaussians : Gaussians
+    log_weights : (K,)
+        Logarithms of the mixing weights; -inf switches a component off.
+    excluded : (m,) int or None
+        Rows left out, strictly ascending: those that carry links and go through ``log_density_pass``,
+        inference and ``statistics_pass`` instead.
+    workers : Workers or None
+
+    Returns
+    -------
+    statistics : Statistics
+        About the means of ``gaussians``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.gaussian.gaussians import Gaussians
+    >>> from linkwise.mixture.gaussian.passes import em_pass
+    >>> from linkwise.mixture.gaussian.data import points_of
+    >>> X = np.array([[-5.0], [-5.5], [4.0], [4.5], [5.0]])
+    >>> gaussians = Gaussians(np.array([[-5.0], [5.0]]), np.ones((2, 1)), "diag")
+    >>> em_pass(points_of(X), gaussians, np.log([0.5, 0.5])).counts.round(6)
+    array([2., 3.])
+    """
+    covariance_type = gaussians.covariance_type
+    left_out = _ALL_ROWS if excluded is None else _selection(excluded, points.n_samples)
+    if not (np.diff(left_out) > 0).all():
+        raise ValueError("excluded rows must be strictly ascending: pass np.unique(rows)")
+    packed = pack_gaussians(points, gaussians, log_weights)
+    not_given = read_only(np.empty((0, gaussians.means.shape[0])), np.float64)
+
+    def sums(span: tuple[int, int]) -> tuple[NDArray[np.float64], float]:
+        rows, (start, stop) = _ALL_ROWS, span
+        first, last = np.searchsorted(left_out, span)
+        if first < last:
+            rows = read_only(np.delete(np.arange(start, stop), left_out[first:last] - start), np.int64)
+            start, stop = 0, rows.size
+        moments = zero_moments(packed.centres, covariance_type)
+        log_likelihood = moments_range(*points.memory, rows, start, stop, not_given, *packed, moments)
+        return moments, log_likelihood
+
+    moments, log_likelihood = zero_moments(packed.centres, covariance_type), 0.0
+    ranges = _ranges(points.n_samples, gaussians.means, covariance_type)
+    for some_moments, some_log_likelihood in (workers or _SERIAL).map(sums, ranges):
+        moments += some_moments
+        log_likelihood += some_log_likelihood
+    return unpack_moments(points, packed.centres, moments, log_likelihood)
+
+
+def statistics_pass(
+    points: Points,
+    means: NDArray[np.float64],
+    responsibilities: NDArray[np.floating],
+    covariance_type: str,
+    *,
+    rows: NDArray[np.integer] | None = None,
+    workers: Workers | None = None,
+) -> Statistics:
+    """Statistics of rows whose responsibilities are known; their ``log_likelihood`` is 0.
+
+    Parameters
+    ----------
+    points : Points
+    means : (K, D)
+        Centres of the sums: the previous means, or anything near the new ones.
+    responsibilities : (n_rows, K)
+    covariance_type : {"full", "tied", "diag", "spherical"}
+    rows : (n_rows,) int or None
+        The rows the responsibilities belong to; None for all.
+    workers : Workers or None
+
+    Returns
+    -------
+    statistics : Statistics
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.gaussian.passes import statistics_pass
+    >>> from linkwise.mixture.gaussian.data import points_of
+    >>> X = np.array([[1.0], [2.0], [4.0]])
+    >>> about, responsibilities = np.zeros((1, 1)), np.ones((2, 1))
+    >>> statistics = statistics_pass(points_of(X), about, responsibilities, "diag", rows=np.array([0, 2]))
+    >>> statistics.counts, statistics.first.round(6), statistics.second.round(6)
+    (array([2.]), array([[5.]]), array([[17.]]))
+    """
+    selected = _ALL_ROWS if rows is None else _selection(rows, points.n_samples)
+    n_rows = points.n_samples if rows is None else selected.size
+    if np.shape(responsibilities) != (n_rows, means.shape[0]):
+        raise ValueError(
+            f"responsibilities have shape {np.shape(responsibilities)}; {n_rows} rows and {means.shape[0]} "
+            f"means need {(n_rows, means.shape[0])}"
+            ": pass that shape"
+        )
+    given = read_only(responsibilities, np.float64)
+    packed = pack_means(points, means, covariance_type)
+
+    def sums(span: tuple[int, int]) -> NDArray[np.float64]:
+        moments = zero_moments(packed.centres, covariance_type)
+        moments_range(*points.memory, selected, *span, given, *packed, moments)
+        return moments
+
+    moments = zero_moments(packed.centres, covariance_type)
+    for some_moments in (workers or _SERIAL).map(sums, _ranges(n_rows, means, covariance_type)):
+        moments += some_moments
+    return unpack_moments(points, packed.centres, moments, 0.0)
+
+
+def log_density_pass(
+    points: Points,
+    gaussians: Gaussians,
+    *,
+    log_weights: NDArray[np.float64] | None = None,
+    rows: NDArray[np.integer] | None = None,
+    workers: Workers | None = None,
+) -> NDArray[np.float64]:
+    """Log-densities log N(x; mu_k, Sigma_k), plus log pi_k if weights are given.
+
+    Parameters
+    ----------
+    points : Points
+    gaussians : Gaussians
+    log_weights : (K,) or None
+    rows : (n_rows,) int or None
+        None for all.
+    workers : Workers or None
+
+    Returns
+    -------
+    log_density : (n_rows, K) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.gaussian.gaussians import Gaussians
+    >>> from linkwise.mixture.gaussian.passes import log_density_pass
+    >>> from linkwise.mixture.gaussian.data import points_of
+    >>> gaussians = Gaussians(np.zeros((1, 1)), np.ones((1, 1)), "diag")
+    >>> log_density_pass(points_of(np.array([[0.0], [2.0]])), gaussians).round(6)
+    array([[-0.918939],
+           [-2.918939]])
+    """
+    selected = _ALL_ROWS if rows is None else _selection(rows, points.n_samples)
+    n_rows = points.n_samples if rows is None else selected.size
+    log_density = np.empty((n_rows, gaussians.means.shape[0]))
+    _write(points, gaussians, log_weights, selected, n_rows, workers, log_density=log_density)
+    return log_density
+
+
+def posterior_pass(
+    points: Points,
+    gaussians: Gaussians,
+    log_weights: NDArray[np.float64],
+    *,
+    labels: bool = False,
+    probabilities: bool = False,
+    log_likelihood: bool = False,
+    workers: Workers | None = None,
+) -> Posterior:
+    """Labels, posterior probabilities and log-likelihood of every row, as asked; no other (n, K) memory.
+
+    Parameters
+    ----------
+    points : Points
+    gaussians : Gaussians
+    log_weights : (K,)
+    labels, probabilities, log_likelihood : bool
+        Which results to compute.
+    workers : Workers or None
+
+    Returns
+    -------
+    posterior : Posterior
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.mixture.gaussian.gaussians import Gaussians
+    >>> from linkwise.mixture.gaussian.passes import posterior_pass
+    >>> from linkwise.mixture.gaussian.data import points_of
+    >>> gaussians = Gaussians(np.array([[-1.0], [1.0]]), np.ones((2, 1)), "diag")
+    >>> points = points_of(np.array([[-3.0], [0.0], [2.0]]))
+    >>> result = posterior_pass(points, gaussians, np.log([0.5, 0.5]), labels=True, probabilities=True)
+    >>> result.labels
+    array([0, 0, 1])
+    >>> result.probabilities[1]
+    array([0.5, 0.5])
+    """
+    n_samples, n_components = points.n_samples, gaussians.means.shape[0]
+    result = Posterior(
+        np.empty(n_samples, dtype=np.int64) if labels else None,
+        np.empty((n_samples, n_components), dtype=points.dtype) if probabilities else None,
+        np.empty(n_samples) if log_likelihood else None,
+    )
+    _write(points, gaussians, log_weights, _ALL_ROWS, n_samples, workers, **result._asdict())
+    return result
+
+
+def _write(
+    points: Points,
+    gaussians: Gaussians,
+    log_weights: NDArray[np.float64] | None,
+    rows: NDArray[np.int64],
+    n_rows: int,
+    workers: Workers | None,
+    *,
+    log_density: NDArray[np.float64] | None = None,
+    labels: NDArray[np.int64] | None = None,
+    probabilities: NDArray[np.floating] | None = None,
+    log_likelihood: NDArray[np.float64] | None = None,
+) -> None:
+    """Fill those outputs that are given."""
+    packed = pack_gaussians(points, gaussians, log_weights)
+    outputs = (
+        np.empty((0, 0)) if log_density is None else log_density,
+        np.empty(0, dtype=np.int64) if labels is None else labels,
+        np.empty((0, 0), dtype=points.dtype) if probabilities is None else probabilities,
+        np.empty(0) if log_likelihood is None else log_likelihood,
+    )
+
+    def fill(span: tuple[int, int]) -> None:
+        posterior_range(*points.memory, rows, *span, *packed, *outputs)
+
+    for _ in (workers or _SERIAL).map(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type)):
+        pass

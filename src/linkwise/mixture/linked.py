@@ -1,0 +1,449 @@
+"""What the link mixtures share when they are fitted: checks, starts, EM and its results."""
+
+from __future__ import annotations
+
+import warnings
+from functools import reduce
+from operator import add
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
+from linkwise._threads import Workers
+from linkwise._validation import check_choice, check_constraints, check_number, check_whole_number
+from linkwise.constraints import Constraints
+from linkwise.exceptions import ApproximationWarning
+from linkwise.graph import group_labels
+from linkwise.inference import PottsField, best_labels
+from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
+from linkwise.mixture.gaussian.conditioning import condition
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import (
+    COVARIANCE_TYPES,
+    Gaussians,
+    Statistics,
+    precision_factors_of_precisions,
+)
+from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
+from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters, occupied_without_links
+from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
+from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, start_labels
+from linkwise.mixture.links.weights import GRID_LARGEST
+from linkwise.mixture.prediction import FittedMixture
+
+__all__ = ["LinkMixture"]
+
+_ROWS_AT_ONCE = 8192
+
+
+class LinkMixture(CallbackSupportMixin, FittedMixture):
+    """A Gaussian mixture fitted by EM to data whose rows may carry links.
+
+    Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_noise_sources``.
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+
+    def _linked_rows(self, constraints: Constraints) -> LinkedRows:
+        return select_linked_rows(constraints, self._cluster_of)
+
+    def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
+        """Source of each link whose flip rate is learned, -1 for the others; None learns nothing."""
+        return None
+
+    # Fitting
+
+    def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Fit the mixture.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : ignored
+        constraints : Constraints, optional
+            Links between the rows of X.
+
+        Returns
+        -------
+        self
+        """
+        self.fit_predict(X, y, constraints=constraints)
+        return self
+
+    @with_callbacks
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Fit the mixture and return the labels of the training rows, which use the links.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like
+        y : ignored
+        constraints : Constraints, optional
+
+        Returns
+        -------
+        (n_samples,) int64
+            ``labels_``. Without constraints the same as ``predict(X)``.
+        """
+        data: NDArray[np.floating] = validate_data(
+            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        self._check_parameters(data)
+        constraints = check_constraints(constraints, len(data), y)
+        if constraints is not None:
+            constraints.check(self.n_components)
+            if constraints.n_pairs == 0:
+                constraints = None
+        random_state = check_random_state(self.random_state)
+        points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
+        linked = None if constraints is None else self._linked_rows(constraints)
+        sources = None if linked is None else self._noise_sources(linked)
+        coupling = np.empty(0) if linked is None else linked.coupling
+        seed = int(random_state.randint(2**31))
+        n_jobs = effective_n_jobs(self.n_jobs)
+        starts = self._starts(for_starts, points, constraints, coupling, random_state)
+        task = fit_task(self, len(starts))
+        # Threads go to the restarts if there are several, otherwise to the blocks of rows.
+        with Workers(n_jobs if len(starts) == 1 else 1) as workers:
+            step = LinkedStep(
+                points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
+                sources, seed, workers, len(starts),
+            )  # fmt: skip
+            ended: list[tuple[EMRun, LinkedStep]] = []
+
+            def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
+                number, start = numbered
+                restart = task.subtask("restart", number, self.max_iter)
+                own = step.fresh()
+                found = run_em(
+                    own,
+                    start,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    verbose=self.verbose,
+                    task=restart,
+                )
+                if not np.isfinite(found.lower_bounds[-1]):
+                    # Gibbs, and engines of the user, may have no partition function to compare runs by.
+                    found = found._replace(judged=own.judge(found.parameters))
+                restart.end(found.parameters.fitted_attributes)
+                ended.append((found, own))
+                return found
+
+            best = best_run(
+                run, list(enumerate(starts)), tol=self.tol, max_iter=self.max_iter,
+                n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
+            )  # fmt: skip
+            self._store(best)
+            # What is left of the work of the best run, so that its last step infers as the others did.
+            final = next(own for found, own in ended if found is best)
+            posterior = None if linked is None else final.e_step(best.parameters)
+            limited = final.limited
+            labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
+            if linked is not None:
+                self.inference_["objective"] = self.inference_["method"] if best.judged is None else "auto"
+                self.inference_["prior_exact"] = final.prior_is_exact(best.parameters.log_weights)
+                self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
+        task.end(best.parameters.fitted_attributes)
+        return labels
+
+    def _check_parameters(self, X: NDArray[np.floating]) -> None:
+        for name in ("n_components", "max_iter", "n_init"):
+            check_whole_number(getattr(self, name), name)
+        for name in ("tol", "reg_covar"):
+            check_number(getattr(self, name), name)
+        for name, allowed in (
+            ("covariance_type", COVARIANCE_TYPES),
+            ("mixing", MIXING_METHODS),
+            ("init_params", INIT_METHODS),
+            ("decode", ("marginal", "map")),
+        ):
+            check_choice(getattr(self, name), name, allowed)
+        if self.mixing == "grid" and self._n_gaussians > GRID_LARGEST:
+            raise ValueError(
+                f'mixing="grid" would try millions of weights for {self._n_gaussians} components; '
+                f'it is limited to {GRID_LARGEST}. Use mixing="exact".'
+            )
+        if len(X) < self._n_gaussians:
+            raise ValueError(
+                f"{self._n_gaussians} components cannot be fitted to n_samples={len(X)}; "
+                "use at most as many components as rows"
+            )
+
+    def _starts(
+        self,
+        X: NDArray[np.floating],
+        points: Points,
+        constraints: Constraints | None,
+        coupling: NDArray[np.float64],
+        random_state: np.random.RandomState,
+    ) -> list[MixtureParameters]:
+        """Parameters that EM starts from, one per restart."""
+        if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(points.n_features):
+            gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(self.weights_)
+            return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)]
+        given = (self.weights_init, self.means_init, self.precisions_init)
+        complete = all(part is not None for part in given)
+        return [
+            self._given_start(
+                None
+                if complete
+                else self._data_start(X, points, constraints, coupling, random_state, number),
+                points.n_features,
+                coupling,
+            )
+            for number in range(1 if complete else self.n_init)
+        ]
+
+    def _last_fit_serves(self, n_features: int) -> bool:
+        """Whether EM can start from the last fit; if not, say what differs."""
+        shape = _shape_of_factors(self.covariance_type, self._n_gaussians, n_features)
+        clusters = getattr(self, "_last_n_clusters", self.n_components)
+        reason = None
+        if self.means_.shape[1] != n_features:
+            reason = f"it has {self.means_.shape[1]} features and the data {n_features}"
+        elif len(self.means_) != self._n_gaussians or clusters != self.n_components:
+            reason = (
+                f"it has {len(self.means_)} components in {clusters} clusters, but {self._n_gaussians} in "
+                f"{self.n_components} are asked for"
+            )
+        elif self.precisions_cholesky_.shape != shape or (
+            # As many features as components: variances of "diag" have no zeros, the factor of "tied" does.
+            self._n_gaussians == n_features > 1
+            and self.precisions_cholesky_.ndim == 2
+            and (np.tril(self.precisions_cholesky_, -1).any() != (self.covariance_type == "diag"))
+        ):
+            reason = f"its covariances are not of the type {self.covariance_type!r}"
+        if reason is None:
+            return True
+        warnings.warn(
+            f"warm_start=True, but the last fit is no start for this one: {reason}. EM starts afresh; set "
+            "warm_start=False, or the parameters as they were.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return False
+
+    def _data_start(
+        self,
+        X: NDArray[np.floating],
+        points: Points,
+        constraints: Constraints | None,
+        coupling: NDArray[np.float64],
+        random_state: np.random.RandomState,
+        number: int,
+    ) -> MixtureParameters:
+        """Parameters from a first hard assignment of the rows; every second start leaves out k-means."""
+        n_gaussians = self._n_gaussians
+        per_cluster = n_gaussians // self.n_components
+        arguments = (self.init_params, constraints, random_state)
+        if per_cluster == 1:
+            labels = start_labels(X, n_gaussians, *arguments, refine=number % 2 == 0)
+        else:
+            labels = component_start_labels(X, self.n_components, per_cluster, *arguments)
+        # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
+        about = np.tile(points.offset, (n_gaussians, 1))
+        rough = self._assigned_statistics(points, labels, about)
+        about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
+        statistics = self._assigned_statistics(points, labels, about)
+        counts = statistics.counts + 10 * np.finfo(np.float64).eps
+        log_weights = np.log(counts / counts.sum())
+        return new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+
+    def _assigned_statistics(
+        self, points: Points, labels: NDArray[np.int64], about: NDArray[np.float64]
+    ) -> Statistics:
+        """Statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
+        parts = []
+        for start in range(0, points.n_samples, _ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + _ROWS_AT_ONCE, points.n_samples))
+            one_hot = (labels[rows, np.newaxis] == np.arange(len(about))).astype(np.float64)
+            parts.append(statistics_pass(points, about, one_hot, self.covariance_type, rows=rows))
+        return reduce(add, parts)
+
+    def _given_start(
+        self, start: MixtureParameters | None, n_features: int, coupling: NDArray[np.float64]
+    ) -> MixtureParameters:
+        """Replace parts of a start by what the user gave."""
+        n_gaussians = self._n_gaussians
+        log_weights = None if start is None else start.log_weights
+        means = None if start is None else start.gaussians.means
+        factors = None if start is None else start.gaussians.factors
+        if self.weights_init is not None:
+            weights = _checked(self.weights_init, (n_gaussians,), "weights_init")
+            if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
+                raise ValueError(
+                    f"weights_init must be >= 0 and sum to 1, its sum is {weights.sum():.6g}"
+                    "; pass weights / weights.sum()"
+                )
+            with np.errstate(divide="ignore"):
+                log_weights = np.log(weights)
+        elif self.mixing == "fixed":
+            log_weights = np.full(n_gaussians, -np.log(n_gaussians))
+        if self.means_init is not None:
+            means = _checked(self.means_init, (n_gaussians, n_features), "means_init")
+        if self.precisions_init is not None:
+            shape = _shape_of_factors(self.covariance_type, n_gaussians, n_features)
+            precisions = _checked(self.precisions_init, shape, "precisions_init")
+            factors = precision_factors_of_precisions(precisions, self.covariance_type)
+        assert log_weights is not None
+        assert means is not None
+        assert factors is not None
+        gaussians = Gaussians(means, factors, self.covariance_type)
+        return MixtureParameters(log_weights, gaussians, _covariances(gaussians), coupling)
+
+    # Results of fitting
+
+    def _store(self, run: EMRun) -> None:
+        for name, value in run.parameters.fitted_attributes().items():
+            setattr(self, name, value)
+        self._last_n_clusters = int(self.n_components)
+        self.lower_bounds_ = run.lower_bounds
+        self.lower_bound_ = run.lower_bounds[-1] if run.judged is None else run.judged
+        self.n_iter_ = len(run.lower_bounds)
+        self.converged_ = run.converged
+        self.n_decreases_ = run.n_decreases
+
+    def _store_training_rows(
+        self,
+        points: Points,
+        constraints: Constraints | None,
+        linked: LinkedRows | None,
+        posterior: LinkedPosterior | None,
+        workers: Workers,
+        limited: tuple[str, ...],
+    ) -> NDArray[np.int64]:
+        """Labels and responsibilities of the training rows; forget those of an earlier fit."""
+        for name in ("responsibilities_", "violation_probability_", "inference_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if linked is None or posterior is None or constraints is None:
+            self.labels_ = self._labels_of(self._posterior(points, labels=True, workers=workers))
+            self.n_occupied_ = self._n_occupied()
+            return self.labels_
+        found = posterior.marginals
+        if limited:
+            warnings.warn(
+                f"the hard cannot-links among {len(linked.rows)} rows are too dense for accurate inference "
+                f"in the work allowed to a fit ({' and '.join(limited)} approximated further, see "
+                'inference_["reason"]). labels_ keep the hard links. Use fewer cannot-links or soft ones '
+                "(certainty < 1), inference='belief_propagation', which has no limit, or COPKMeans.",
+                ApproximationWarning,
+                stacklevel=4,
+            )
+        elif not found.converged:
+            warnings.warn(
+                f"the last E-step did not converge ({found.method}, {found.n_iter} iterations); "
+                "its responsibilities are rough. Try another inference, or fewer or weaker links.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.inference_ = {
+            "method": found.method,
+            "exact": found.exact,
+            "converged": found.converged,
+            "parts": dict(found.parts),
+            "reason": f"work limit: {', '.join(limited)}" if limited else None,
+        }
+        free = self._posterior(points, probabilities=True, workers=workers)
+        assert free.probabilities is not None
+        self.responsibilities_ = self._sum_clusters(free.probabilities.astype(np.float64, copy=False))
+        self.responsibilities_[linked.rows] = found.prob
+        self.violation_probability_ = np.where(linked.coupling > 0, 1.0 - found.agreement, found.agreement)
+        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
+        self.labels_[linked.rows] = self._decode(points, linked, found.prob)
+        self.n_occupied_ = self._n_occupied()
+        return self.labels_
+
+    def _n_occupied(self) -> int:
+        return int(occupied_clusters(self.labels_, self.weights_, self._cluster_of).sum())
+
+    def _warn_of_lost_clusters(
+        self, points: Points, linked: LinkedRows, learns_noise: bool, run: EMRun, workers: Workers
+    ) -> None:
+        """Say which clusters of the start have no rows, and whether that is due to the links or to Omega."""
+        if self.n_occupied_ == self.n_components or run.start is None:
+            return
+        occupied = occupied_clusters(self.labels_, self.weights_, self._cluster_of)
+        at_start, without_links = occupied_without_links(
+            points, run.start, self._cluster_of, mixing=self.mixing, reg_covar=self.reg_covar,
+            tol=self.tol, max_iter=self.max_iter, workers=workers,
+        )  # fmt: skip
+        lost = at_start & ~occupied
+        if lost.any():
+            reason = loss_reason(
+                linked, points.n_samples, mixing=self.mixing, learns_noise=learns_noise,
+                prior_exact=bool(self.inference_["prior_exact"]),
+                kept_without_links=bool((lost & without_links).any()),
+            )  # fmt: skip
+            warnings.warn(
+                f"{lost.sum()} of {self.n_components} clusters lost all their rows (n_occupied_ is "
+                f"{self.n_occupied_}). {reason}",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _decode(self, points: Points, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Labels of the linked rows: most probable one by one, or all together.
+
+        The most probable labels one by one may break a hard cannot-link; then the most probable joint
+        labelling is used, so that hard links hold whatever ``decode`` says.
+        """
+        labels = prob.argmax(axis=1).astype(np.int64)
+        first, second = labels[linked.pairs[:, 0]], labels[linked.pairs[:, 1]]
+        broken = np.isinf(linked.coupling) & ((first == second) != (linked.coupling > 0))
+        if self.decode == "marginal" and not broken.any():
+            return labels
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        joint = log_density_pass(points, gaussians, rows=linked.rows)
+        joint += linked.share[:, np.newaxis] * np.log(self.weights_)
+        per_cluster = sum_components(joint, self._cluster_of)
+        field = PottsField(per_cluster, linked.pairs, linked.coupling)
+        together = best_labels(field, random_state=0).labels
+        if self.decode == "map":
+            return together
+        # Only the components of links with a broken hard link are decoded together.
+        component, n_components = group_labels(len(labels), linked.pairs)
+        affected = np.zeros(n_components, dtype=bool)
+        affected[component[linked.pairs[broken, 0]]] = True
+        return np.where(affected[component], together, labels)
+
+
+def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -> tuple[int, ...]:
+    """Shape of covariances, precisions and their factors."""
+    return {
+        "full": (n_gaussians, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (n_gaussians, n_features),
+        "spherical": (n_gaussians,),
+    }[covariance_type]
+
+
+def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}; pass that shape")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite values; correct them, or pass None")
+    return array
+
+
+def _covariances(gaussians: Gaussians) -> NDArray[np.float64]:
+    """Covariances from precision factors, in the shape of the covariance type."""
+    _, factors, covariance_type = gaussians
+    if covariance_type in ("diag", "spherical"):
+        return 1.0 / factors**2
+    inverse = np.linalg.inv(factors)
+    return np.swapaxes(inverse, -1, -2) @ inverse

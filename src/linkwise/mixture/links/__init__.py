@@ -1,0 +1,1 @@
+"""Links in a Gaussian mixture: E-step of linked rows, prior, mixing weights, noise, starts."""

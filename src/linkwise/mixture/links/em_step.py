@@ -1,0 +1,278 @@
+"""One EM step of a Gaussian mixture whose rows may carry links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._threads import Workers
+from linkwise.mixture.em import MixtureParameters
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
+from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, statistics_pass
+from linkwise.mixture.links.noise import learned_coupling
+from linkwise.mixture.links.prior import DisjointPrior, LabelPrior
+from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, link_field, linked_posterior
+from linkwise.mixture.links.weights import (
+    MAX_PASSES,
+    PASSES_PER_COMPONENT,
+    LastValue,
+    Prior,
+    grid_mixing,
+    newton_mixing,
+)
+
+__all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
+
+MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
+#: Engines that make nothing of probabilities to start from.
+_WITHOUT_START = ("auto", "exact", "tree", "belief_propagation")
+#: Table and message entries for the posteriors of a fit with hard cannot-links, and for its priors as well
+#: (see ``linkwise.inference.work``): one to two seconds. Large data has this many per entry of the
+#: responsibilities.
+_MAX_WORK = 1e8
+_WORK_PER_ENTRY = 400.0
+
+
+class LinkedStep:
+    """The EM step: free rows in one fused pass, linked rows through inference.
+
+    Parameters
+    ----------
+    points : Points
+    linked : LinkedRows or None
+    covariance_type : str
+    reg_covar : float
+    inference : str or engine
+    mixing : {"exact", "disjoint", "grid", "ignore", "fixed"}
+    noise_sources : (m,) int or None
+        Source of each link whose flip rate is learned, -1 for links left as they are; None learns nothing.
+    random_state : int
+        Seed of the engines; the same in every step, so that EM sees one deterministic objective.
+    workers : Workers
+    n_starts : int
+        Runs of EM that share the limit of work of a fit.
+
+    Attributes
+    ----------
+    posterior : LinkedPosterior or None
+        Of the last step.
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        linked: LinkedRows | None,
+        covariance_type: str,
+        reg_covar: float,
+        inference: str | Callable[..., Any],
+        mixing: str,
+        noise_sources: NDArray[np.int64] | None,
+        random_state: int,
+        workers: Workers,
+        n_starts: int = 1,
+    ) -> None:
+        self.points = points
+        self.linked = linked
+        self.covariance_type = covariance_type
+        self.reg_covar = reg_covar
+        self.inference = inference
+        self.mixing = mixing
+        self.noise_sources = noise_sources
+        self.random_state = random_state
+        self.workers = workers
+        self.posterior: LinkedPosterior | None = None
+        self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
+        self._max_work = None if linked is None else _work_limit(linked, n_starts)
+        self._work_left = self._max_work
+        self._limited = False
+        self._prior: Prior = _no_prior
+        if linked is not None and mixing == "disjoint":
+            self._prior = DisjointPrior(linked)
+        elif linked is not None and mixing != "ignore":
+            self._prior = LabelPrior(linked, inference, random_state, self._max_work)
+        self._log_omega = LastValue(self._prior)
+
+    def fresh(self) -> LinkedStep:
+        """The same step for another run of EM; what is known of the links is shared."""
+        step = copy(self)
+        step.posterior = None
+        step._prior = copy(self._prior)
+        step._log_omega = LastValue(step._prior)
+        return step
+
+    @property
+    def limited(self) -> tuple[str, ...]:
+        """What had to be approximated to stay within the limit of work: the posterior, the prior."""
+        prior_limited = isinstance(self._prior, LabelPrior) and self._prior.limited
+        return ("posterior",) * self._limited + ("prior",) * prior_limited
+
+    def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
+        """New parameters, and the penalised log-likelihood per sample at the old ones."""
+        excluded = None if self.linked is None else self.linked.rows
+        statistics = em_pass(
+            self.points, parameters.gaussians, parameters.log_weights, excluded=excluded, workers=self.workers
+        )
+        objective = statistics.log_likelihood
+        log_weights, coupling = parameters.log_weights, parameters.coupling
+        if self.linked is None:
+            if self.mixing != "fixed":
+                log_weights = _log_shares(statistics.counts)
+        else:
+            free_counts = statistics.counts
+            posterior = self.e_step(parameters)
+            statistics += self._linked_statistics(parameters, posterior)
+            log_weights, penalty = self._mixing_step(free_counts, posterior, log_weights)
+            objective += self._of_links(posterior, penalty, coupling)
+            if self.noise_sources is not None:
+                coupling = learned_coupling(coupling, self.noise_sources, posterior.marginals.agreement)
+        new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+        return new, objective / self.points.n_samples
+
+    def _of_links(self, posterior: LinkedPosterior, penalty: float, coupling: NDArray[np.float64]) -> float:
+        """The part of the objective that the linked rows bring."""
+        part = posterior.marginals.log_partition - penalty
+        if self.noise_sources is not None:
+            # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
+            part -= float(np.logaddexp(0.0, -np.abs(coupling)).sum())
+        return part
+
+    def judge(self, parameters: MixtureParameters) -> float:
+        """The objective per sample with the partition function of ``auto``, for engines that have none.
+
+        ``auto`` is exact where links leave it narrow components, and Bethe's approximation elsewhere.
+        """
+        value = em_pass(
+            self.points, parameters.gaussians, parameters.log_weights,
+            excluded=None if self.linked is None else self.linked.rows, workers=self.workers,
+        ).log_likelihood  # fmt: skip
+        if self.linked is not None:
+            step = self.fresh()
+            step.inference = "auto"
+            posterior = step.e_step(parameters)
+            penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
+            value += self._of_links(posterior, penalty, parameters.coupling)
+        return value / self.points.n_samples
+
+    @property
+    def _leaves_out_omega(self) -> bool:
+        """Whether links count as observations."""
+        return self.mixing == "ignore" or self.noise_sources is not None
+
+    def prior_is_exact(self, log_weights: NDArray[np.float64]) -> bool:
+        """Whether log Omega at these weights is exact, or none enters."""
+        if not isinstance(self._prior, LabelPrior) or self.noise_sources is not None:
+            return True
+        self._log_omega(log_weights)
+        return self._prior.exact
+
+    def e_step(self, parameters: MixtureParameters) -> LinkedPosterior:
+        """Constrained posterior of the linked rows; engines that iterate start from that of the last step."""
+        assert self.linked is not None
+        assert self._links is not None
+        links = self._links
+        if self.noise_sources is not None:
+            links = link_field(self.linked.pairs, parameters.coupling, len(self.linked.rows))
+        initial = None
+        if self.posterior is not None and (self._limited or self.inference not in _WITHOUT_START):
+            initial = self.posterior.marginals.prob
+        # Two posteriors at a time only where the last one is a start.
+        self.posterior = None
+        log_density = log_density_pass(
+            self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
+        )
+        options: dict[str, Any] = {}
+        if self.inference == "auto" and self._work_left is not None:
+            # Once belief propagation is too dear it stays so: EM is to see one objective.
+            options["max_work"] = 1.0 if self._limited else max(self._work_left, 1.0)
+        self.posterior = linked_posterior(
+            self.linked,
+            links,
+            log_density,
+            parameters.log_weights,
+            self.inference,
+            self.random_state,
+            initial,
+            **options,
+        )
+        if options:
+            assert self._work_left is not None
+            details = self.posterior.marginals.details
+            self._work_left -= details["work"]
+            self._limited = self._limited or details.get("limited", False)
+        return self.posterior
+
+    def _linked_statistics(self, parameters: MixtureParameters, posterior: LinkedPosterior) -> Statistics:
+        assert self.linked is not None
+        return statistics_pass(
+            self.points,
+            parameters.gaussians.means,
+            posterior.responsibilities,
+            self.covariance_type,
+            rows=self.linked.rows,
+            workers=self.workers,
+        )
+
+    def _mixing_step(
+        self,
+        free_counts: NDArray[np.float64],
+        posterior: LinkedPosterior,
+        log_weights: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], float]:
+        """New log weights, and log Omega at the old ones (0 when links count as observations)."""
+        assert self.linked is not None
+        counts = free_counts + self.linked.share @ posterior.responsibilities
+        if self._leaves_out_omega:
+            return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
+
+        penalty = self._log_omega(log_weights)[0]
+        if self.mixing == "fixed":
+            return log_weights, penalty
+        if self.mixing == "grid":
+            return grid_mixing(counts, self._log_omega).log_weights, penalty
+        exact = not isinstance(self._prior, LabelPrior) or self._prior.exact
+        step = newton_mixing(
+            counts, float(free_counts.sum()), log_weights, self._log_omega,
+            max_passes=MAX_PASSES if exact else PASSES_PER_COMPONENT * len(counts),
+            concave=not isinstance(self._prior, DisjointPrior),
+        )  # fmt: skip
+        return step.log_weights, penalty
+
+
+def _work_limit(linked: LinkedRows, n_starts: int) -> float | None:
+    """Work that the posteriors of a run of EM may take, and its priors as well; None without hard links.
+
+    Soft links converge in a few sweeps and scale with the data. With many hard cannot-links messages often
+    circle for ever, and every step of EM would wait for their last sweep.
+    """
+    if not (linked.coupling == -np.inf).any():
+        return None
+    return max(_MAX_WORK, _WORK_PER_ENTRY * len(linked.rows) * linked.n_clusters) / n_starts
+
+
+def _no_prior(log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    """Without links Omega is 1."""
+    return 0.0, np.zeros_like(log_weights)
+
+
+def new_parameters(
+    statistics: Statistics,
+    covariance_type: str,
+    reg_covar: float,
+    log_weights: NDArray[np.float64],
+    coupling: NDArray[np.float64],
+) -> MixtureParameters:
+    """M-step of means and covariances from the statistics, with weights and couplings already found."""
+    means, covariances = m_step(statistics, covariance_type, reg_covar)
+    factors = precision_factors(covariances, covariance_type)
+    return MixtureParameters(log_weights, Gaussians(means, factors, covariance_type), covariances, coupling)
+
+
+def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """log(n_k / N), as scikit-learn rounds it: 10 eps keep an empty component off log 0."""
+    padded = counts + 10.0 * np.finfo(np.float64).eps
+    return np.asarray(np.log(padded / padded.sum()))

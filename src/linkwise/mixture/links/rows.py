@@ -1,0 +1,160 @@
+"""The rows that carry links and their constrained posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._kernels.math import log_sum_exp_rows
+from linkwise.constraints import Constraints
+from linkwise.inference import Marginals, PottsField, marginals
+
+__all__ = [
+    "LinkedPosterior",
+    "LinkedRows",
+    "link_field",
+    "linked_posterior",
+    "select_linked_rows",
+    "sum_components",
+]
+
+
+class LinkedRows(NamedTuple):
+    """Links among the rows that have any.
+
+    Attributes
+    ----------
+    rows : (n,) int64
+        Rows of the data, ascending.
+    pairs : (m, 2) int64
+        Links in the numbering of ``rows``.
+    coupling : (m,)
+        2 W: what a violated link costs (the prior runs over ordered pairs, so each counts twice).
+    share : (n,)
+        Power of pi that a row brings along: 1 when points are sampled independently (assumption 2 of
+        Shental et al. 2003), 1 / (size of its chunklet) when chunklets are (assumption 1), so that a
+        chunklet brings pi once.
+    cluster_of : (K,) int64
+        Cluster of each component; links act on clusters.
+    """
+
+    rows: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    coupling: NDArray[np.float64]
+    share: NDArray[np.float64]
+    cluster_of: NDArray[np.int64]
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of labels the links see."""
+        return int(self.cluster_of.max()) + 1
+
+
+class LinkedPosterior(NamedTuple):
+    """Constrained posterior of the linked rows.
+
+    Attributes
+    ----------
+    responsibilities : (n, K)
+        P(component k | X, links).
+    marginals : Marginals
+        The answer of inference, over clusters.
+    """
+
+    responsibilities: NDArray[np.float64]
+    marginals: Marginals
+
+
+def select_linked_rows(
+    constraints: Constraints, cluster_of: NDArray[np.int64], *, chunklets_once: bool = False
+) -> LinkedRows:
+    """Take the links out of the constraints.
+
+    Parameters
+    ----------
+    constraints : Constraints
+    cluster_of : (K,) int64
+    chunklets_once : bool
+        Assumption 1 of Shental et al.: a chunklet is drawn as a whole and brings pi once.
+
+    Returns
+    -------
+    LinkedRows
+    """
+    rows, ends = np.unique(constraints.pairs, return_inverse=True)
+    pairs = ends.reshape(-1, 2).astype(np.int64)
+    share = np.ones(len(rows))
+    if chunklets_once:
+        chunklets = constraints.chunklets()
+        share = 1.0 / np.bincount(chunklets)[chunklets[rows]]
+    return LinkedRows(rows, pairs, 2.0 * constraints.weights, share, cluster_of)
+
+
+def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points: int) -> PottsField:
+    """A field of the links with scores still to come (``with_unary``), so that it is analysed once."""
+    return PottsField(np.zeros((n_points, 1)), pairs, coupling)
+
+
+def linked_posterior(
+    linked: LinkedRows,
+    links: PottsField,
+    log_density: NDArray[np.float64],
+    log_weights: NDArray[np.float64],
+    method: str | Callable[..., Any],
+    random_state: Any,
+    initial: NDArray[np.float64] | None,
+    **options: Any,
+) -> LinkedPosterior:
+    """E-step of the linked rows: P(z_i = k | X, links) and log sum_Z P(X, Z) g(Z).
+
+    With several components per cluster, clusters are inferred with the score log sum_{k in c} pi_k N(x; k),
+    and a component given its cluster has its ordinary posterior.
+
+    Parameters
+    ----------
+    linked : LinkedRows
+    links : PottsField
+        Its links, see ``link_field``.
+    log_density : (n, K)
+        log N(x_i; k); becomes the responsibilities.
+    log_weights : (K,)
+    method : str or engine
+    random_state : int, Generator or None
+    initial : (n, n_clusters) or None
+        Marginals of the previous step.
+    **options
+        Options of the engine.
+
+    Returns
+    -------
+    LinkedPosterior
+    """
+    joint = log_density
+    for k, log_weight in enumerate(log_weights):
+        joint[:, k] += linked.share * log_weight
+    scores = sum_components(joint, linked.cluster_of)
+    if scores is joint:
+        found = marginals(
+            links.with_unary(joint), method, random_state, initial=initial, overwrite_unary=True, **options
+        )  # fmt: skip
+        return LinkedPosterior(found.prob, found)
+    for k, cluster in enumerate(linked.cluster_of):
+        joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
+    found = marginals(
+        links.with_unary(scores), method, random_state, initial=initial, overwrite_unary=True, **options
+    )
+    for k, cluster in enumerate(linked.cluster_of):
+        joint[:, k] *= found.prob[:, cluster]
+    return LinkedPosterior(joint, found)
+
+
+def sum_components(log_values: NDArray[np.float64], cluster_of: NDArray[np.int64]) -> NDArray[np.float64]:
+    """log-sum-exp over the components of each cluster; components of a cluster stand side by side."""
+    n_clusters = int(cluster_of.max()) + 1
+    if n_clusters == len(cluster_of):
+        return log_values
+    by_cluster = log_values.reshape(len(log_values) * n_clusters, -1)
+    return log_sum_exp_rows(by_cluster).reshape(len(log_values), n_clusters)

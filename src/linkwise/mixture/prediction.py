@@ -1,0 +1,206 @@
+"""A fitted mixture at work on rows old and new: labels, probabilities, scores and samples, without links."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linkwise._validation import check_constraints, check_whole_number
+from linkwise.constraints import Constraints
+from linkwise.mixture.gaussian.conditioning import new_points
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
+from linkwise.mixture.gaussian.passes import Posterior, posterior_pass
+
+__all__ = ["FittedMixture"]
+
+_ROWS_AT_ONCE = 8192
+
+
+class FittedMixture(DensityMixin, BaseEstimator):
+    """Prediction by ``weights_``, ``means_`` and ``precisions_cholesky_`` alone."""
+
+    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
+
+    @property
+    def _n_clusters(self) -> int:
+        return int(self.n_components)
+
+    @property
+    def _n_gaussians(self) -> int:
+        return self._n_clusters
+
+    @property
+    def _cluster_of(self) -> NDArray[np.int64]:
+        """Cluster of each Gaussian."""
+        return np.repeat(np.arange(self._n_clusters), self._n_gaussians // self._n_clusters)
+
+    def _posterior(self, points: Points, **wanted: Any) -> Posterior:
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.weights_)
+        several = self._n_gaussians > self._n_clusters
+        if several and wanted.get("labels"):
+            wanted = {**wanted, "labels": False, "probabilities": True}
+        return posterior_pass(points, gaussians, log_weights, **wanted)
+
+    def _labels_of(self, posterior: Posterior) -> NDArray[np.int64]:
+        if posterior.labels is not None:
+            return posterior.labels
+        assert posterior.probabilities is not None
+        return self._sum_clusters(posterior.probabilities).argmax(axis=1).astype(np.int64)
+
+    def _sum_clusters(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
+        """Probabilities of clusters from those of their Gaussians."""
+        if probabilities.shape[1] == self._n_clusters:
+            return probabilities
+        return probabilities.reshape(len(probabilities), self._n_clusters, -1).sum(axis=2)
+
+    def _points(self, X: ArrayLike) -> Points:
+        check_is_fitted(self)
+        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+        return new_points(data, gaussians, getattr(self, "feature_names_in_", None))
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Most probable cluster of each row, by the fitted mixture alone.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n,) int64
+        """
+        return self._labels_of(self._posterior(self._points(X), labels=True))
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Probability of each cluster for each row, by the fitted mixture alone.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n, n_components) float
+        """
+        posterior = self._posterior(self._points(X), probabilities=True)
+        assert posterior.probabilities is not None
+        return self._sum_clusters(posterior.probabilities)
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Log-likelihood of each row under the fitted mixture.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        (n,) float64
+        """
+        posterior = self._posterior(self._points(X), log_likelihood=True)
+        assert posterior.log_likelihood is not None
+        return posterior.log_likelihood
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        constraints: Constraints | None = None,
+    ) -> float:
+        """Mean log-likelihood of the rows under the fitted mixture.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+        y : ignored
+        sample_weight : (n,) array_like, optional
+            Weights of the mean.
+        constraints : Constraints, optional
+            Accepted so that cross-validation may pass it on; new rows are scored without links.
+
+        Returns
+        -------
+        float
+        """
+        check_constraints(constraints, None, y)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(self.score_samples(X), weights=weights))
+
+    def sample(self, n_samples: float = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Draw new rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+
+        Returns
+        -------
+        X : (n_samples, n_features)
+            The only table of this size that is made.
+        y : (n_samples,)
+            Cluster of each row; rows come sorted by component.
+        """
+        check_is_fitted(self)
+        if isinstance(n_samples, float) and n_samples.is_integer():
+            n_samples = int(n_samples)  # 1e6 is how people write a million
+        n_samples = check_whole_number(n_samples, "n_samples")
+        rng = check_random_state(self.random_state)
+        counts = rng.multinomial(n_samples, self.weights_ / self.weights_.sum())
+        rows = rng.standard_normal((n_samples, self.means_.shape[1]))
+        ends = np.cumsum(counts)
+        for k, (first, last) in enumerate(zip(ends - counts, ends, strict=True)):
+            root = _root(self.covariances_, self.covariance_type, k)
+            for start in range(first, last, _ROWS_AT_ONCE):
+                block = rows[start : min(start + _ROWS_AT_ONCE, last)]
+                block[:] = block @ root.T if root.ndim == 2 else block * root
+                block += self.means_[k]
+        return rows, np.repeat(self._cluster_of, counts)
+
+    def aic(self, X: ArrayLike) -> float:
+        """Akaike's criterion of the fitted mixture on these rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        float
+        """
+        return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
+
+    def bic(self, X: ArrayLike) -> float:
+        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like
+
+        Returns
+        -------
+        float
+        """
+        log_likelihood = self.score_samples(X)
+        return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
+
+    def _n_parameters(self) -> int:
+        return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
+
+
+def _root(covariances: NDArray[np.float64], covariance_type: str, k: int) -> NDArray[np.float64]:
+    """What turns unit noise into that of component k: a lower triangular matrix, or standard deviations."""
+    own = covariances if covariance_type == "tied" else covariances[k]
+    root = np.linalg.cholesky(own) if covariance_type in ("full", "tied") else np.sqrt(own)
+    return np.asarray(root, dtype=np.float64)

@@ -1,0 +1,601 @@
+"""What a fitted estimator consists of: the type, shape and bounds of every attribute, in one table each.
+
+Models are checked against these tables before they are stored and after they are read, so that no kernel
+sees an array whose shape contradicts the others or the parameters: kernels do not check bounds.
+
+Sizes are letters: K clusters, G Gaussians, D features, N training rows, P links, L classes, M columns of an
+embedding. A letter takes the first size it meets, or the one the parameters give it, and every other array
+must agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["LAYOUTS", "LayoutError", "check_fitted"]
+
+#: Probabilities and weights are rounded: they may leave [0, 1] by this much.
+_ROUNDING = 1e-6
+#: A size that nothing depends on.
+ANY = "any"
+#: The largest whole number that counts anything.
+_MOST = 2**53
+
+
+class LayoutError(ValueError):
+    """An entry is not what the layout says; ``entry`` names it."""
+
+    def __init__(self, entry: str, reason: str) -> None:
+        super().__init__(f"{entry}: {reason}")
+        self.entry, self.reason = entry, reason
+
+
+class Sizes(dict[str, int]):
+    """What the letters of shapes stand for."""
+
+    def agree(self, letter: str | int, size: int) -> bool:
+        """Whether a size is the one known for a letter; the first one met becomes known."""
+        if letter == ANY:
+            return True
+        return size == (letter if isinstance(letter, int) else self.setdefault(letter, size))
+
+
+Check = Callable[[Any, Sizes], None]
+
+
+class Entries(NamedTuple):
+    """Names of entries and what they must be.
+
+    Attributes
+    ----------
+    required, optional : mapping
+        From the name of an entry to its check.
+    """
+
+    required: Mapping[str, Check]
+    optional: Mapping[str, Check] = {}
+
+    def check(self, values: Mapping[str, Any], sizes: Sizes, place: str) -> None:
+        """Refuse entries that are missing, unknown or wrong; the required ones first, in their order."""
+        for name in values:
+            if name not in self.required and name not in self.optional:
+                raise LayoutError(f"{place}/{name}", "this estimator has no such entry")
+        for name in self.required:
+            if name not in values:
+                raise LayoutError(f"{place}/{name}", "it is missing")
+        for name, check in {**self.required, **self.optional}.items():
+            if name in values:
+                try:
+                    check(values[name], sizes)
+                except LayoutError:
+                    raise
+                except ValueError as error:
+                    raise LayoutError(f"{place}/{name}", str(error)) from None
+
+
+# Kinds of entries
+
+
+def array(
+    kinds: str,
+    *shape: str | int,
+    low: float = -math.inf,
+    high: float = math.inf,
+    below: str | None = None,
+    nan: bool = False,
+    infinite: bool = False,
+) -> Check:
+    """An array of these kinds (``b`` bool, ``i`` integer, ``f`` float) and shape, in [low, high]."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+            raise ValueError(f"it must be an array of kind {kinds}, not {_kind(value)}")
+        if value.dtype.kind == "i" and value.dtype != np.int64:
+            raise ValueError(f"it must be an array of int64, not {value.dtype}")
+        if value.dtype.kind == "f" and value.dtype not in (np.float64, np.float32):
+            raise ValueError(f"it must be an array of float64 or float32, not {value.dtype}")
+        wanted = [sizes.get(letter, letter) for letter in map(str, shape)]
+        if value.ndim != len(shape) or not all(map(sizes.agree, shape, value.shape)):
+            raise ValueError(f"its shape is {value.shape}, not ({', '.join(map(str, wanted))})")
+        known = value[~np.isnan(value)] if value.dtype.kind == "f" else value
+        if known.size < value.size and not nan:
+            raise ValueError("it holds NaN")
+        if value.dtype.kind not in "if" or not known.size:
+            return
+        least, most = float(known.min()), float(known.max())
+        if not infinite and (math.isinf(least) or math.isinf(most)):
+            raise ValueError("it holds an infinite value")
+        if least < low or most > high:
+            raise ValueError(f"it holds {least if least < low else most:.6g}, outside [{low:g}, {high:g}]")
+        if below is not None and most >= sizes[below]:
+            raise ValueError(f"it holds {most:.0f}, but there are {sizes[below]}, counted from 0")
+
+    return check
+
+
+def probability(*shape: str | int, nan: bool = False) -> Check:
+    """An array of probabilities."""
+    return array("f", *shape, low=-_ROUNDING, high=1.0 + _ROUNDING, nan=nan)
+
+
+def unit_rows(*shape: str | int, nan: bool = False) -> Check:
+    """An array of rows of length one, or their means."""
+    return array("f", *shape, low=-1.0 - _ROUNDING, high=1.0 + _ROUNDING, nan=nan)
+
+
+def whole(low: int = 0, high: str | int = _MOST, *, size: str | None = None) -> Check:
+    """A whole number in [low, high]; ``size`` is the letter that it is the size of."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        most = sizes[high] if isinstance(high, str) else high
+        if type(value) is not int or not low <= value <= most:
+            raise ValueError(f"it must be a whole number from {low} to {most}, not {_kind(value)}")
+        if size is not None and not sizes.agree(size, value):
+            raise ValueError(f"it is {value}, not {sizes[size]}")
+
+    return check
+
+
+def real(low: float = -math.inf, high: float = math.inf, *, nan: bool = True) -> Check:
+    """A number in [low, high]; NaN where nothing is known."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if type(value) not in (float, int) or not (low <= value <= high or (nan and math.isnan(value))):
+            raise ValueError(f"it must be a number from {low:g} to {high:g}, not {_kind(value)}")
+
+    return check
+
+
+def flag(value: Any, sizes: Sizes) -> None:
+    """True or False."""
+    if type(value) is not bool:
+        raise ValueError(f"it must be true or false, not {_kind(value)}")
+
+
+def text(*choices: str) -> Check:
+    """A string, one of the choices if there are any."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, str) or (choices and value not in choices):
+            wanted = f"one of {', '.join(choices)}" if choices else "text"
+            raise ValueError(f"it must be {wanted}, not {_kind(value)}")
+
+    return check
+
+
+def nothing(value: Any, sizes: Sizes) -> None:
+    """None."""
+    if value is not None:
+        raise ValueError(f"it must be null, not {_kind(value)}")
+
+
+def either(first: Check, second: Check) -> Check:
+    """Passes the first check or the second, whose complaint is the one told."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        try:
+            first(value, sizes)
+        except ValueError:
+            second(value, sizes)
+
+    return check
+
+
+def list_of(item: Check) -> Check:
+    """A list whose items all pass a check."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, list):
+            raise ValueError(f"it must be a list, not {_kind(value)}")
+        for place, one in enumerate(value):
+            try:
+                item(one, sizes)
+            except ValueError as error:
+                raise ValueError(f"item {place}: {error}") from None
+
+    return check
+
+
+def table(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
+    """A dict of these keys."""
+    entries = Entries(required, optional or {})
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"it must be a table, not {_kind(value)}")
+        try:
+            entries.check(value, sizes, "")
+        except LayoutError as error:
+            raise ValueError(f"key {error.entry.removeprefix('/')}: {error.reason}") from None
+
+    return check
+
+
+def table_of(item: Check) -> Check:
+    """A dict of any keys whose values all pass a check."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, dict):
+            raise ValueError(f"it must be a table, not {_kind(value)}")
+        for key, one in value.items():
+            try:
+                item(one, sizes)
+            except ValueError as error:
+                raise ValueError(f"key {str(key)[:40]}: {error}") from None
+
+    return check
+
+
+def labels_of(letter: str, *, only_text: bool = False) -> Check:
+    """An array of names, numbers or times, all different."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUSmMO":
+            raise ValueError(f"it must be a row of names, not {_kind(value)}")
+        if not sizes.agree(letter, len(value)):
+            raise ValueError(f"it has {len(value)} names, not {sizes[letter]}")
+        names = value.tolist()
+        kinds = (str,) if only_text else (str, bytes, bool, int, float)
+        if value.dtype == object and not all(isinstance(name, kinds) for name in names):
+            raise ValueError("it holds a name that is neither text nor a number")
+        if only_text and value.dtype != object:
+            raise ValueError(f"it must be a row of text objects, not of {value.dtype}")
+        if len(set(names)) < len(names):
+            raise ValueError("it holds a name twice")
+
+    return check
+
+
+def _kind(value: Any) -> str:
+    """What something is, in a few words."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype}"
+    if value is None or isinstance(value, bool | int | float | str):
+        shown = repr(value) if not isinstance(value, int) or abs(value) <= _MOST else "a huge number"
+        return shown if len(shown) <= 40 else f"{shown[:36]}..."
+    return f"a {type(value).__name__}"
+
+
+# Estimators
+
+
+class Layout(NamedTuple):
+    """How to check one kind of estimator.
+
+    Attributes
+    ----------
+    parameters : callable
+        ``parameters(model, n_rows)`` raises ValueError or TypeError if the constructor's parameters are bad.
+    sizes : callable
+        ``sizes(model, fitted)``: sizes that are known before any array is looked at.
+    entries : callable
+        ``entries(model)``: the fitted attributes under these parameters.
+    relations : callable
+        ``relations(model, fitted)`` raises LayoutError where entries of right shapes contradict each other.
+    state : callable or None
+        ``state(model)``: what prediction needs beside the attributes.
+    """
+
+    parameters: Callable[[Any, int], object]
+    sizes: Callable[[Any, Mapping[str, Any]], dict[str, int]]
+    entries: Callable[[Any], Entries]
+    relations: Callable[[Any, Mapping[str, Any]], None]
+    state: Callable[[Any], Entries] | None = None
+
+
+_OF_DATA: dict[str, Check] = {"n_features_in_": whole(1, size="D")}
+_NAMES: dict[str, Check] = {"feature_names_in_": labels_of("D", only_text=True)}
+_RUN: dict[str, Check] = {"n_iter_": whole(), "converged_": flag}
+
+
+def _gaussian_entries(model: Any) -> dict[str, Check]:
+    shape: tuple[str, ...] = {
+        "full": ("G", "D", "D"),
+        "tied": ("D", "D"),
+        "diag": ("G", "D"),
+        "spherical": ("G",),
+    }[model.covariance_type]
+    return {
+        **_OF_DATA,
+        "means_": array("f", "G", "D"),
+        "weights_": probability("G"),
+        "covariances_": array("f", *shape),
+        "precisions_cholesky_": array("f", *shape),
+        "labels_": array("i", "N", low=0, below="K"),
+        "lower_bounds_": list_of(real()),
+        "lower_bound_": real(),
+        "n_decreases_": whole(),
+        "n_occupied_": whole(0, "K"),
+        **_RUN,
+    }
+
+
+def _gaussian_relations(model: Any, fitted: Mapping[str, Any]) -> None:
+    total = float(fitted["weights_"].sum())
+    if abs(total - 1.0) > 1e-3:
+        raise LayoutError("fitted/weights_", f"their sum is {total:.6g}, not 1")
+    for name in ("covariances_", "precisions_cholesky_"):
+        values = fitted[name]
+        if model.covariance_type in ("full", "tied"):
+            values = np.diagonal(values, axis1=-2, axis2=-1)
+        if not (values > 0.0).all():
+            raise LayoutError(f"fitted/{name}", f"a variance or its root is {values.min():.6g}, not above 0")
+
+
+def _link_mixture_entries(model: Any) -> Entries:
+    noise: Check = real(0.0, 0.5)
+    if np.ndim(model.learn_noise if hasattr(model, "learn_noise") else False) > 0:
+        noise = table_of(noise)
+    elif getattr(model, "learn_noise", False) == "kind":
+        noise = array("f", 2, low=0.0, high=0.5, nan=True)
+    inference = {
+        "method": text(),
+        "exact": flag,
+        "converged": flag,
+        "parts": table_of(whole()),
+        "prior_exact": flag,
+        "objective": text(),
+        "reason": either(nothing, text()),
+    }
+    optional: dict[str, Check] = {
+        **_NAMES,
+        "responsibilities_": probability("N", "K"),
+        "violation_probability_": probability("P"),
+        "inference_": table(inference),
+    }
+    if hasattr(model, "learn_noise"):
+        optional["noise_"] = noise
+    return Entries(_gaussian_entries(model), optional)
+
+
+def _class_entries(model: Any) -> Entries:
+    return Entries(
+        {
+            "classes_": labels_of("L"),
+            **_gaussian_entries(model),
+            "beliefs_": array("f", "L", "L", low=-1.0, high=1.0),
+            "contingency_": array("i", "L", "K", low=0),
+            "separability_": array("f", "L", "L", low=-1.0 - _ROUNDING, high=1.0 + _ROUNDING, nan=True),
+            "adherence_": real(0.0),
+            "criteria_": table_of(real()),
+            "responsibilities_": probability("N", "K"),
+            "sweep_": text("sequential", "block"),
+        },
+        {
+            **_NAMES,
+            "mixing_": table(
+                {
+                    "effective_sample_size": real(0.0),
+                    "smallest_effective_sample_size": real(0.0),
+                    "n_draws": whole(),
+                    "n_ignored": whole(),
+                }
+            ),
+        },
+    )
+
+
+def _class_sizes(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
+    """As many clusters as asked for, or as classes."""
+    n_clusters = model.n_components
+    if n_clusters is None:
+        n_clusters = np.asarray(fitted.get("classes_", [])).size
+    return {"K": int(n_clusters), "G": int(n_clusters)}
+
+
+def _check_class_parameters(model: Any, n_rows: int) -> None:
+    from linkwise.mixture.classes.inputs import check_class_parameters
+
+    check_class_parameters(model.get_params(deep=False), n_rows)
+
+
+_CENTRES: dict[str, Check] = {
+    **_OF_DATA,
+    "cluster_centers_": array("f", "K", "D"),
+    "labels_": array("i", "N", low=0, below="K"),
+    "objective_history_": array("f", ANY, nan=True, infinite=True),
+    "n_reseeds_": whole(),
+    **_RUN,
+}
+
+
+def _hmrf_entries(model: Any) -> Entries:
+    metric: dict[str | None, Check] = {
+        None: nothing,
+        "diag": array("f", "D", low=0.0),
+        "full": array("f", "D", "D"),
+        "per_cluster": array("f", "K", "D", low=0.0),
+    }
+    return Entries(
+        {
+            **_CENTRES,
+            "metric_": metric[model.metric],
+            "objective_": real(),
+            "violations_": array("b", "P"),
+            "n_violated_": whole(0, "P"),
+            "certified_": flag,
+            "inference_": table({"method": text(), "optimal": flag, "converged": flag}),
+        },
+        {**_NAMES, "estep_gap_": array("f", ANY, nan=True, infinite=True)},
+    )
+
+
+def _hmrf_relations(model: Any, fitted: Mapping[str, Any]) -> None:
+    centres, metric = fitted["cluster_centers_"], fitted["metric_"]
+    if model.distortion in ("kl", "i_divergence") and not (centres >= 0.0).all():
+        raise LayoutError("fitted/cluster_centers_", f"means of counts are never {centres.min():.6g}")
+    if model.distortion == "cosine" and not centres.any(axis=1).all():
+        raise LayoutError("fitted/cluster_centers_", "a centre is zero throughout and has no direction")
+    if model.metric == "per_cluster" and not (metric > 0.0).all():
+        raise LayoutError("fitted/metric_", "a weight is 0, and has no logarithm")
+    if model.metric == "full":
+        try:
+            np.linalg.cholesky(metric)
+        except np.linalg.LinAlgError:
+            raise LayoutError("fitted/metric_", "the matrix is not positive definite") from None
+        if not np.allclose(metric, metric.T, rtol=1e-6, atol=1e-6 * np.abs(metric).max()):
+            raise LayoutError("fitted/metric_", "the matrix is not symmetric")
+
+
+def _check_hmrf_parameters(model: Any, n_rows: int) -> None:
+    model._check_parameters()
+    model._make_distortion()
+
+
+def _cop_entries(model: Any) -> Entries:
+    return Entries(
+        {
+            **_CENTRES,
+            "inertia_": real(0.0),
+            "n_unproven_assignments_": whole(),
+            "assignment_optimal_": flag,
+        },
+        _NAMES,
+    )
+
+
+def _embedding_entries(model: Any) -> dict[str, Check]:
+    return {
+        **_OF_DATA,
+        "labels_": array("i", "N", low=0, below="K"),
+        "embedding_": unit_rows("N", "M"),
+        "embedding_centers_": unit_rows("K", "M", nan=True),
+        "eigenvalues_": array("f", "M"),
+        "violation_rate_": real(0.0, 1.0, nan=False),
+        **_RUN,
+    }
+
+
+def _spectral_entries(model: Any) -> Entries:
+    return Entries(
+        {
+            **_embedding_entries(model),
+            "n_redundant_": whole(),
+            "unbalanced_components_": list_of(array("i", ANY, low=0, below="N")),
+            "trace_ratio_": real(),
+            "ineffective_links_": array("b", "P"),
+            "algorithm_": text("A", "B"),
+            "solver_": text(),
+        },
+        {
+            **_NAMES,
+            "affinity_matrix_": array("f", "N", "N"),
+            "link_reliability_": probability("P", nan=True),
+        },
+    )
+
+
+def _spectral_learning_entries(model: Any) -> Entries:
+    return Entries({**_embedding_entries(model), "affinity_matrix_": array("f", "N", "N")}, _NAMES)
+
+
+def _embedding_relations(model: Any, fitted: Mapping[str, Any]) -> None:
+    """Centres of empty clusters are NaN throughout, but not all of them are."""
+    holes = np.isnan(fitted["embedding_centers_"])
+    if (holes.any(axis=1) != holes.all(axis=1)).any() or holes.all():
+        raise LayoutError("fitted/embedding_centers_", "it holds NaN")
+
+
+def _neighbour_state(model: Any) -> Entries:
+    return Entries(
+        {
+            # Squared distances of larger numbers leave the range of floats.
+            "reference": array("f", "R", "D", low=-1e150, high=1e150),
+            "rows": unit_rows("R", "C"),
+            "n_neighbors": whole(1, "R"),
+        }
+    )
+
+
+def _n_clusters(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
+    return {"K": int(model.n_clusters)}
+
+
+def _n_components(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
+    return {"K": int(model.n_components), "G": int(model._n_gaussians)}
+
+
+def _own_check(model: Any, n_rows: int) -> None:
+    model._check_parameters()
+
+
+def _own_check_of_rows(model: Any, n_rows: int) -> None:
+    model._check_parameters(np.broadcast_to(0.0, (n_rows, 1)))
+
+
+def _no_relations(model: Any, fitted: Mapping[str, Any]) -> None:
+    """Shapes and bounds say all."""
+
+
+_LINK_MIXTURE = Layout(_own_check_of_rows, _n_components, _link_mixture_entries, _gaussian_relations)
+_HMRF = Layout(_check_hmrf_parameters, _n_clusters, _hmrf_entries, _hmrf_relations)
+
+#: By the name of the class; the same names as in ``linkwise._exports.ESTIMATORS``.
+LAYOUTS = {
+    "COPKMeans": Layout(_own_check, _n_clusters, _cop_entries, _no_relations),
+    "CPPC": Layout(_check_class_parameters, _class_sizes, _class_entries, _gaussian_relations),
+    "ConstrainedEM": _LINK_MIXTURE,
+    "ConstrainedSpectralClustering": Layout(
+        _own_check, _n_clusters, _spectral_entries, _embedding_relations, _neighbour_state
+    ),
+    "HMRFKMeans": _HMRF,
+    "MPCKMeans": _HMRF,
+    "PCKMeans": _HMRF,
+    "PPC": _LINK_MIXTURE,
+    "SpectralLearning": Layout(
+        _own_check, _n_clusters, _spectral_learning_entries, _embedding_relations, _neighbour_state
+    ),
+}
+
+
+def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
+    """Refuse an estimator whose parameters and fitted attributes do not belong together.
+
+    Parameters
+    ----------
+    model : estimator
+        With its parameters; its fitted attributes are not looked at.
+    fitted : mapping
+        The fitted attributes.
+    state : mapping or None
+        What prediction needs beside them.
+
+    Raises
+    ------
+    LayoutError
+        Naming the first entry that is wrong.
+    """
+    layout = LAYOUTS[type(model).__name__]
+    labels = fitted.get("labels_")
+    if not isinstance(labels, np.ndarray) or labels.ndim != 1:
+        raise LayoutError("fitted/labels_", "it is missing, or not one label for each row")
+    try:
+        _check_common_parameters(model)
+        layout.parameters(model, len(labels))
+    except (ValueError, TypeError, ArithmeticError) as error:
+        raise LayoutError("parameters", str(error)) from None
+    sizes = Sizes(layout.sizes(model, fitted))
+    layout.entries(model).check(fitted, sizes, "fitted")
+    layout.relations(model, fitted)
+    if layout.state is not None:
+        if state is None:
+            raise LayoutError("state", "it is missing")
+        layout.state(model).check(state, sizes, "state")
+        if sizes["C"] < sizes["M"]:
+            raise LayoutError("state/rows", f"it has {sizes['C']} columns, but the centres have {sizes['M']}")
+    elif state is not None:
+        raise LayoutError("state", "this estimator has no such entry")
+
+
+def _check_common_parameters(model: Any) -> None:
+    """What the estimators leave to others to check."""
+    n_jobs = getattr(model, "n_jobs", None)
+    if n_jobs is not None and (type(n_jobs) is not int or not 0 < abs(n_jobs) < 2**15):
+        raise ValueError(f"n_jobs must be None or a whole number, not {_kind(n_jobs)}")
+    seed = model.random_state
+    if seed is not None and (type(seed) is not int or seed < 0):
+        raise ValueError(f"random_state must be None or a whole number >= 0, not {_kind(seed)}")

@@ -1,0 +1,169 @@
+"""What spectral estimators share: checks of parameters and data, labels from an embedding, prediction."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linkwise._row_tables import refuse_vanishing
+from linkwise._validation import (
+    as_generator,
+    check_choice,
+    check_constraints,
+    check_number,
+    check_whole_number,
+)
+from linkwise.constraints import Constraints
+from linkwise.spectral.choose_eigenvectors import leading_rows
+from linkwise.spectral.kernels import check_kernel
+from linkwise.spectral.normalised_cut import ASSIGNMENTS, assign_labels, cluster_centers
+from linkwise.spectral.out_of_sample import Extension, extension_of
+from linkwise.spectral.solvers import AffinitySettings
+
+__all__ = ["SpectralClusterer"]
+
+AFFINITIES = ("heat", "rbf", "precomputed")
+
+
+class SpectralClusterer(ClusterMixin, BaseEstimator):
+    """A spectral clustering of rows that may carry links; subclasses supply ``fit``."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+
+    _extension: Extension
+
+    def fit_predict(
+        self, X: Any, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Fit and return ``labels_``.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like or sparse matrix, or kernel of shape (n_samples, n_samples)
+        y : ignored
+        constraints : Constraints, optional
+
+        Returns
+        -------
+        (n_samples,) int64
+        """
+        labels: NDArray[np.int64] = self.fit(X, y, constraints=constraints).labels_
+        return labels
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """Cluster of new rows: the one whose mean is nearest in the embedding.
+
+        A Gaussian or precomputed kernel extends the eigenvectors by their own equation, links included; the
+        heat kernel of a graph has no values at new rows, which take the mean embedding of their nearest
+        training rows, weighted by inverse distance.
+
+        Parameters
+        ----------
+        X : (n, n_features) array_like or sparse matrix
+            For ``affinity="precomputed"`` the kernel between these and the training rows, (n, n_samples).
+
+        Returns
+        -------
+        (n,) int64
+        """
+        check_is_fitted(self)
+        data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
+        centers = self.embedding_centers_
+        rows = leading_rows(self._extension.rows(data), centers.shape[1])
+        distances = ((rows[:, np.newaxis, :] - centers) ** 2).sum(axis=2)
+        return np.asarray(np.nanargmin(distances, axis=1), dtype=np.int64)
+
+    def _prediction_state(self) -> dict[str, Any]:
+        return self._extension.state()
+
+    def _restore_prediction(self, state: dict[str, Any]) -> None:
+        self._extension = extension_of(state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.affinity == "precomputed"
+        tags.input_tags.sparse = self.affinity != "precomputed"
+        return tags
+
+    def _accepts_sparse(self) -> Any:
+        return False if self.affinity == "precomputed" else "csr"
+
+    def _checked_data(
+        self, X: Any, y: Any, constraints: Constraints | None
+    ) -> tuple[Any, NDArray[np.int64], NDArray[np.float64], Constraints | None]:
+        """The data, and the links as arrays."""
+        self._check_parameters()
+        data = validate_data(
+            self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), ensure_min_samples=2
+        )
+        n_samples = data.shape[0]
+        if self.n_clusters > n_samples:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} clusters cannot be made of n_samples={n_samples}; "
+                "use at most as many clusters as rows"
+            )
+        if self.affinity == "precomputed":
+            check_kernel(data)
+        else:
+            refuse_vanishing(data)
+        return (data, *self._checked_links(constraints, n_samples, y))
+
+    @staticmethod
+    def _checked_links(
+        constraints: Constraints | None, n_samples: int, y: Any = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], Constraints | None]:
+        constraints = check_constraints(constraints, n_samples, y)
+        if constraints is None:
+            return np.empty((0, 2), dtype=np.int64), np.empty(0), None
+        return constraints.pairs, constraints.weights, constraints
+
+    def _affinity_settings(self) -> AffinitySettings:
+        sigma = None if isinstance(self.sigma, str) else float(self.sigma)
+        return AffinitySettings(self.affinity, int(self.n_neighbors), float(self.diffusion_time), sigma)
+
+    def _check_parameters(self) -> None:
+        for name, least in self._whole_numbers().items():
+            check_whole_number(getattr(self, name), name, least)
+        for name, positive in self._real_numbers().items():
+            check_number(getattr(self, name), name, positive=positive)
+        for name, allowed in self._choices().items():
+            check_choice(getattr(self, name), name, allowed)
+        if self.sigma != "auto" and not (_is_number(self.sigma) and self.sigma > 0):
+            raise ValueError(f'sigma must be "auto" or a number > 0, got {self.sigma!r}; pass one of these')
+
+    def _whole_numbers(self) -> dict[str, int]:
+        return {"n_clusters": 1, "n_neighbors": 1, "n_init": 1}
+
+    def _real_numbers(self) -> dict[str, bool]:
+        return {"diffusion_time": True, "eigen_tol": True}
+
+    def _choices(self) -> dict[str, tuple[str, ...]]:
+        return {"affinity": AFFINITIES, "assign_labels": ASSIGNMENTS}
+
+    def _new_seed(self) -> int:
+        return int(as_generator(self.random_state).integers(2**31))
+
+    def _new_labels(self, rows: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
+        return assign_labels(
+            rows, self.n_clusters, self.assign_labels, n_init=self.n_init, rng=np.random.default_rng(seed)
+        )
+
+    def _store_labels(
+        self, rows: NDArray[np.float64], labels: NDArray[np.int64], constraints: Constraints | None
+    ) -> None:
+        """``embedding_``, ``labels_`` and what depends on them."""
+        self.embedding_ = rows
+        self.labels_ = labels
+        self.embedding_centers_ = cluster_centers(rows, self.labels_, self.n_clusters)
+        self.violation_rate_ = 0.0 if constraints is None else 1.0 - constraints.satisfaction(self.labels_)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))

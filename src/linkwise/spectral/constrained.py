@@ -1,0 +1,411 @@
+"""Spectral clustering whose affinities listen to links (Lu & Carreira-Perpinan 2008)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from linkwise.constraints import Constraints
+from linkwise.graph import check_feasibility
+from linkwise.graph.parity import link_parity
+from linkwise.spectral.base import SpectralClusterer
+from linkwise.spectral.choose_eigenvectors import (
+    labels_by_vote,
+    leading_rows,
+    link_reliability,
+    trusted_weights,
+)
+from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
+from linkwise.spectral.kernel_cut import ACTIVE, UNREACHED, CutSettings
+from linkwise.spectral.solvers import DenseSolver, LandmarkSolver, Solution, Solver, choose_solver
+
+__all__ = ["ConstrainedSpectralClustering"]
+
+SOLVERS = ("auto", "dense", "landmark", "signed_laplacian", "basis")
+
+#: Solvers that do algorithm A with signed affinities on the neighbour graph.
+_GRAPH_SOLVERS = ("signed_laplacian", "basis")
+
+#: Softness below which a link is as hard as it gets.
+_HARDEST = 1e-5
+
+
+class ConstrainedSpectralClustering(SpectralClusterer):
+    """Spectral clustering in which a link changes the affinities around it, not just its own entry.
+
+    The kernel K is read as the covariance of a Gaussian process whose sign is the label; a must-link observes
+    f_i = f_j, a cannot-link f_i = -f_j, both up to the softness, and the posterior covariance is the new
+    affinity. A link thus acts like a wormhole between the neighbourhoods of its two ends. Links are evidence:
+    ``violation_rate_`` says which share of them the labels break.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    affinity : {"heat", "rbf", "precomputed"}, default="heat"
+        ``heat``: heat diffusion exp(-t Lap) on the graph of nearest neighbours, scaled to unit diagonal.
+        ``rbf``: Gaussian of width ``sigma``. ``precomputed``: X is the kernel, positive semi-definite. A
+        link reaches as far as the kernel does.
+    algorithm : {"auto", "A", "B"}, default="auto"
+        ``A`` uses all links at once, right for two clusters. ``B`` uses cannot-links one at a time and keeps
+        the smallest affinity, for more clusters. ``auto``: A for two clusters, else B.
+    softness : float, default=0.1
+        Standard deviation of a link relative to sqrt(mean diagonal of K). A link of weight w has softness /
+        sqrt(w); a hard link counts as w = 1. Small values trust links blindly: a few wrong ones then do
+        much harm, and 0.3 did better with more than two clusters. The paper uses 1e-5.
+    negative : {"clip", "signed"}, default="clip"
+        What to do with negative affinities: set them to 0 (the paper), or keep them and count them without
+        sign in the degrees. The solvers "signed_laplacian" and "basis" cannot clip and always keep them.
+    solver : {"auto", "dense", "landmark", "signed_laplacian", "basis"}, default="auto"
+        ``dense`` stores N x N matrices. ``landmark`` does so for ``n_landmarks`` points and all ends of
+        links, and extends. ``basis`` (algorithm A, heat) works in the span of ``n_basis`` eigenvectors of
+        the graph, and answers a changed set of links fastest. ``signed_laplacian`` (algorithm A, heat) makes
+        links edges of the graph. ``auto``: dense up to 3000 rows, landmark beyond.
+    n_neighbors : int, default=10
+        Of the graph, and of the mean that extends it to new rows.
+    diffusion_time : float, default=20.0
+        t of the heat kernel.
+    sigma : "auto" or float, default="auto"
+        Width of the Gaussian; "auto" is the median distance to the 7th nearest neighbour.
+    degree_tau : float, default=0.0
+        Adds this share of the mean degree, spread evenly, to the affinities. It rescued algorithm B with a
+        Gaussian kernel and many links, and ruined images; solvers dense and landmark only.
+    n_extra_eigenvectors : int, default=2
+        With links and k-means, labels are made of n_clusters eigenvectors and of up to this many more, and
+        those that keep most links are taken. It undoes what links often do: cut a small group off, which
+        then takes the place of a cluster. 0 is the paper's method.
+    reliability_subsets : int, default=0
+        Learn which links to trust: this many clusterings, each with 60 % of the links drawn at random, are
+        asked about the links they did not see, and a link that most of them break counts a twentieth. Five
+        are enough. For links of which some are wrong; each costs one fit.
+    n_landmarks : int, default=1000
+    n_basis : int, default=40
+    assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
+    n_init : int, default=10
+        Starts of k-means.
+    eigen_tol : float, default=1e-4
+        Residual of the eigenvectors.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    labels_ : (n_samples,) int64
+    affinity_matrix_ : (n_samples, n_samples) float64
+        max(0, Kbar), or Kbar for ``negative="signed"``; only with the dense solver.
+    embedding_ : (n_samples, m) float64
+        Eigenvectors of the normalised affinity, rows of length one. m is n_clusters, or more where the links
+        asked for ``n_extra_eigenvectors``.
+    embedding_centers_ : (n_clusters, m) float64
+        Mean row of each cluster.
+    eigenvalues_ : (m,) float64
+        Of the normalised affinity, largest first; for "signed_laplacian" those of that matrix, smallest
+        first.
+    violation_rate_ : float
+        Share of the links that ``labels_`` break; 0 without links.
+    n_redundant_ : int
+        Links implied by others (with algorithm B: must-links implied by must-links).
+    unbalanced_components_ : list of (.,) int64 arrays
+        Groups of linked points whose links cannot all hold with two clusters; empty for algorithm B.
+    trace_ratio_ : float
+        Variance that the links leave, trace(Kbar) / trace(K); of the landmarks for that solver, NaN for
+        "signed_laplacian".
+    ineffective_links_ : (n_pairs,) bool
+        Links that no point but their own two feels, in the order of ``constraints.pairs`` (solvers dense and
+        landmark): must-links between points the kernel cannot tell apart, and links the kernel does not
+        spread.
+    link_reliability_ : (n_pairs,) float64
+        Share of the clusterings without the link in which it holds; NaN for links that every clustering saw.
+        Only with ``reliability_subsets``.
+    algorithm_, solver_ : str
+        What ``auto`` chose.
+    converged_ : bool
+        Whether the eigenvectors reached ``eigen_tol``.
+    n_iter_ : int
+        Products of the eigensolver with a block of vectors; 0 for a complete decomposition of a small matrix.
+    n_features_in_ : int
+
+    See Also
+    --------
+    SpectralLearning : the baseline that changes only the linked entries.
+
+    Notes
+    -----
+    Hard links are as strong as links of weight 1 here: no spectral method can enforce them. Use PPC or
+    COPKMeans where links must hold.
+
+    References
+    ----------
+    Z. Lu and M. A. Carreira-Perpinan, Constrained spectral clustering through affinity propagation, CVPR
+    2008. Several printed equations are wrong; see the page of errata.
+
+    Examples
+    --------
+    >>> from linkwise import Constraints
+    >>> from linkwise.spectral.constrained import ConstrainedSpectralClustering
+    >>> from linkwise.datasets import make_rings
+    >>> from linkwise.metrics import rand_score
+    >>> X, y = make_rings(200, random_state=0)
+    >>> model = ConstrainedSpectralClustering(2, random_state=0).fit(X)
+    >>> round(rand_score(y, model.labels_), 2)
+    0.5
+    >>> model = model.update(Constraints.sample(y, 60, overlap=True, random_state=0))
+    >>> rand_score(y, model.labels_) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        affinity: str = "heat",
+        algorithm: str = "auto",
+        softness: float = 0.1,
+        negative: str = "clip",
+        solver: str = "auto",
+        n_neighbors: int = 10,
+        diffusion_time: float = 20.0,
+        sigma: str | float = "auto",
+        degree_tau: float = 0.0,
+        n_extra_eigenvectors: int = 2,
+        reliability_subsets: int = 0,
+        n_landmarks: int = 1000,
+        n_basis: int = 40,
+        assign_labels: str = "kmeans",
+        n_init: int = 10,
+        eigen_tol: float = 1e-4,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.affinity = affinity
+        self.algorithm = algorithm
+        self.softness = softness
+        self.negative = negative
+        self.solver = solver
+        self.n_neighbors = n_neighbors
+        self.diffusion_time = diffusion_time
+        self.sigma = sigma
+        self.degree_tau = degree_tau
+        self.n_extra_eigenvectors = n_extra_eigenvectors
+        self.reliability_subsets = reliability_subsets
+        self.n_landmarks = n_landmarks
+        self.n_basis = n_basis
+        self.assign_labels = assign_labels
+        self.n_init = n_init
+        self.eigen_tol = eigen_tol
+        self.random_state = random_state
+
+    def _whole_numbers(self) -> dict[str, int]:
+        return {
+            **super()._whole_numbers(),
+            "n_extra_eigenvectors": 0,
+            "reliability_subsets": 0,
+            "n_landmarks": 2,
+            "n_basis": 2,
+        }
+
+    def _real_numbers(self) -> dict[str, bool]:
+        return {**super()._real_numbers(), "softness": False, "degree_tau": False}
+
+    def _choices(self) -> dict[str, tuple[str, ...]]:
+        return {
+            **super()._choices(),
+            "algorithm": ("auto", "A", "B"),
+            "negative": ("clip", "signed"),
+            "solver": SOLVERS,
+        }
+
+    def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Cluster the rows.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array_like or sparse matrix
+            For ``affinity="precomputed"`` the kernel, (n_samples, n_samples).
+        y : ignored
+        constraints : Constraints, optional
+            Links between the rows of X.
+
+        Returns
+        -------
+        self
+        """
+        data, pairs, weights, constraints = self._checked_data(X, y, constraints)
+        self.algorithm_ = self.algorithm
+        if self.algorithm == "auto":
+            self.algorithm_ = "A" if self.n_clusters <= 2 else "B"
+        self.solver_ = self.solver
+        if self.solver == "auto":
+            self.solver_ = choose_solver(data.shape[0], self.affinity)
+        self._check_solver()
+        if self.softness < _HARDEST:
+            warnings.warn(
+                f"softness={self.softness:g} is treated as {_HARDEST:g}, the hardest a link can be",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._seed = self._new_seed()
+        self._solver = self._new_solver(data)
+        self._solve(pairs, weights, constraints)
+        return self
+
+    def update(self, constraints: Constraints | None) -> Self:
+        """Cluster the same rows under other links, without building the kernel or the graph again.
+
+        The result is that of ``fit`` with these links and the same random state.
+
+        Parameters
+        ----------
+        constraints : Constraints or None
+            All links now in force, the earlier ones included: ``links + Constraints(n, must_link=[(i, j)])``.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_solver"):
+            raise ValueError("this model was loaded from disk, without its graph; call fit to change links")
+        pairs, weights, constraints = self._checked_links(constraints, len(self.labels_))
+        self._solve(pairs, weights, constraints)
+        return self
+
+    def _check_solver(self) -> None:
+        if self.solver_ not in _GRAPH_SOLVERS:
+            return
+        if self.affinity != "heat":
+            raise ValueError(
+                f"solver={self.solver_!r} works on the neighbour graph and needs affinity='heat', got "
+                f"{self.affinity!r}; use solver='landmark'"
+            )
+        if self.algorithm_ == "B":
+            raise ValueError(
+                f"solver={self.solver_!r} does algorithm A only, and algorithm={self.algorithm!r} with "
+                f"n_clusters={self.n_clusters} means B; use solver='landmark' or algorithm='A'"
+            )
+        if self.degree_tau:
+            raise ValueError(
+                f"degree_tau needs solver='dense' or 'landmark', got {self.solver_!r}"
+                "; pass one of these, or degree_tau=0"
+            )
+        if self.solver_ == "basis" and self.n_basis < self.n_clusters:
+            raise ValueError(
+                f"n_basis={self.n_basis} eigenvectors cannot separate n_clusters={self.n_clusters}; "
+                "use a larger basis"
+            )
+
+    def _new_solver(self, data: Any) -> Solver:
+        settings = CutSettings(
+            self._n_eigenvectors(data.shape[0]), self.algorithm_, self.negative, float(self.softness),
+            float(self.degree_tau), float(self.eigen_tol),
+        )  # fmt: skip
+        affinity = self._affinity_settings()
+        if self.solver_ == "dense":
+            return DenseSolver(data, affinity, settings, self._seed)
+        if self.solver_ == "landmark":
+            return LandmarkSolver(data, affinity, settings, self._seed, int(self.n_landmarks))
+        if self.solver_ == "basis":
+            return BasisSolver(data, affinity, settings, self._seed, int(self.n_basis))
+        return SignedLaplacianSolver(data, affinity, settings, self._seed)
+
+    def _n_eigenvectors(self, n_samples: int) -> int:
+        """How many to compute: some more than clusters, for links to choose from."""
+        chooses = self.assign_labels == "kmeans" and self.n_clusters > 1
+        extra = int(self.n_extra_eigenvectors) if chooses else 0
+        most = min(n_samples, int(self.n_basis)) if self.solver_ == "basis" else n_samples
+        return min(int(self.n_clusters) + extra, most)
+
+    def _solve(
+        self, pairs: NDArray[np.int64], weights: NDArray[np.float64], constraints: Constraints | None
+    ) -> None:
+        self.__dict__.pop("link_reliability_", None)  # of an earlier fit
+        trusted = weights
+        if self.reliability_subsets:
+            self.link_reliability_ = link_reliability(
+                lambda *subset: self._labels(self._solver.solve(*subset), *subset)[0],
+                pairs, weights, int(self.reliability_subsets), np.random.default_rng(self._seed),
+            )  # fmt: skip
+            trusted = trusted_weights(weights, self.link_reliability_)
+        solution = self._solver.solve(pairs, trusted)
+        self._extension = solution.extension
+        self.trace_ratio_ = solution.trace_ratio
+        self.ineffective_links_ = solution.effects != ACTIVE
+        self.converged_ = solution.converged
+        self.n_iter_ = solution.n_iter
+        if solution.affinity is not None:
+            self.affinity_matrix_ = solution.affinity
+        else:
+            self.__dict__.pop("affinity_matrix_", None)  # of an earlier fit
+        joint = weights > 0 if self.algorithm_ == "B" else np.ones(len(weights), dtype=bool)
+        n_samples = len(solution.rows)
+        parity = link_parity(n_samples, pairs[joint], weights[joint])
+        self.n_redundant_ = int(len(parity.independent) - parity.independent.sum())
+        self.unbalanced_components_ = parity.unbalanced
+        labels, n_columns = self._labels(solution, pairs, trusted)
+        self.eigenvalues_ = solution.eigenvalues[:n_columns]
+        self._store_labels(leading_rows(solution.rows, n_columns), labels, constraints)
+        self._warn(solution, pairs, weights)
+
+    def _labels(
+        self, solution: Solution, pairs: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], int]:
+        """Labels and the number of eigenvectors they were made of."""
+        n_columns = int(self.n_clusters)
+        if len(pairs) and solution.rows.shape[1] > n_columns:
+            return labels_by_vote(
+                solution.rows, n_columns, pairs, weights, n_init=self.n_init, seed=self._seed
+            )
+        return self._new_labels(leading_rows(solution.rows, n_columns), self._seed), n_columns
+
+    def _warn(self, solution: Solution, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
+        """Say what the caller should know about this solution."""
+        n_samples = len(solution.rows)
+        if not solution.converged:
+            warnings.warn(
+                f"the eigenvectors did not reach eigen_tol={self.eigen_tol:g} in {solution.n_iter} products; "
+                "raise eigen_tol, or check the affinity for scales that are too narrow",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if self.algorithm_ == "A" and self.n_clusters > 2 and (weights < 0).sum() > 1:
+            warnings.warn(
+                "algorithm A takes the enemy of an enemy for a friend, which is wrong for n_clusters="
+                f"{self.n_clusters}; use algorithm='B' (or 'auto')",
+                UserWarning,
+                stacklevel=4,
+            )
+        if self.unbalanced_components_:
+            witness = check_feasibility(n_samples, pairs, weights, 2).witness
+            if witness is not None:
+                warnings.warn(
+                    f"the hard links cannot all hold with two sides: {witness.message}",
+                    UserWarning,
+                    stacklevel=4,
+                )
+        if solution.n_wiped:
+            warnings.warn(
+                f"the links leave {solution.n_wiped} points without variance (trace ratio "
+                f"{solution.trace_ratio:.2g}), so that their affinities are near rounding; raise softness "
+                f"(now {self.softness:g}) or use fewer links",
+                UserWarning,
+                stacklevel=4,
+            )
+        unreached = solution.effects == UNREACHED
+        if unreached.any():
+            first = tuple(pairs[np.argmax(unreached)].tolist())
+            warnings.warn(
+                f"{unreached.sum()} of {len(weights)} links, e.g. {first}, have no effect on other points: "
+                "the kernel is too narrow there to reach a neighbour; raise sigma or diffusion_time",
+                UserWarning,
+                stacklevel=4,
+            )
+        if solution.n_parts > self.n_clusters:
+            warnings.warn(
+                f"the neighbour graph falls into {solution.n_parts} parts that no must-link joins, but "
+                f"n_clusters={self.n_clusters}: which parts share a cluster is arbitrary; raise n_neighbors",
+                UserWarning,
+                stacklevel=4,
+            )

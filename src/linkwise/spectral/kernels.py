@@ -1,0 +1,411 @@
+"""Heat diffusion on the graph of nearest neighbours: a kernel that follows the shape of the data.
+
+Kernels from feature values and from the caller: Gaussian with a local width, and precomputed.
+
+A link reaches exactly as far as the kernel does, so the kernel decides what links can do: a narrow Gaussian
+does not propagate them, heat on a graph (:mod:`linkwise.spectral.kernels`) follows the shape of the data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.linalg import LinAlgError, cholesky
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from scipy.special import ive
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.neighbors import NearestNeighbors
+
+from linkwise._kernels import kernel
+from linkwise._kernels.lanes import WIDTH, load, splat, store
+from linkwise._row_tables import exact_origin, from_origin
+from linkwise._threads import chunk_bounds
+
+__all__ = [
+    "check_kernel",
+    "gaussian_kernel",
+    "heat_columns",
+    "heat_kernel",
+    "local_scale",
+    "nearest_neighbours",
+    "neighbour_graph",
+    "normalised_adjacency",
+]
+
+#: Columns of the heat kernel computed side by side: one cache line of a row.
+_COLUMNS = 2 * WIDTH
+
+#: Products of a call of the kernel, a few tenths of a second: between two calls a signal gets through.
+_SLICE = 3 * 10**8
+
+#: The Chebyshev series of the heat kernel is cut where the rest is below this.
+_SERIES_REST = 1e-13
+
+
+def neighbour_graph(neighbours: NearestNeighbors, n_neighbors: int) -> sparse.csr_array:
+    """Symmetric graph with an edge where either point is among the other's nearest neighbours.
+
+    Parameters
+    ----------
+    neighbours : sklearn.neighbors.NearestNeighbors
+        Fitted to the points.
+    n_neighbors : int
+        At most the number of points minus one are used.
+
+    Returns
+    -------
+    (N, N) scipy.sparse.csr_array
+        Entries 1, no diagonal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import NearestNeighbors
+    >>> from linkwise.spectral.kernels import neighbour_graph
+    >>> points = NearestNeighbors().fit(np.array([[0.0], [1.0], [3.0]]))
+    >>> neighbour_graph(points, 1).toarray()
+    array([[0., 1., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
+    """
+    count = min(n_neighbors, neighbours.n_samples_fit_ - 1)
+    directed = sparse.csr_array(neighbours.kneighbors_graph(n_neighbors=count, mode="connectivity"))
+    return sparse.csr_array(directed.maximum(directed.T))
+
+
+def normalised_adjacency(graph: sparse.csr_array) -> sparse.csr_array:
+    """D^-1/2 G D^-1/2, whose difference from the identity is the normalised Laplacian.
+
+    Parameters
+    ----------
+    graph : (N, N) scipy.sparse.csr_array
+        Symmetric, entries >= 0, no empty row.
+
+    Returns
+    -------
+    (N, N) scipy.sparse.csr_array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from linkwise.spectral.kernels import normalised_adjacency
+    >>> normalised_adjacency(sparse.csr_array(np.array([[0.0, 2.0], [2.0, 0.0]]))).toarray()
+    array([[0., 1.],
+           [1., 0.]])
+    """
+    scale = 1.0 / np.sqrt(graph.sum(axis=1))
+    rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    values = graph.data * scale[rows] * scale[graph.indices]
+    return sparse.csr_array((values, graph.indices, graph.indptr), shape=graph.shape)
+
+
+def heat_columns(
+    adjacency: sparse.csr_array, columns: NDArray[np.int64], diffusion_time: float
+) -> NDArray[np.float64]:
+    """Columns of exp(-t (I - S)) without any other part of it.
+
+    exp(-t (I - S)) = e^-t I_0(t) + 2 sum_k e^-t I_k(t) T_k(S) with Bessel functions I_k and Chebyshev
+    polynomials T_k; about 7 sqrt(t) + 5 products with S reach machine precision.
+
+    Parameters
+    ----------
+    adjacency : (N, N) scipy.sparse.csr_array
+        S, from :func:`normalised_adjacency`; eigenvalues in [-1, 1].
+    columns : (m,) int64
+    diffusion_time : float
+        t.
+
+    Returns
+    -------
+    (m, N) float64
+        The columns, as rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from linkwise.spectral.kernels import heat_columns
+    >>> S = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> heat_columns(S, np.array([0]), 1.0)  # (1 + exp(-2 t)) / 2 and (1 - exp(-2 t)) / 2
+    array([[0.56766764, 0.43233236]])
+    """
+    # Neighbours with near numbers share cache lines: twice as fast at N = 5000.
+    order = reverse_cuthill_mckee(sparse.csr_matrix(adjacency), symmetric_mode=True).astype(np.int64)
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    banded = sparse.csr_array(adjacency[order][:, order])
+    columns = np.asarray(columns, dtype=np.int64)
+    by_place = np.argsort(place[columns])
+    result = np.empty((columns.size, order.size))
+    coefficients = heat_series(diffusion_time)
+    at_once = max(1, _SLICE // (banded.nnz * len(coefficients) * _COLUMNS + 1)) * _COLUMNS
+    for start, stop in chunk_bounds(0, columns.size, at_once):
+        chosen = by_place[start:stop]
+        _heat_columns(
+            banded.indptr.astype(np.int64), banded.indices.astype(np.int64), banded.data, order,
+            place[columns[chosen]], chosen, coefficients, result,
+        )  # fmt: skip
+    return result
+
+
+def heat_series(diffusion_time: float) -> NDArray[np.float64]:
+    """Coefficients of T_0(S), T_1(S), ... in exp(-t (I - S)); all are positive and they sum to 1."""
+    most = int(10.0 * np.sqrt(diffusion_time) + 20.0)
+    coefficients = 2.0 * ive(np.arange(most), diffusion_time)
+    coefficients[0] /= 2.0
+    rest = np.cumsum(coefficients[::-1])[::-1]
+    return np.asarray(coefficients[: max(2, int((rest > _SERIES_REST).sum()))])
+
+
+@kernel
+def _heat_columns(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int64],
+    values: NDArray[np.float64],
+    order: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    target: NDArray[np.int64],
+    coefficients: NDArray[np.float64],
+    result: NDArray[np.float64],
+) -> None:
+    """The Chebyshev recurrence T_{k+1} = 2 S T_k - T_{k-1}, a few columns at a time.
+
+    Row r of S is point ``order[r]``; the column at ``columns[c]`` goes to ``result[target[c]]``.
+    """
+    n = indptr.size - 1
+    before = np.empty(n * _COLUMNS)
+    current = np.empty(n * _COLUMNS)
+    total = np.empty(n * _COLUMNS)
+    for start in range(0, columns.size, _COLUMNS):
+        used = min(_COLUMNS, columns.size - start)
+        before[:] = 0.0
+        current[:] = 0.0
+        total[:] = 0.0
+        for c in range(used):
+            current[columns[start + c] * _COLUMNS + c] = 1.0
+            total[columns[start + c] * _COLUMNS + c] = coefficients[0]
+        for degree in range(1, coefficients.size):
+            factor = splat(1.0 if degree == 1 else 2.0)
+            coefficient = splat(coefficients[degree])
+            for row in range(n):
+                first = splat(0.0)
+                second = splat(0.0)
+                for slot in range(indptr[row], indptr[row + 1]):
+                    place = indices[slot] * _COLUMNS
+                    value = splat(values[slot])
+                    first = first + value * load(current, place)
+                    second = second + value * load(current, place + WIDTH)
+                # T_{k-1} of this row is not needed any more: its place takes T_{k+1}.
+                here = row * _COLUMNS
+                first = factor * first - load(before, here)
+                second = factor * second - load(before, here + WIDTH)
+                store(before, here, first)
+                store(before, here + WIDTH, second)
+                store(total, here, load(total, here) + coefficient * first)
+                store(total, here + WIDTH, load(total, here + WIDTH) + coefficient * second)
+            before, current = current, before
+        for c in range(used):
+            for row in range(n):
+                result[target[start + c], order[row]] = total[row * _COLUMNS + c]
+
+
+def heat_kernel(adjacency: sparse.csr_array, diffusion_time: float) -> NDArray[np.float64]:
+    """exp(-t (I - S)), scaled to unit diagonal.
+
+    Parameters
+    ----------
+    adjacency : (N, N) scipy.sparse.csr_array
+        S, from :func:`normalised_adjacency`.
+    diffusion_time : float
+
+    Returns
+    -------
+    (N, N) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from linkwise.spectral.kernels import heat_kernel
+    >>> S = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> heat_kernel(S, 1.0).round(3)
+    array([[1.   , 0.762],
+           [0.762, 1.   ]])
+    """
+    result = heat_columns(adjacency, np.arange(adjacency.shape[0]), diffusion_time)
+    _unit_diagonal(result, 1.0 / np.sqrt(result.diagonal()))
+    return result
+
+
+@kernel
+def _unit_diagonal(matrix: NDArray[np.float64], scale: NDArray[np.float64]) -> None:
+    """Scale rows and columns and make the matrix exactly symmetric; rounding below 0 is set to 0."""
+    tile = 64
+    n = matrix.shape[0]
+    for row_start in range(0, n, tile):
+        row_stop = min(row_start + tile, n)
+        for column_start in range(0, row_stop, tile):
+            for i in range(row_start, row_stop):
+                for j in range(column_start, min(column_start + tile, i + 1)):
+                    value = max(0.5 * (matrix[i, j] + matrix[j, i]) * scale[i] * scale[j], 0.0)
+                    matrix[i, j] = value
+                    matrix[j, i] = value
+        for i in range(row_start, row_stop):
+            matrix[i, i] = 1.0
+
+
+#: A precomputed kernel may have eigenvalues down to minus this share of its mean diagonal.
+_INDEFINITE_SHARE = 1e-6
+
+
+def nearest_neighbours(points: Any) -> NearestNeighbors:
+    """Neighbours of points, measured from ``exact_origin(points)``: so has to be whatever is asked of them.
+
+    Parameters
+    ----------
+    points : (n, d) array or sparse matrix
+
+    Returns
+    -------
+    sklearn.neighbors.NearestNeighbors
+        Fitted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.spectral.kernels import nearest_neighbours
+    >>> nearest_neighbours(np.array([[1e9], [1e9 + 2.0]])).kneighbors(n_neighbors=1)[0].ravel()
+    array([2., 2.])
+    """
+    return NearestNeighbors().fit(from_origin(points, exact_origin(points)))
+
+
+def local_scale(neighbours: NearestNeighbors, *, neighbour: int = 7) -> float:
+    """Width for a Gaussian kernel: the median distance of the points to their 7th nearest neighbour.
+
+    Parameters
+    ----------
+    neighbours : sklearn.neighbors.NearestNeighbors
+        Fitted to the points.
+    neighbour : int, default=7
+
+    Returns
+    -------
+    float
+        With many duplicates the median may be 0; then the median over the points with a positive distance;
+        1 if all points are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.neighbors import NearestNeighbors
+    >>> from linkwise.spectral.kernels import local_scale
+    >>> local_scale(NearestNeighbors().fit(np.arange(20.0)[:, np.newaxis]), neighbour=2)
+    1.0
+    """
+    count = min(neighbour, neighbours.n_samples_fit_ - 1)
+    distances = neighbours.kneighbors(n_neighbors=count)[0]
+    for candidates in (distances[:, -1], distances[:, -1][distances[:, -1] > 0], [1.0]):
+        if len(candidates) and np.median(candidates) > 0:
+            return float(np.median(candidates))
+    raise AssertionError("the last candidate is positive")
+
+
+def gaussian_kernel(X: Any, Y: Any, sigma: float) -> NDArray[np.float64]:
+    """exp(-abs(x - y)² / (2 sigma²)).
+
+    Parameters
+    ----------
+    X : (n, d) array or sparse matrix
+    Y : (m, d) array or sparse matrix
+    sigma : float
+
+    Returns
+    -------
+    (n, m) float64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.spectral.kernels import gaussian_kernel
+    >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [2.0]]), sigma=1.0).round(4)
+    array([[1.    , 0.1353]])
+    """
+    origin = exact_origin(Y)
+    rows = from_origin(X, origin)
+    # Around the origin the squares that scikit-learn subtracts are not much larger than their difference.
+    table = euclidean_distances(rows, None if Y is X else from_origin(Y, origin), squared=True)
+    result: NDArray[np.float64] = np.asarray(table, dtype=np.float64)
+    result *= -0.5 / sigma**2
+    return np.exp(result, out=result)
+
+
+def check_kernel(matrix: NDArray[np.float64]) -> None:
+    """Refuse a matrix that is no kernel: not square, not symmetric, or not positive semi-definite.
+
+    Parameters
+    ----------
+    matrix : (N, N) float64
+        Finite.
+
+    Raises
+    ------
+    ValueError
+        Naming what is wrong and what to do.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.spectral.kernels import check_kernel
+    >>> check_kernel(np.array([[1.0, 0.5], [0.4, 1.0]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: the precomputed kernel is not symmetric: K[0, 1] = 0.5 but K[1, 0] = 0.4; pass (K + K.T) / 2
+    """
+    n = matrix.shape[0]
+    if matrix.shape != (n, n):
+        raise ValueError(
+            f"affinity='precomputed' needs a square kernel matrix, got shape {matrix.shape}; "
+            "pass K with one row and one column per sample"
+        )
+    largest = float(np.abs(matrix).max())
+    row, column = _first_asymmetry(matrix, 1e-8 * largest)
+    if row >= 0:
+        raise ValueError(
+            f"the precomputed kernel is not symmetric: K[{row}, {column}] = {matrix[row, column]:.6g} but "
+            f"K[{column}, {row}] = {matrix[column, row]:.6g}; pass (K + K.T) / 2"
+        )
+    diagonal = matrix.diagonal()
+    scale = float(diagonal.mean())
+    if scale <= 0.0 or diagonal.min() < 0.0:
+        row = int(diagonal.argmin())
+        raise ValueError(
+            f"the precomputed kernel has K[{row}, {row}] = {diagonal[row]:.6g}: a kernel's diagonal is >= 0 "
+            "and not all 0; pass a similarity, not a distance, with its diagonal"
+        )
+    lifted = matrix.copy()
+    lifted[np.diag_indices(n)] += _INDEFINITE_SHARE * scale
+    try:
+        cholesky(lifted, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        raise ValueError(
+            "the precomputed kernel is not positive semi-definite (smallest eigenvalue "
+            f"{smallest:.3g}), so it is no covariance that links could be propagated through; add "
+            f"{-smallest:.3g} to its diagonal, or use affinity='heat' on the data"
+        ) from None
+
+
+@kernel
+def _first_asymmetry(matrix: NDArray[np.float64], tolerance: float) -> tuple[int, int]:
+    """First place (row by row) whose mirror image differs, or (-1, -1)."""
+    n = matrix.shape[0]
+    for i in range(n):
+        for j in range(i + 1, n):
+            if abs(matrix[i, j] - matrix[j, i]) > tolerance:
+                return i, j
+    return -1, -1

@@ -1,0 +1,151 @@
+"""Embedding rows of points that were not part of the eigenproblem."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+
+from linkwise._row_tables import exact_origin, from_origin
+from linkwise._threads import chunk_bounds
+from linkwise.spectral.kernel_cut import KernelCut, extend_rows
+from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours
+from linkwise.spectral.normalised_cut import row_normalised
+
+__all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension", "extension_of"]
+
+#: Points extended at once, so that no large kernel is stored.
+_POINTS_AT_ONCE = 2048
+
+
+class Extension(Protocol):
+    """Gives embedding rows to further points."""
+
+    def rows(self, X: Any) -> NDArray[np.float64]:
+        """Rows of length one, (n, k)."""
+
+    def state(self) -> dict[str, Any]:
+        """What :func:`extension_of` needs to make it again."""
+
+
+class NeighbourExtension:
+    """Mean embedding of the nearest reference points, weighted by inverse distance.
+
+    The heat kernel of a graph has no value at other points. A point that coincides with reference points gets
+    their mean row, so a reference point keeps its own.
+
+    Parameters
+    ----------
+    reference : (m, d) array or sparse matrix
+        The reference points.
+    neighbours : sklearn.neighbors.NearestNeighbors
+        Fitted to them by :func:`linkwise.spectral.kernels.nearest_neighbours`.
+    rows : (m, k) float64
+        Their rows.
+    n_neighbors : int
+    """
+
+    def __init__(
+        self, reference: Any, neighbours: NearestNeighbors, rows: NDArray[np.float64], n_neighbors: int
+    ) -> None:
+        self._reference = reference
+        self._origin = exact_origin(reference)
+        self._neighbours = neighbours
+        self._rows = rows
+        self._count = min(n_neighbors, len(rows))
+
+    def state(self) -> dict[str, Any]:
+        """Reference points, their rows and the number of neighbours."""
+        if sparse.issparse(self._reference):
+            raise TypeError("a spectral model of sparse data cannot be stored; fit it to dense rows")
+        return {"reference": self._reference, "rows": self._rows, "n_neighbors": self._count}
+
+    def rows(self, X: Any) -> NDArray[np.float64]:
+        """Rows of further points."""
+        distances, nearest = self._neighbours.kneighbors(
+            from_origin(X, self._origin), n_neighbors=self._count
+        )
+        return self.rows_at(distances, nearest)
+
+    def rows_at(self, distances: NDArray[np.float64], nearest: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The same from known distances to the nearest reference points."""
+        coincides = distances == 0.0
+        with np.errstate(divide="ignore"):
+            weights = np.where(coincides.any(axis=1, keepdims=True), coincides, 1.0 / distances)
+        weights /= weights.sum(axis=1, keepdims=True)
+        return row_normalised(np.einsum("nm,nmk->nk", weights, self._rows[nearest]))
+
+
+class _KernelExtension(ABC):
+    """Extension by a kernel that has values at further points."""
+
+    def __init__(self, cut: KernelCut) -> None:
+        # The affinity is the largest part and of no use here.
+        self._cut = cut._replace(affinity=np.empty((0, 0)))
+
+    @abstractmethod
+    def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
+        """Kernel between further points and those of the cut."""
+
+    def state(self) -> dict[str, Any]:
+        """Not offered: it would be the whole kernel."""
+        raise TypeError(
+            "a spectral model can be stored with affinity='heat' only; others need the kernel for new rows"
+            ", so fit with that"
+        )
+
+    def rows(self, X: Any) -> NDArray[np.float64]:
+        """Rows of further points."""
+        parts = [
+            extend_rows(self._cut, self._kernel_rows(X[start:stop]))
+            for start, stop in chunk_bounds(0, X.shape[0], _POINTS_AT_ONCE)
+        ]
+        return np.concatenate(parts)
+
+
+class GaussianExtension(_KernelExtension):
+    """Extension by the Gaussian kernel.
+
+    Parameters
+    ----------
+    cut : KernelCut
+    reference : (N, d) array or sparse matrix
+        The points of the cut.
+    sigma : float
+    """
+
+    def __init__(self, cut: KernelCut, reference: Any, sigma: float) -> None:
+        super().__init__(cut)
+        self._reference = reference
+        self._sigma = sigma
+
+    def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
+        return gaussian_kernel(X, self._reference, self._sigma)
+
+
+class PrecomputedExtension(_KernelExtension):
+    """Extension by kernel values that the caller brings.
+
+    Parameters
+    ----------
+    cut : KernelCut
+    columns : (m,) int64
+        Training points of the cut; further points come with their kernel values at all training points.
+    """
+
+    def __init__(self, cut: KernelCut, columns: NDArray[np.int64]) -> None:
+        super().__init__(cut)
+        self._columns = columns
+
+    def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
+        return np.ascontiguousarray(X[:, self._columns], dtype=np.float64)
+
+
+def extension_of(state: dict[str, Any]) -> NeighbourExtension:
+    """An extension from its state, as loading a stored model needs it."""
+    reference, rows, count = state["reference"], state["rows"], state["n_neighbors"]
+    return NeighbourExtension(reference, nearest_neighbours(reference), rows, count)

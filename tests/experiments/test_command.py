@@ -1,0 +1,171 @@
+"""``python -m experiments`` from end to end on a small experiment, and what it says of missing data."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import experiments
+from experiments.__main__ import app
+from experiments.framework.data_files import data_path
+from experiments.framework.experiment import Experiment, Size
+from experiments.framework.tables import read_table
+
+
+def trial(draw, data, links):
+    if data == "folder":
+        data_path("something.csv.gz")
+    if data == "broken":
+        raise ZeroDivisionError("no")
+    return [{"method": "plain", "f": 0.5}, {"method": "linked", "f": 0.5 + links / 100 + draw / 1000}]
+
+
+@pytest.fixture
+def invoke(tmp_path, monkeypatch):
+    """Run the command in this process, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        result = CliRunner().invoke(app, list(map(str, arguments)))
+        assert "Traceback" not in result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def register(monkeypatch):
+    def add(name, sets):
+        settings = [{"data": data, "links": links} for data in sets for links in (10, 20)]
+        experiment = Experiment(
+            name, f"About {name}", "a paper", trial, Size(settings, 2), Size(settings, 4), ("f",),
+            reference="plain", axis="links",
+        )  # fmt: skip
+        monkeypatch.setitem(experiments.EXPERIMENTS, name, experiment)
+
+    return add
+
+
+def test_tables_figure_and_provenance(invoke, register, tmp_path):
+    register("small", ["bundled"])
+    result = invoke("small", "--full", "-j", "1", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "0.600" in result.stdout or "0.601" in result.stdout
+    table = read_table(tmp_path / "out" / "small.csv")
+    assert {row["n"] for row in table} == {4}
+    assert [row["difference"] for row in table if row["method"] == "linked"] == [
+        pytest.approx(0.1015), pytest.approx(0.2015),
+    ]  # fmt: skip
+    record = json.loads((tmp_path / "out" / "small.json").read_text())
+    assert record["command"] == "python -m experiments small --full"
+    assert record["trials"] == 8
+    assert set(record["versions"]) >= {"python", "numpy", "linkwise"}
+    assert (tmp_path / "out" / "small.png").exists()
+    assert str(tmp_path) not in (tmp_path / "out" / "small.json").read_text()
+
+
+def test_second_run_measures_nothing_again(invoke, register, tmp_path, monkeypatch):
+    register("small", ["bundled"])
+    assert invoke("small", "-j", "1").exit_code == 0
+    stored = (tmp_path / "build/reproduce/trials/small-quick.jsonl").read_text()
+    assert len(stored.splitlines()) == 4
+    assert invoke("small", "-j", "1").exit_code == 0
+    assert (tmp_path / "build/reproduce/trials/small-quick.jsonl").read_text() == stored
+    assert invoke("small", "-j", "1", "--fresh").exit_code == 0
+    again = (tmp_path / "build/reproduce/trials/small-quick.jsonl").read_text()
+    assert again != stored  # seconds differ
+    assert len(again.splitlines()) == 4
+
+
+def test_missing_data_are_a_warning(invoke, register, monkeypatch, tmp_path):
+    monkeypatch.delenv("LINKWISE_DATA", raising=False)
+    register("small", ["bundled", "folder"])
+    result = invoke("small", "-j", "1")
+    assert result.exit_code == 0
+    assert "2 settings skipped: something.csv.gz is needed: set LINKWISE_DATA" in result.stderr
+    record = json.loads((tmp_path / "build/reproduce/small-quick.json").read_text())
+    assert list(record["skipped"].values()) == [
+        [{"data": "folder", "links": 10}, {"data": "folder", "links": 20}]
+    ]
+
+
+def test_failed_trials_are_named_and_make_the_command_fail(invoke, register):
+    register("small", ["broken"])
+    result = invoke("small", "-j", "1")
+    assert result.exit_code == 1
+    assert "ZeroDivisionError: no" in result.stderr
+    assert "4 trials failed" in result.stderr
+
+
+def test_quick_results_do_not_replace_full_ones(invoke, register, tmp_path):
+    register("small", ["bundled"])
+    invoke("small", "--full", "-j", "1", "-o", "out")
+    full = (tmp_path / "out" / "small.csv").read_text()
+    assert invoke("small", "--quick", "-j", "1", "-o", "out").exit_code == 0
+    assert (tmp_path / "out" / "small.csv").read_text() == full
+    assert {row["n"] for row in read_table(tmp_path / "out" / "small-quick.csv")} == {2}
+
+
+def test_picture_that_fails_leaves_table_and_provenance(invoke, register, monkeypatch, tmp_path):
+    def fail(path):
+        path.write_bytes(b"half")
+        raise ValueError("no picture today")
+
+    register("small", ["bundled"])
+    changed = dataclasses.replace(experiments.EXPERIMENTS["small"], picture=fail)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", changed)
+    result = invoke("small", "-j", "1", "-o", "out")
+    assert result.exit_code == 1
+    assert "no picture today" in result.stderr
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"small-quick.csv", "small-quick.json", "trials"}
+
+
+def test_progress_in_a_log(invoke, register):
+    register("small", ["bundled"])
+    result = invoke("small", "-j", "1", "--json")
+    assert "small: 4 of 4 trials" in result.stderr
+    assert json.loads(result.stdout)["experiments"][0]["trials"] == 4
+
+
+def test_list_and_unknown_names(invoke, register):
+    register("small", ["bundled"])
+    listed = invoke("--list", "small", "--json")
+    assert json.loads(listed.stdout)["experiments"] == [
+        {"name": "small", "paper": "a paper", "title": "About small", "quick": "4", "full": "8"}
+    ]
+    assert "small" in invoke("--list").stdout
+    unknown = invoke("smal")
+    assert unknown.exit_code == 2
+    assert "no experiment smal" in unknown.stderr
+
+
+def test_folder_of_data_must_exist(invoke, register):
+    register("small", ["bundled"])
+    result = invoke("small", "--data", "nowhere")
+    assert result.exit_code == 1
+    assert "nowhere is not a folder" in result.stderr
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["nothing"], 2), (["--data", "nowhere"], 1)])
+def test_bad_calls_are_one_line_and_an_object(invoke, arguments, code):
+    result = invoke(*arguments, "--json")
+    assert result.exit_code == code
+    (line,) = result.stderr.splitlines()
+    assert "; " in line
+    assert json.loads(result.stdout)["error"]["exit_code"] == code
+
+
+def test_failed_trials_are_told_with_what_was_found(invoke, monkeypatch):
+    """One object, not two: the results and the error."""
+    monkeypatch.setattr(
+        "experiments.__main__._run", lambda *arguments: {"name": "one", "failed": [{"draw": 0}]}
+    )
+    result = invoke("normaliser", "--json")
+    assert result.exit_code == 1
+    record = json.loads(result.stdout)
+    assert record["experiments"][0]["name"] == "one"
+    assert record["error"]["message"].startswith("1 trials failed; ")

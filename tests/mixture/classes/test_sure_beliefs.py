@@ -1,0 +1,111 @@
+"""Outcomes that contradict a belief of ±1, against the words of their definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from linkwise.mixture.classes.decisions import find_decisions, name_clusters
+from linkwise.mixture.classes.report import ClassReport
+from linkwise.mixture.classes.sure_beliefs import contradiction_sentence, n_held_apart
+
+NAMES = ("crops", "mixed", "water")
+#: crops in two clusters, mixed with crops in the first, water alone.
+TABLE = np.array([[60, 40, 0], [50, 0, 0], [0, 0, 30]])
+
+
+def report_of(beliefs, table=TABLE):
+    return ClassReport(
+        classes=NAMES,
+        contingency=table,
+        n_unlabelled=np.zeros(3, dtype=int),
+        beliefs=np.asarray(beliefs, dtype=float),
+        separability=np.full((3, 3), 0.25),
+        adherence=0.0,
+        criteria={"cbic": 1.0},
+        n_occupied=3,
+        certainty=np.array([0.9, 1.0, 0.8]),
+        threshold=0.15,
+        decisions=find_decisions(table, NAMES),
+        legend=name_clusters(table, NAMES),
+    )
+
+
+def entry(a, b, value):
+    beliefs = np.zeros((3, 3))
+    beliefs[a, b] = beliefs[b, a] = value
+    return beliefs
+
+
+@pytest.mark.parametrize(
+    ("beliefs", "outcome", "classes", "n_rows", "certainty"),
+    [
+        (entry(0, 1, -1.0), "merged", ("crops", "mixed"), 110, 0.9),
+        (entry(0, 0, 1.0), "split", ("crops",), 100, 0.94),
+        (entry(1, 1, -1.0), "whole", ("mixed",), 50, 0.9),
+        (entry(2, 2, -1.0), "whole", ("water",), 30, 0.8),
+        (entry(1, 2, 1.0), "apart", ("mixed", "water"), 80, (50 * 0.9 + 30 * 0.8) / 80),
+    ],
+)
+def test_every_kind_is_found_and_said_everywhere(beliefs, outcome, classes, n_rows, certainty):
+    report = report_of(beliefs)
+    (found,) = report.contradictions
+    assert (found["outcome"], found["classes"], found["n_rows"]) == (outcome, classes, n_rows)
+    assert found["certainty"] == pytest.approx(certainty)
+    assert abs(found["belief"]) == 1.0
+    sentence = contradiction_sentence(found)
+    assert ("belief 1 " if found["belief"] > 0 else "belief −1 ") in sentence
+    assert f"certainty {certainty:.2f}" in sentence
+    assert f"{n_rows}" in sentence
+    assert sentence in str(report)
+    assert sentence in report.to_html()
+    told = [line for line in report.to_frame()["contradiction"] if line]
+    # Two classes that stay apart are no decision, and neither is a class that a merge keeps whole.
+    assert told == ([sentence] if outcome in ("merged", "split") or classes == ("water",) else [])
+
+
+@pytest.mark.parametrize(
+    "beliefs",
+    [
+        np.zeros((3, 3)),
+        entry(0, 1, 1.0),
+        entry(0, 0, -1.0),
+        entry(2, 2, 1.0),
+        entry(0, 2, -1.0),
+        entry(0, 1, -0.99),
+        entry(0, 0, 0.9),
+    ],
+)
+def test_beliefs_that_hold_or_leave_doubt_are_not_listed(beliefs):
+    report = report_of(beliefs)
+    assert report.contradictions == []
+    assert "Against" not in str(report)
+    assert "Against" not in report.to_html()
+    assert not any(report.to_frame()["contradiction"])
+
+
+def test_a_scattered_class_contradicts_nothing():
+    table = np.array([[1, 1, 1], [50, 0, 0], [0, 0, 30]])
+    report = replace(report_of(entry(0, 1, 1.0)), contingency=table, threshold=0.5)
+    assert report.contradictions == []
+
+
+def test_classes_held_apart_need_as_many_clusters():
+    """The greedy set is one whose members are all apart, and for a template it is everything."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        n = int(rng.integers(1, 7))
+        upper = np.triu(rng.choice([-1.0, -0.5, 0.0, 1.0], size=(n, n), p=[0.6, 0.1, 0.2, 0.1]), 1)
+        beliefs = upper + upper.T + np.eye(n)
+        cliques = [
+            size
+            for size in range(1, n + 1)
+            for group in combinations(range(n), size)
+            if all(beliefs[a, b] == -1.0 for a, b in combinations(group, 2))
+        ]
+        assert 1 <= n_held_apart(beliefs) <= max(cliques)
+        assert (n_held_apart(beliefs) > 1) == (max(cliques) > 1)
+        assert n_held_apart(2.0 * np.eye(n) - 1.0) == n

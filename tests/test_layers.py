@@ -1,0 +1,102 @@
+"""The rooms of the package stand in layers: a module imports only from its own layer or from one below."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import linkwise
+
+PACKAGE = Path(linkwise.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+#: Lowest first. A room that is not named here is on top.
+LAYERS = (
+    ("exceptions", "_kernels", "_exports", "_files"),
+    ("graph", "_threads", "_run_warnings", "_compat"),
+    (
+        "constraints",
+        "_validation",
+        "_label_coding",
+        "_pages",
+        "_heat_map",
+        "_row_tables",
+        "_interruption",
+        "beliefs",
+        "metrics",
+    ),
+    ("inference",),
+    ("mixture", "kmeans", "spectral"),
+)
+LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
+#: Rooms of one layer that do not know each other.
+APART = LAYERS[-1]
+
+
+def name_of(path: Path) -> str:
+    parts = ("linkwise", *path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def room_of(module: str) -> str:
+    return (module.split(".") + [""])[1]
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Modules of linkwise that are imported when the module is: not inside functions, not for types only."""
+    found: set[str] = set()
+    known = {name_of(other) for other in MODULES}
+
+    def visit(nodes: list[ast.stmt]) -> None:
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "linkwise":
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    found.add(whole if whole in known else str(node.module))
+            elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
+                visit(node.body + node.orelse)
+            elif isinstance(node, ast.Try | ast.With):
+                visit(node.body)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")).body)
+    return found - {name_of(path)}
+
+
+IMPORTS = {name_of(path): imported_modules(path) for path in MODULES}
+
+
+@pytest.mark.parametrize("module", sorted(IMPORTS))
+def test_no_module_imports_from_a_layer_above(module):
+    room, top = room_of(module), len(LAYERS)
+    for other in IMPORTS[module]:
+        above = LEVEL.get(room_of(other), top) > LEVEL.get(room, top)
+        assert not above, f"{module} imports {other}, which is in a layer above"
+        strangers = room in APART and room_of(other) in APART and room != room_of(other)
+        assert not strangers, f"{module} imports {other}; {' and '.join(APART)} do not know each other"
+
+
+def test_there_is_no_import_cycle():
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module not in done:
+            for other in IMPORTS[module]:
+                visit(other, (*path, module))
+            done.add(module)
+
+    for module in IMPORTS:
+        visit(module, ())
+
+
+def test_the_layers_see_the_imports():
+    """The tests above would pass if no import were found."""
+    assert "linkwise._kernels" in IMPORTS["linkwise.graph.csr"]
+    assert sum(map(len, IMPORTS.values())) > 300
+
+
+def test_folders_of_numerics_are_small():
+    for room in ("_kernels", "graph", "constraints", "beliefs", "inference", "mixture", "kmeans", "spectral"):
+        for folder in {path.parent for path in (PACKAGE / room).rglob("*.py")}:
+            count = sum(path.name != "__init__.py" for path in folder.glob("*.py"))
+            assert count <= 15, f"{folder.relative_to(PACKAGE)} has {count} modules"
