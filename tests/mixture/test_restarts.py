@@ -159,3 +159,25 @@ class TestEnginesWithoutObjective:
         assert np.isnan(model.lower_bounds_).all()
         assert model.lower_bound_ == pytest.approx(exact.lower_bounds_[model.n_iter_], abs=1e-9)
         assert exact.inference_["objective"] == "exact"
+
+
+@pytest.mark.parametrize("inference", ["mean_field", "gibbs"])
+def test_the_last_step_starts_from_the_data(monkeypatch, inference):
+    """Within EM a step starts where the last one ended; labels_ do not depend on what EM passed through."""
+    from linkwise.mixture.links import rows
+
+    starts, infer = [], rows.marginals
+
+    def recorded(*arguments, **options):
+        starts.append(options["initial"])
+        return infer(*arguments, **options)
+
+    monkeypatch.setattr(rows, "marginals", recorded)
+    X = np.random.default_rng(0).normal(size=(36, 2))
+    links = Constraints.from_grid((6, 6), certainty=0.8)
+    model = PPC(2, inference=inference, mixing="fixed", max_iter=3, tol=0.0, random_state=0)
+    quiet_fit(model, X, links)
+    assert len(starts) >= 4
+    assert starts[0] is None
+    assert all(start is not None for start in starts[1:3])
+    assert starts[-1] is None

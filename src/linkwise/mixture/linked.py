@@ -147,6 +147,9 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             self._store(best)
             # What is left of the work of the best run, so that its last step infers as the others did.
             final = next(own for found, own in ended if found is best)
+            if "posterior" not in final.limited:
+                # An iterative engine starts from the data once more: what EM passed through does not matter.
+                final.posterior = None
             posterior = None if linked is None else final.e_step(best.parameters)
             limited = final.limited
             labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
