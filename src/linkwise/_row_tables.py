@@ -1,6 +1,6 @@
-"""Operations on tables of rows that are dense or compressed (CSR) alike.
+"""Tables of rows, dense or compressed (CSR) alike, and the point that they are measured from.
 
-Where rows are measured from: far from zero, squared distances and means would lose their digits.
+Far from zero, squared distances and means lose their digits; ``exact_origin`` is a point amid the rows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Run a function over fixed pieces of work on a thread pool.
+"""Pools of threads that run fixed pieces of work and return the results in the order of the pieces.
 
-The pieces never depend on the number of threads, and results come back in the order of the pieces, so
-sums over them are the same numbers for any number of threads. Kernels release the interpreter lock.
-
-Threads that share out the ranges of a pass and hand the results back in order.
+The pieces never depend on the number of threads, so sums over them are the same numbers for any number of
+threads. Kernels release the interpreter lock. ``thread_map`` waits for all pieces; ``Workers.map`` yields
+results as they are wanted and bounds how many wait, so that a pass over large data keeps its memory.
 """
 
 from __future__ import annotations

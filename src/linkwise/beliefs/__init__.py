@@ -1,6 +1,6 @@
-"""A symmetric table over named classes that cannot be changed: what ClassBeliefs is made of.
+"""ClassBeliefs: what an expert thinks about the classes of a data set, pair by pair.
 
-ClassBeliefs: what an expert thinks about the classes of a data set, pair by pair.
+It is built on a symmetric table over named classes that cannot be changed.
 """
 
 from __future__ import annotations

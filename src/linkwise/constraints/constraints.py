@@ -1,6 +1,6 @@
-"""An immutable, canonical list of links that can be added, subset and checked.
+"""Constraints: the links of n samples, the only carrier of pairs in linkwise.
 
-Constraints: the links of n samples, the only carrier of pairs in linkwise.
+``Links`` is the immutable, canonical list that can be added, subset and checked; ``Constraints`` builds it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Compressed sparse rows of an undirected graph, built by counting sort.
+"""Undirected graphs as arrays: canonical pairs, compressed sparse rows, subgraphs, and arrays that grow.
 
-Canonical form of a list of unordered pairs.
-
-The part of a graph on some of its nodes.
-
-Arrays that grow inside kernels.
+The compressed rows are built by a counting sort.
 """
 
 from __future__ import annotations

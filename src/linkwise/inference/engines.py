@@ -6,9 +6,8 @@ write such a function and pass it as ``method=``, or register it under a name, w
     @marginals_engine("my_engine", max_iter=whole(1))
     def my_engine(problem, rng, *, initial=None, n_threads=1, max_iter=100) -> EngineMarginals: ...
 
-Options are checked here, for every engine and however it is called, before it starts.
-
-What inference returns.
+Options are checked here, for every engine and however it is called, before it starts. The types
+of what inference returns are here, too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The tables of a class report as records: what its text, its DataFrames and its page are made of.
+"""A class report as records, as text and as a self-contained HTML page without scripts.
 
-A class report in words.
-
-A class report as a self-contained HTML page: no scripts, no files beside it.
-
-The criterion of a sweep over the number of clusters, drawn as inline SVG.
+The records are what the text, the DataFrames and the page are made of. The page draws the criterion of a
+sweep over the number of clusters as inline SVG.
 """
 
 from __future__ import annotations
