@@ -57,7 +57,8 @@ def _cells(make: Callable[[], Any], X: Any, links: Constraints) -> list[Any]:
         return [one_line(error), "", "", ""]
     inference = getattr(model, "inference_", {})
     exact = inference.get("exact", inference.get("optimal", ""))
-    return [seconds, f"{exact}", f"{links.satisfaction(model.labels_):.3g}", inference.get("reason") or ""]
+    reason = inference.get("details", {}).get("reason") or ""
+    return [seconds, f"{exact}", f"{links.satisfaction(model.labels_):.3g}", reason]
 
 
 def _rows(case: str, X: Any, links: Constraints, n_clusters: int, max_iter: int) -> Iterator[list[Any]]:

@@ -145,7 +145,7 @@ class TestEnginesWithoutObjective:
         quiet_fit(model, self.X, self.links)
         assert clustering_accuracy(self.y, model.labels_) > 0.95
         assert np.isfinite(model.lower_bound_)
-        assert model.inference_["objective"] == "auto"
+        assert model.inference_["details"]["objective"] == "auto"
 
     @pytest.mark.parametrize("options", [
         {}, {"mixing": "ignore"}, {"mixing": "disjoint"}, {"mixing": "fixed"}, {"learn_noise": True},
@@ -158,7 +158,7 @@ class TestEnginesWithoutObjective:
         quiet_fit(exact, self.X, self.links)
         assert np.isnan(model.lower_bounds_).all()
         assert model.lower_bound_ == pytest.approx(exact.lower_bounds_[model.n_iter_], abs=1e-9)
-        assert exact.inference_["objective"] == "exact"
+        assert exact.inference_["details"]["objective"] == "exact"
 
 
 @pytest.mark.parametrize("inference", ["mean_field", "gibbs"])

@@ -64,9 +64,9 @@ def test_a_fit_keeps_to_its_work_and_to_the_links(kind, estimator, limit, n_init
     assert links.satisfaction(model.labels_) == 1.0
     assert np.isfinite(model.responsibilities_).all()
     assert np.isfinite(model.weights_).all()
-    assert model.inference_["reason"] is not None
+    assert model.inference_["details"]["reason"] is not None
     assert not model.inference_["exact"]
-    assert not model.inference_["prior_exact"]
+    assert not model.inference_["details"]["prior_exact"]
     approximate = [w for w in seen if issubclass(w.category, ApproximationWarning)]
     assert len(approximate) == 1
     assert "certainty < 1" in str(approximate[0].message)
@@ -87,7 +87,7 @@ def test_the_prior_stops_asking_once_its_work_is_used_up(counted, monkeypatch):
     monkeypatch.setattr(link_steps, "_MAX_WORK", unlimited / 10)
     model, _ = fitted(PPC(n_components, max_iter=10, random_state=0), data, links)
     assert sum(counted["prior"]) < unlimited / 5
-    assert "prior" in model.inference_["reason"]
+    assert "prior" in model.inference_["details"]["reason"]
 
 
 def test_the_objective_does_not_jump_where_the_prior_is_frozen(monkeypatch):
@@ -99,7 +99,7 @@ def test_the_objective_does_not_jump_where_the_prior_is_frozen(monkeypatch):
         monkeypatch.setattr(link_steps, "_MAX_WORK", limit)
         model, _ = fitted(PPC(n_components, max_iter=15, tol=0.0, random_state=0), data, links)
         bounds.append(np.array(model.lower_bounds_))
-    assert "prior" in model.inference_["reason"]
+    assert "prior" in model.inference_["details"]["reason"]
     assert np.abs(np.diff(bounds[1])).max() < 10 * np.abs(np.diff(bounds[0])).max() + 1.0
 
 
@@ -112,7 +112,7 @@ def test_limited_fits_repeat(n_jobs, monkeypatch):
         fitted(PPC(n_components, n_init=3, max_iter=10, random_state=0, n_jobs=jobs), data, links)[0]
         for jobs in (1, n_jobs)
     )
-    assert first.inference_["reason"] is not None
+    assert first.inference_["details"]["reason"] is not None
     np.testing.assert_array_equal(first.responsibilities_, second.responsibilities_)
     assert first.lower_bounds_ == second.lower_bounds_
 
@@ -124,7 +124,7 @@ def test_ordinary_links_do_not_notice_the_limit(seed, monkeypatch):
     data = rng.normal(size=(120, 2)) + 3.0 * rng.normal(size=(3, 2))[truth]
     links = Constraints.sample(truth, 60, overlap=True, random_state=seed)
     model, seen = fitted(PPC(3, random_state=0), data, links)
-    assert model.inference_["reason"] is None
+    assert model.inference_["details"]["reason"] is None
     assert not [w for w in seen if issubclass(w.category, ApproximationWarning)]
     monkeypatch.setattr(link_steps, "_MAX_WORK", 1e15)
     without, _ = fitted(PPC(3, random_state=0), data, links)
@@ -137,11 +137,11 @@ def test_soft_links_and_explicit_engines_have_no_limit(monkeypatch):
     data, links, n_components = crowd("clique")
     soft = Constraints(len(data), cannot_link=links.cannot_link, certainty=0.9)
     model, _ = fitted(PPC(n_components, max_iter=2, random_state=0), data, soft)
-    assert model.inference_["reason"] is None
+    assert model.inference_["details"]["reason"] is None
     asked, _ = fitted(
         PPC(n_components, max_iter=2, inference="belief_propagation", random_state=0), data, links
     )
-    assert asked.inference_["reason"] is None
+    assert asked.inference_["details"]["reason"] is None
     assert asked.inference_["method"] == "belief_propagation"
     assert links.satisfaction(asked.labels_) == 1.0
 

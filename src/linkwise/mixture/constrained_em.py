@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise.constraints import Constraints
-from linkwise.mixture.linked import LinkMixture
+from linkwise.mixture.linked import LinkedGaussianMixture
 from linkwise.mixture.links.rows import LinkedRows, select_linked_rows
 
 __all__ = ["ConstrainedEM"]
 
 
-class ConstrainedEM(LinkMixture):
+class ConstrainedEM(LinkedGaussianMixture):
     """Gaussian mixture under equivalence constraints: chunklets, and a Markov network of cannot-links.
 
     Points joined by hard must-links form chunklets, which are labelled as one. How chunklets were drawn
@@ -44,9 +44,10 @@ class ConstrainedEM(LinkMixture):
     ----------
     weights_, means_, covariances_, precisions_cholesky_ : ndarray
         As in :class:`PPC`.
-    labels_, responsibilities_, violation_probability_ : ndarray
+    labels_, responsibilities_, violations_, violation_probability_ : ndarray
         As in :class:`PPC`.
-    lower_bound_, lower_bounds_, n_iter_, converged_, n_decreases_, inference_, n_occupied_, n_features_in_
+    lower_bound_, lower_bounds_, objective_, objectives_, n_iter_, converged_, n_decreases_, inference_,
+    n_occupied_, n_features_in_
         As in :class:`PPC`.
 
     See Also

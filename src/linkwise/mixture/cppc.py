@@ -113,6 +113,8 @@ class CPPC(FittedMixture):
         Objective above, per sample (less log Omega if ``mixing="sampled"``).
     lower_bounds_ : list of float
         The same for every iteration, and for the last E-step. It falls where a disturbance was tried.
+    objective_, objectives_ : float, (n_iter + 1,) ndarray
+        ``lower_bound_`` and ``lower_bounds_``, by the names that all estimators share.
     n_iter_ : int
         EM iterations, those after disturbances included.
     converged_ : bool

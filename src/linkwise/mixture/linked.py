@@ -38,12 +38,12 @@ from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, 
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
 
-__all__ = ["LinkMixture"]
+__all__ = ["LinkedGaussianMixture"]
 
 _ROWS_AT_ONCE = 8192
 
 
-class LinkMixture(CallbackSupportMixin, FittedMixture):
+class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     """A Gaussian mixture fitted by EM to data whose rows may carry links.
 
     Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_noise_sources``.
@@ -154,8 +154,11 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             limited = final.limited
             labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
             if linked is not None:
-                self.inference_["objective"] = self.inference_["method"] if best.judged is None else "auto"
-                self.inference_["prior_exact"] = final.prior_is_exact(best.parameters.log_weights)
+                self.inference_["details"] = {
+                    "objective": self.inference_["method"] if best.judged is None else "auto",
+                    "prior_exact": final.prior_is_exact(best.parameters.log_weights),
+                    "reason": f"work limit: {', '.join(limited)}" if limited else None,
+                }
                 self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
         task.end(best.parameters.fitted_attributes)
         return labels
@@ -329,11 +332,15 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         limited: tuple[str, ...],
     ) -> NDArray[np.int64]:
         """Labels and responsibilities of the training rows; forget those of an earlier fit."""
-        for name in ("responsibilities_", "violation_probability_", "inference_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        for name in ("responsibilities_", "violation_probability_"):
+            self.__dict__.pop(name, None)
         if linked is None or posterior is None or constraints is None:
             self.labels_ = self._labels_of(self._posterior(points, labels=True, workers=workers))
+            self.violations_ = np.empty(0, dtype=np.bool_)
+            self.inference_: dict[str, Any] = {
+                "method": "independent", "exact": True, "converged": True, "n_iter": 0,
+                "parts": {"independent": points.n_samples}, "details": {},
+            }  # fmt: skip
             self.n_occupied_ = self._n_occupied()
             return self.labels_
         found = posterior.marginals
@@ -341,7 +348,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
             warnings.warn(
                 f"the hard cannot-links among {len(linked.rows)} rows are too dense for accurate inference "
                 f"in the work allowed to a fit ({' and '.join(limited)} approximated further, see "
-                'inference_["reason"]). labels_ keep the hard links. Use fewer cannot-links or soft ones '
+                'inference_["details"]). labels_ keep the hard links. Use fewer cannot-links or soft ones '
                 "(certainty < 1), inference='belief_propagation', which has no limit, or COPKMeans.",
                 ApproximationWarning,
                 stacklevel=4,
@@ -353,12 +360,15 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        n_free = points.n_samples - len(linked.rows)
+        parts = {**found.parts, "independent": found.parts.get("independent", 0) + n_free}
         self.inference_ = {
             "method": found.method,
-            "exact": found.exact,
-            "converged": found.converged,
-            "parts": dict(found.parts),
-            "reason": f"work limit: {', '.join(limited)}" if limited else None,
+            "exact": bool(found.exact),
+            "converged": bool(found.converged),
+            "n_iter": int(found.n_iter),
+            "parts": {engine: count for engine, count in parts.items() if count},
+            "details": {},
         }
         free = self._posterior(points, probabilities=True, workers=workers)
         assert free.probabilities is not None
@@ -367,6 +377,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         self.violation_probability_ = np.where(linked.coupling > 0, 1.0 - found.agreement, found.agreement)
         self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
         self.labels_[linked.rows] = self._decode(points, linked, found.prob)
+        self.violations_ = constraints.violations(self.labels_)
         self.n_occupied_ = self._n_occupied()
         return self.labels_
 
@@ -388,7 +399,7 @@ class LinkMixture(CallbackSupportMixin, FittedMixture):
         if lost.any():
             reason = loss_reason(
                 linked, points.n_samples, mixing=self.mixing, learns_noise=learns_noise,
-                prior_exact=bool(self.inference_["prior_exact"]),
+                prior_exact=bool(self.inference_["details"]["prior_exact"]),
                 kept_without_links=bool((lost & without_links).any()),
             )  # fmt: skip
             warnings.warn(

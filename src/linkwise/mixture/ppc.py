@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import check_whole_number
 from linkwise.mixture.em import EMRun
-from linkwise.mixture.linked import LinkMixture
+from linkwise.mixture.linked import LinkedGaussianMixture
 from linkwise.mixture.links.noise import check_learn_noise, flip_rates, noise_sources
 from linkwise.mixture.links.rows import LinkedRows
 
 __all__ = ["PPC"]
 
 
-class PPC(LinkMixture):
+class PPC(LinkedGaussianMixture):
     """Gaussian mixture with a prior over labels that rewards keeping the links.
 
     The model is P(X, Z) = (1 / Omega) prod_i pi_{z_i} N(x_i; mu_{z_i}, Sigma_{z_i}) exp(-sum 2 abs(W_ij)
@@ -80,6 +80,8 @@ class PPC(LinkMixture):
         Labels of the training rows, using the links.
     responsibilities_ : (n_samples, n_components)
         Constrained posterior of the training rows; only stored when links were given.
+    violations_ : (n_pairs,) bool
+        Whether ``labels_`` break each link, in the order of ``constraints.pairs``; empty without links.
     violation_probability_ : (n_pairs,)
         Posterior probability that each link is violated, in the order of ``constraints.pairs``: the links
         that data and the other links speak against come first when sorted.
@@ -93,15 +95,18 @@ class PPC(LinkMixture):
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, divided by
         n_samples (without log Omega for ``mixing="ignore"``); an approximation where inference is. For
         engines without a partition function (Gibbs) computed once, at the fitted parameters, by ``auto``;
-        ``inference_["objective"]`` tells.
+        ``inference_["details"]["objective"]`` tells.
     lower_bounds_ : list of float
         The same for every iteration; NaN for engines without a partition function.
+    objective_, objectives_ : float, (n_iter,) ndarray
+        ``lower_bound_`` and ``lower_bounds_``, by the names that all estimators share.
     n_iter_ : int
     converged_ : bool
     n_decreases_ : int
         Iterations that lowered the objective: 0 for exact inference and ``reg_covar=0``.
     inference_ : dict
-        How the last E-step was done: ``method``, ``exact``, ``converged``, ``parts``; ``prior_exact``,
+        How the last E-step was done: ``method`` (engines joined by "+"), ``exact``, ``converged``,
+        ``n_iter``, ``parts`` (rows by engine) and ``details``. With links, details are ``prior_exact``,
         whether log Omega was exact; ``objective``, the engine whose partition function is in
         ``lower_bound_``; and ``reason``, what dense hard cannot-links made too dear: None, or the posterior
         (mean field from then on), the prior (log Omega then keeps its value), or both.

@@ -29,6 +29,16 @@ class FittedMixture(DensityMixin, BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
 
     @property
+    def objective_(self) -> float:
+        """``lower_bound_``, by the name that all estimators share."""
+        return float(self.lower_bound_)
+
+    @property
+    def objectives_(self) -> NDArray[np.float64]:
+        """``lower_bounds_`` as an array, by the name that all estimators share."""
+        return np.asarray(self.lower_bounds_, dtype=np.float64)
+
+    @property
     def _n_clusters(self) -> int:
         return int(self.n_components)
 

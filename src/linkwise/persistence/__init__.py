@@ -34,7 +34,7 @@ from linkwise.persistence.layout import LayoutError, check_fitted
 __all__ = ["load_model", "save_model"]
 
 #: Rises when what is written cannot be read by older versions of linkwise, or the other way round.
-FORMAT = 2
+FORMAT = 3
 
 _JSON = "model.json"
 _ARRAYS = re.compile(r"arrays(-[0-9a-f]{16})?\.npz")

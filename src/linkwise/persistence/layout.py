@@ -326,30 +326,36 @@ def _gaussian_relations(model: Any, fitted: Mapping[str, Any]) -> None:
             raise LayoutError(f"fitted/{name}", f"a variance or its root is {values.min():.6g}, not above 0")
 
 
+def _inference(details: Check) -> Check:
+    """The keys of ``inference_`` in every estimator."""
+    return table(
+        {
+            "method": text(),
+            "exact": flag,
+            "converged": flag,
+            "n_iter": whole(),
+            "parts": table_of(whole(0, "N")),
+            "details": details,
+        }
+    )
+
+
 def _link_mixture_entries(model: Any) -> Entries:
     noise: Check = real(0.0, 0.5)
     if np.ndim(model.learn_noise if hasattr(model, "learn_noise") else False) > 0:
         noise = table_of(noise)
     elif getattr(model, "learn_noise", False) == "kind":
         noise = array("f", 2, low=0.0, high=0.5, nan=True)
-    inference = {
-        "method": text(),
-        "exact": flag,
-        "converged": flag,
-        "parts": table_of(whole()),
-        "prior_exact": flag,
-        "objective": text(),
-        "reason": either(nothing, text()),
-    }
+    details = {"prior_exact": flag, "objective": text(), "reason": either(nothing, text())}
     optional: dict[str, Check] = {
         **_NAMES,
         "responsibilities_": probability("N", "K"),
         "violation_probability_": probability("P"),
-        "inference_": table(inference),
     }
     if hasattr(model, "learn_noise"):
         optional["noise_"] = noise
-    return Entries(_gaussian_entries(model), optional)
+    of_links = {"violations_": array("b", "P"), "inference_": _inference(table({}, details))}
+    return Entries({**_gaussian_entries(model), **of_links}, optional)
 
 
 def _class_entries(model: Any) -> Entries:

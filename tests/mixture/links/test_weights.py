@@ -269,7 +269,7 @@ class TestInferencePasses:
         X = rng.normal(size=(144, 2)) + 2.0 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[quarter]
         model = PPC(4, mixing=mixing, random_state=0)
         model.fit(X, constraints=Constraints.from_grid((12, 12), certainty=0.9))
-        assert not model.inference_["prior_exact"]
+        assert not model.inference_["details"]["prior_exact"]
         # One more to tell whether log Omega was exact at the end, and one for the first step.
         assert len(passes) <= per_step * model.n_iter_ + 2
         assert model.n_occupied_ == 4

@@ -160,7 +160,7 @@ def loss_reason(
     if not prior_exact and mixing in ("exact", "grid"):
         return (
             "The normaliser Omega of the label prior is only an approximation for these links "
-            '(inference_["prior_exact"]), which may be poor where many strong must-links form loops. Use '
+            '(inference_["details"]), which may be poor where many strong must-links form loops. Use '
             f'mixing="fixed", weaker links, or {_FROM_FIT_WITHOUT_LINKS}.'
         )
     return (
