@@ -291,7 +291,6 @@ class CPPC(FittedMixture):
                 run, starts, tol=self.tol, max_iter=self.max_iter,
                 n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
             )  # fmt: skip
-        assert isinstance(best, ClassRun)
         self.classes_, self.beliefs_, self.sweep_ = classes, beliefs, "block" if block else "sequential"
         self._store(best, rows.order)
         self._store_measures(points, codes, criterion_weight)

@@ -1,10 +1,11 @@
-"""The EM loop, written once: steps until the objective stands still, restarts, the best of them."""
+"""The EM loop of all mixtures: steps until the objective stands still, restarts, and the best run."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -16,24 +17,19 @@ from linkwise.mixture.gaussian.gaussians import Gaussians
 
 __all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "run_em"]
 
+AnyRun = TypeVar("AnyRun", bound="EMRun")
+
 
 class MixtureParameters(NamedTuple):
-    """Everything an EM step changes.
-
-    Attributes
-    ----------
-    log_weights : (K,)
-    gaussians : Gaussians
-    covariances : array
-        In the shape of the covariance type.
-    coupling : (m,)
-        Strength of the links; changes only when their noise is learned.
-    """
+    """Everything an EM step changes."""
 
     log_weights: NDArray[np.float64]
+    """(K,)"""
     gaussians: Gaussians
     covariances: NDArray[np.float64]
+    """In the shape of the covariance type."""
     coupling: NDArray[np.float64]
+    """(m,) Strength of the links; changes only when their noise is learned."""
 
     def fitted_attributes(self) -> dict[str, NDArray[np.float64]]:
         """What a fitted estimator predicts from."""
@@ -52,34 +48,23 @@ class Step(Protocol):
         """Return (new parameters, objective at the old ones, per sample)."""
 
 
-class EMRun(NamedTuple):
-    """One run of EM.
-
-    Attributes
-    ----------
-    parameters : MixtureParameters
-        After the last M-step.
-    lower_bounds : list of float
-        Objective at the start of each iteration, per sample.
-    converged : bool
-    n_decreases : int
-        Iterations that lowered the objective by more than rounding: 0 with exact inference and
-        ``reg_covar=0``; regularisation and approximate inference can lower it.
-    stopped : bool
-        Whether a callback ended the run.
-    start : MixtureParameters or None
-        Where it began; None if that was an assignment of the rows.
-    judged : float or None
-        Objective per sample at the last parameters by another engine, if the one of the run has none.
-    """
+@dataclass
+class EMRun:
+    """One run of EM."""
 
     parameters: MixtureParameters
+    """After the last M-step."""
     lower_bounds: list[float]
+    """Objective at the start of each iteration, per sample."""
     converged: bool
     n_decreases: int
+    """Iterations that lowered the objective by more than rounding: 0 with exact inference and
+    ``reg_covar=0``; regularisation and approximate inference can lower it."""
     stopped: bool = False
+    """Whether a callback ended the run."""
     start: MixtureParameters | None = None
     judged: float | None = None
+    """Objective per sample at the last parameters by another engine, if the one of the run has none."""
 
     @property
     def objective(self) -> float:
@@ -96,53 +81,47 @@ def run_em(
     *,
     tol: float,
     max_iter: int,
+    patience: int = 1,
+    escape: Callable[[MixtureParameters, float], MixtureParameters | None] | None = None,
     verbose: int = 0,
     task: FitTask | None = None,
 ) -> EMRun:
-    """Iterate until the objective changes by less than ``tol``, or the parameters do where there is none.
+    """Iterate until the objective per sample changes by less than ``tol`` over ``patience`` iterations.
 
-    Parameters
-    ----------
-    step : Step
-    start : MixtureParameters
-    tol : float
-        On the objective per sample, as in scikit-learn. Where inference yields no objective (Gibbs), on the
-        mean change of the weights and of the means in units of the spread of the means.
-    max_iter : int
-    verbose : int
-        Print the objective of every iteration if positive.
-    task : FitTask, optional
-        The stage of fitting that callbacks follow; an iteration is a stage of it.
-
-    Returns
-    -------
-    EMRun
+    Where inference yields no objective (Gibbs), the change is that of the parameters. ``escape`` is called
+    when the objective stands still, with the parameters and their objective: it returns others to go on
+    from, or None if EM has converged. Callbacks follow ``task``; an iteration is a stage of it.
     """
-    parameters, bounds, n_decreases = start, [], 0
-    previous = -np.inf
+    run = EMRun(start, [], converged=False, n_decreases=0, start=start)
+    since, previous = 0, -np.inf
     for iteration in range(max_iter):
         subtask = None if task is None else task.subtask("iteration", iteration)
-        new, bound = step(parameters)
-        bounds.append(bound)
-        change = bound - previous if np.isfinite(bound) else _parameter_change(parameters, new)
-        n_decreases += bool(np.isfinite(previous) and change < -1e-10 * max(abs(bound), 1.0))
+        new, bound = step(run.parameters)
+        run.lower_bounds.append(bound)
+        window = run.lower_bounds[since:]
+        change = bound - window[-1 - patience] if len(window) > patience else np.inf
+        if not np.isfinite(bound):
+            change = _parameter_change(run.parameters, new)
+        run.n_decreases += bool(np.isfinite(previous) and bound - previous < -1e-10 * max(abs(bound), 1.0))
         if verbose:
             print(f"  iteration {iteration + 1}: objective {bound:.8f}, change {change:.3g}", flush=True)
-        parameters, previous = new, bound
-        if abs(change) < tol:
-            _ended(subtask, parameters)
-            return EMRun(parameters, bounds, True, n_decreases, start=start)
-        if _ended(subtask, parameters):
-            return EMRun(parameters, bounds, False, n_decreases, stopped=True, start=start)
-    return EMRun(parameters, bounds, False, n_decreases, start=start)
-
-
-def _ended(task: FitTask | None, parameters: MixtureParameters) -> bool:
-    """Tell callbacks of the end of an iteration; whether one of them asks to stop."""
-    return task is not None and task.end(parameters.fitted_attributes)
+        if escape is not None and change < tol:
+            onward = escape(run.parameters, bound)
+            run.converged = onward is None
+            since, previous = iteration + 1, -np.inf
+            new = run.parameters if onward is None else onward
+        else:
+            run.converged = bool(abs(change) < tol)
+            previous = bound
+        run.parameters = new
+        run.stopped = subtask is not None and subtask.end(new.fitted_attributes) and not run.converged
+        if run.converged or run.stopped:
+            break
+    return run
 
 
 def _parameter_change(old: MixtureParameters, new: MixtureParameters) -> float:
+    """Mean change of the weights, and of the means in units of their spread; the larger of the two."""
     spread = old.gaussians.means.std(axis=0).max() + np.finfo(float).tiny
     of_means = np.abs(new.gaussians.means - old.gaussians.means).mean() / spread
     of_weights = np.abs(np.exp(new.log_weights) - np.exp(old.log_weights)).mean()
@@ -150,42 +129,22 @@ def _parameter_change(old: MixtureParameters, new: MixtureParameters) -> float:
 
 
 def best_run(
-    run: Callable[[Any], EMRun],
+    run: Callable[[Any], AnyRun],
     starts: Sequence[Any],
     *,
     tol: float,
     max_iter: int,
     n_jobs: int | None = None,
     verbose: int = 0,
-) -> EMRun:
-    """Run EM from every start and keep the run with the highest objective.
+) -> AnyRun:
+    """Run EM from every start, side by side in threads, and keep the run with the highest objective.
 
-    A start that ends in a degenerate covariance is left out while another one survives; when all do, the
-    error of the first is raised.
-
-    Parameters
-    ----------
-    run : callable
-        ``start -> EMRun``.
-    starts : sequence
-        Whatever ``run`` takes.
-    tol, max_iter : float, int
-        For the warning.
-    n_jobs : int or None
-        Starts run side by side in threads: kernels release the interpreter lock.
-    verbose : int
-
-    Returns
-    -------
-    EMRun
-
-    Warns
-    -----
-    ConvergenceWarning
-        If the best run stopped at ``max_iter``, or starts had to be left out.
+    A start that ends in a degenerate covariance is left out with a warning while another one survives; when
+    all do, the error of the first is raised. ``tol`` and ``max_iter`` are for the warning that the best run
+    did not converge.
     """
 
-    def attempt(start: Any) -> EMRun | ValueError:
+    def attempt(start: Any) -> AnyRun | ValueError:
         try:
             return run(start)
         except np.linalg.LinAlgError as error:
@@ -197,7 +156,7 @@ def best_run(
 
     results = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(attempt)(start) for start in starts)
     failures = [result for result in results if isinstance(result, ValueError)]
-    runs = [result for result in results if isinstance(result, EMRun)]
+    runs = [result for result in results if not isinstance(result, ValueError)]
     if not runs:
         raise failures[0]
     if failures:

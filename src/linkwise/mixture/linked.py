@@ -135,7 +135,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
                 )
                 if not np.isfinite(found.lower_bounds[-1]):
                     # Gibbs, and engines of the user, may have no partition function to compare runs by.
-                    found = found._replace(judged=own.judge(found.parameters))
+                    found.judged = own.judge(found.parameters)
                 restart.end(found.parameters.fitted_attributes)
                 ended.append((found, own))
                 return found

@@ -1,17 +1,17 @@
-"""EM of CPPC: sweeps of the class-level E-step, moments, and a stopping rule that doubts standstill.
+"""The EM step of CPPC, and how its EM leaves saddles.
 
-EM crawls past saddles of the class-level objective: two clusters that share a class evenly can stand still
+EM is slow near saddles of the class-level objective: two clusters that share a class evenly can stand still
 for hundreds of iterations before one of them takes it all. So EM stops only when the objective has gained
-less than ``tol`` over a window of iterations *and* disturbed copies, run until they stand still as well, end
-no higher. Otherwise it goes on from the copy.
+less than ``tol`` over ten iterations *and* disturbed copies, run until they stand still as well, end no
+higher. Otherwise it goes on from the copy.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
 from operator import add
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from linkwise._kernels import kernel
 from linkwise._threads import Workers, chunk_bounds
 from linkwise.mixture.classes.e_step import ClassRows, Sweep, class_sums, class_sweep, empty_table
 from linkwise.mixture.classes.omega import MixingStep, sampled_mixing
-from linkwise.mixture.em import EMRun, MixtureParameters
+from linkwise.mixture.em import EMRun, MixtureParameters, run_em
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
 from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
@@ -45,47 +45,23 @@ _VANISHED = 1e-6
 _ROWS_AT_ONCE = 1 << 14
 
 
+@dataclass
 class ClassRun(EMRun):
-    """A run of EM with its table of probabilities, (n, K padded) in class order; None once it was beaten."""
+    """A run of EM with what its last E-step gave."""
 
-    prob: NDArray[np.floating] | None
-    settled: bool
-    mixing_steps: list[MixingStep]
-
-
-class _Snapshot(NamedTuple):
-    parameters: MixtureParameters
-    prob: NDArray[np.floating]
-    objective: float
+    prob: NDArray[np.floating] | None = None
+    """(n, K padded) Probabilities in class order; None once another run was better."""
+    settled: bool = True
+    """Whether the probabilities of the last E-step stand still."""
+    mixing_steps: list[MixingStep] = field(default_factory=list)
 
 
 class ClassStep:
-    """The EM step of CPPC. It holds two tables (n, K): scores of the rows, and probabilities.
+    """The EM step of CPPC. It holds two tables (n, K): scores of the rows, and probabilities ``prob``.
 
-    Parameters
-    ----------
-    points : Points
-    rows : ClassRows
-    weights : (L, L)
-        Pair weights A.
-    start : (n,) int64
-        Cluster of each row of the data at the start, -1 for unlabelled rows.
-    n_components : int
-    covariance_type : str
-    reg_covar : float
-    sequential : bool
-        Kind of the sweeps.
-    mixing : {"ignore", "sampled"}
-    seed : int
-        Of the draws for Omega; the same in every step, so that EM sees one objective.
-    workers : Workers
-
-    Attributes
-    ----------
-    prob : (n, K padded)
-        Probabilities of the rows in class order.
-    mixing_steps : list of MixingStep
-        What sampling Omega gave in each M-step, and at the final parameters; empty for ``mixing="ignore"``.
+    ``weights`` are the pair weights A (L, L), and ``start`` (n,) the cluster of each row at the start, -1 for
+    unlabelled rows. ``seed`` is that of the draws for Omega, the same in every step, so that EM sees one
+    objective. ``mixing_steps`` holds what sampling Omega gave in each M-step and at the final parameters.
     """
 
     def __init__(
@@ -240,64 +216,61 @@ class ClassStep:
         return MixtureParameters(log_weights, gaussians, covariances, np.empty(0))
 
 
+class _Disturbances:
+    """Where EM stood highest, and a random disturbance from there for each time that it stands still."""
+
+    def __init__(self, step: ClassStep, tol: float, rng: np.random.Generator, verbose: int) -> None:
+        self.step, self.tol, self.rng, self.verbose = step, tol, rng, verbose
+        self.parameters: MixtureParameters | None = None
+        self.prob: NDArray[np.floating] | None = None
+        self.objective = -np.inf
+        self.n_rejected = 0
+
+    def __call__(self, parameters: MixtureParameters, objective: float) -> MixtureParameters | None:
+        """Disturbed parameters to go on from, or None if disturbances of every size led no higher."""
+        if self.parameters is None or objective >= self.objective + self.tol:
+            # The parameters that belong to the table are those before the M-step.
+            self.parameters, self.objective, self.n_rejected = parameters, objective, 0
+            self.prob = self.step.prob.copy()
+        else:
+            self.n_rejected += 1
+            parameters = self.go_back()
+        if self.n_rejected == len(_DISTURBANCES):
+            return None
+        size = _DISTURBANCES[self.n_rejected]
+        if self.verbose:
+            print(f"  standing still: disturbed by {size:g}", flush=True)
+        return self.step.disturb(parameters, size, self.rng)
+
+    def go_back(self) -> MixtureParameters:
+        """Restore the table where EM stood highest; its parameters."""
+        assert self.parameters is not None
+        assert self.prob is not None
+        self.step.restore(self.prob)
+        return self.parameters
+
+
 def run_class_em(
     step: ClassStep, *, tol: float, max_iter: int, rng: np.random.Generator, verbose: int = 0
 ) -> ClassRun:
-    """EM until it stands still and a disturbance does not help; then the last E-step.
+    """EM until it stands still and no disturbance helps, ``max_iter`` iterations in all; the last E-step.
 
-    Parameters
-    ----------
-    step : ClassStep
-    tol : float
-        Gain of the objective per sample, over a window of ``PATIENCE`` iterations or by a disturbance, that
-        counts as standing still.
-    max_iter : int
-        Iterations in all, those after disturbances included.
-    rng : Generator
-        For the disturbances.
-    verbose : int
-
-    Returns
-    -------
-    ClassRun
-        ``lower_bounds`` has one value for each iteration and one for the last E-step. They fall where a
-        disturbance was tried, and where it did not help and EM went back.
+    ``lower_bounds`` has one value for each iteration and one for the last E-step. They fall where a
+    disturbance was tried, and where it did not help and EM went back.
     """
-    parameters = step.start_parameters()
-    bounds: list[float] = []
-    since, n_decreases, n_rejected = 0, 0, 0
-    standing: _Snapshot | None = None
-    converged = False
-    while len(bounds) < max_iter and not converged:
-        new, bound = step(parameters)
-        bounds.append(bound)
-        window = bounds[since:]
-        n_decreases += len(window) > 1 and bound - window[-2] < -1e-10 * max(abs(bound), 1.0)
-        if verbose:
-            print(f"  iteration {len(bounds)}: objective {bound:.8f}", flush=True)
-        if len(window) <= PATIENCE or window[-1] - window[-1 - PATIENCE] >= tol:
-            parameters = new
-            continue
-        if standing is None or bound >= standing.objective + tol:
-            # The parameters that belong to the table are those before this M-step.
-            standing, n_rejected = _Snapshot(parameters, step.prob.copy(), bound), 0
-        else:
-            n_rejected += 1
-            parameters = standing.parameters
-            step.restore(standing.prob)
-        converged = n_rejected == len(_DISTURBANCES)
-        if not converged:
-            parameters = step.disturb(parameters, _DISTURBANCES[n_rejected], rng)
-            since = len(bounds)
-            if verbose:
-                print(f"  standing still: disturbed by {_DISTURBANCES[n_rejected]:g}", flush=True)
-    if standing is not None and not converged and bounds[-1] <= standing.objective:
-        parameters = standing.parameters
-        step.restore(standing.prob)
+    highest = _Disturbances(step, tol, rng, verbose)
+    run = run_em(
+        step, step.start_parameters(), tol=tol, max_iter=max_iter, patience=PATIENCE, escape=highest,
+        verbose=verbose,
+    )  # fmt: skip
+    parameters, bounds = run.parameters, run.lower_bounds
+    if highest.parameters is not None and (run.converged or bounds[-1] <= highest.objective):
+        parameters = highest.go_back()
     objective, settled = step.settle(parameters)
-    run = ClassRun(parameters, [*bounds, objective], converged, n_decreases)
-    run.prob, run.settled, run.mixing_steps = step.prob, settled, step.mixing_steps
-    return run
+    return ClassRun(
+        parameters, [*bounds, objective], run.converged, run.n_decreases, prob=step.prob, settled=settled,
+        mixing_steps=step.mixing_steps,
+    )  # fmt: skip
 
 
 def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
