@@ -17,7 +17,6 @@ LAYERS = (
     (
         "constraints",
         "_validation",
-        "_label_coding",
         "_pages",
         "_heat_map",
         "_row_tables",

@@ -1,6 +1,6 @@
-"""What depends on the version of scikit-learn: its callbacks, which show progress, also inside GridSearchCV.
+"""Callbacks of scikit-learn, which show progress, also inside GridSearchCV.
 
-Where scikit-learn has none (before 1.9), everything here does nothing.
+They depend on its version: before 1.9 there are none, and everything here does nothing.
 """
 
 from __future__ import annotations
@@ -24,14 +24,7 @@ __all__ = ["CallbackSupportMixin", "FitTask", "fit_task", "with_callbacks"]
 
 
 class FitTask:
-    """A stage of fitting that callbacks follow: the fit, a restart, an iteration.
-
-    Parameters
-    ----------
-    estimator : estimator
-    context : sklearn.callback.CallbackContext or None
-        None when nobody follows.
-    """
+    """A stage of fitting that callbacks follow: the fit, a restart, an iteration."""
 
     def __init__(self, estimator: Any, context: Any) -> None:
         self._estimator = estimator
@@ -53,13 +46,10 @@ class FitTask:
         return self
 
     def end(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
-        """Tell the callbacks that this stage is over; whether one of them asks to stop.
+        """Tell the callbacks that this stage is over; return whether one of them asks to stop.
 
-        Parameters
-        ----------
-        fitted : callable, optional
-            Returns the fitted attributes the estimator would have if it stopped here; called only when a
-            callback wants them.
+        ``fitted`` returns the attributes the estimator would have if it stopped here; it is called only when
+        a callback wants them.
         """
         if self._context is None:
             return False

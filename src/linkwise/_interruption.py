@@ -1,4 +1,4 @@
-"""Let Ctrl-C through while foreign code runs for long."""
+"""Keep Ctrl-C working while code of another library runs for long."""
 
 from __future__ import annotations
 
@@ -20,23 +20,7 @@ def run_interruptibly(function: Callable[[], Result]) -> Result:
 
     Python raises KeyboardInterrupt only between two instructions of the main thread. So the function runs in
     a thread of its own while the main thread waits. After an interrupt its result is given up; it ends by its
-    own time limit, or with the process.
-
-    Parameters
-    ----------
-    function : callable
-        Without arguments. It has to release the interpreter lock.
-
-    Returns
-    -------
-    Any
-        What the function returns. Its exceptions are raised here.
-
-    Examples
-    --------
-    >>> from linkwise._interruption import run_interruptibly
-    >>> run_interruptibly(lambda: 3 + 4)
-    7
+    own time limit, or with the process. The function has to release the interpreter lock.
     """
     if threading.current_thread() is not threading.main_thread():
         # Signals come to the main thread alone.

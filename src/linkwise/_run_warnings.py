@@ -1,4 +1,4 @@
-"""Warnings of many runs: caught together, passed on once each."""
+"""Warnings of many runs are caught together and issued once each."""
 
 from __future__ import annotations
 
@@ -13,28 +13,8 @@ __all__ = ["warn_once"]
 def warn_once(stacklevel: int = 4) -> Iterator[set[type[Warning]]]:
     """Catch the warnings of a block, threads included, and issue one for each place that warned.
 
-    Parameters
-    ----------
-    stacklevel : int, default=4
-        As in ``warnings.warn``, counted from here: 4 is the caller of the function that has the block.
-
-    Yields
-    ------
-    set of warning classes
-        Empty; what the block adds to it is not passed on, because the caller sums it up.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from linkwise._run_warnings import warn_once
-    >>> def runs():
-    ...     with warn_once():
-    ...         for number in range(3):
-    ...             warnings.warn(f"run {number} has empty clusters", stacklevel=1)
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     runs()
-    >>> [str(warning.message) for warning in caught]
-    ['run 0 has empty clusters (and 2 more like it in other runs)']
+    It yields a set; warnings of the classes that the block adds to it are dropped, because the caller sums
+    them up. ``stacklevel`` is as in ``warnings.warn``: 4 is the caller of the function that has the block.
     """
     summed_up: set[type[Warning]] = set()
     with warnings.catch_warnings(record=True) as caught:

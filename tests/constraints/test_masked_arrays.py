@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from linkwise import CPPC, Constraints, metrics
-from linkwise._label_coding import as_vector, encode
-from linkwise._validation import label_codes
+from linkwise._validation import as_vector, encode, label_codes
 
 HIDDEN = [False, True, False, False, True, False]
 LABELS = {

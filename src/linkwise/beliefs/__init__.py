@@ -1,7 +1,4 @@
-"""ClassBeliefs: what an expert thinks about the classes of a data set, pair by pair.
-
-It is built on a symmetric table over named classes that cannot be changed.
-"""
+"""ClassBeliefs: what an expert thinks about the classes of a data set, pair by pair."""
 
 from __future__ import annotations
 
@@ -16,206 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._heat_map import draw_heat_map, heat_table, signed
 from linkwise.beliefs import io as _belief_io
 
-__all__ = ["BeliefTable", "ClassBeliefs", "check_belief_array", "listed"]
+__all__ = ["ClassBeliefs", "check_belief_array", "listed"]
 
 
-class BeliefTable:
-    """Storage, look-up and reordering by name; see :class:`linkwise.beliefs.ClassBeliefs`."""
-
-    __slots__ = ("_classes", "_values")
-
-    _classes: tuple[Hashable, ...]
-    _values: NDArray[np.float64]
-
-    def __init__(self, values: Any, classes: Sequence[Any] | None = None) -> None:
-        names: Sequence[Any]
-        if isinstance(values, BeliefTable):
-            names, table = _in_order(values.classes, values.values, classes)
-        elif hasattr(values, "columns") and hasattr(values, "index"):
-            names, table = _in_order(*_from_frame(values), classes)
-        elif classes is None:
-            names, table = range(len(np.atleast_1d(np.asarray(values, dtype=object)))), values
-        else:
-            names, table = classes, values
-        checked = _belief_io.check_names(names)
-        self._fill(checked, _belief_io.check_table(table, checked))
-
-    def _fill(self, classes: tuple[Hashable, ...], values: NDArray[np.float64]) -> None:
-        values.flags.writeable = False
-        object.__setattr__(self, "_classes", classes)
-        object.__setattr__(self, "_values", values)
-
-    @property
-    def values(self) -> NDArray[np.float64]:
-        """The matrix, (L, L), read only."""
-        return self._values
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """Names of rows and columns."""
-        return self._classes
-
-    def __len__(self) -> int:
-        return len(self._classes)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self._values, dtype=dtype) if copy is not False else np.asarray(self._values, dtype)
-
-    def __getitem__(self, entry: tuple[Any, Any]) -> float:
-        """The belief about two classes: ``beliefs["mixed", "deciduous"]``."""
-        if not isinstance(entry, tuple) or len(entry) != 2:
-            raise KeyError(
-                f"{entry!r}: name two classes, e.g. beliefs[{self._classes[0]!r}, {self._classes[-1]!r}]"
-            )
-        return float(self._values[self._place(entry[0]), self._place(entry[1])])
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BeliefTable):
-            return NotImplemented
-        return self._classes == other._classes and np.array_equal(self._values, other._values)
-
-    def __hash__(self) -> int:
-        return hash((self._classes, self._values.tobytes()))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(
-            "ClassBeliefs cannot be changed; its edits return new beliefs, e.g. beliefs.split(name)"
-        )
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._values, self._classes)
-
-    def for_classes(self, classes: Sequence[Any]) -> NDArray[np.float64]:
-        """The matrix for exactly these classes in this order, as an estimator needs it.
-
-        Parameters
-        ----------
-        classes : sequence
-            For example the sorted distinct labels of ``y``.
-
-        Returns
-        -------
-        (L, L) float64
-            A new array.
-
-        Raises
-        ------
-        ValueError
-            If a class has no beliefs, or beliefs are about a class that is not there.
-        """
-        wanted = _belief_io.check_names(classes)
-        self._complete(wanted)
-        present = set(wanted)
-        extra = [name for name in self._classes if name not in present]
-        if extra:
-            raise ValueError(
-                f"beliefs are about {listed(extra)}, but no sample has that class; "
-                "leave it out with beliefs.select(classes), or check the spelling"
-            )
-        places = [self._place(name) for name in wanted]
-        return self._values[np.ix_(places, places)]
-
-    def select(self, classes: Sequence[Any]) -> Self:
-        """Beliefs about some of the classes, in the given order.
-
-        Parameters
-        ----------
-        classes : sequence
-
-        Returns
-        -------
-        ClassBeliefs
-        """
-        wanted = _belief_io.check_names(classes)
-        self._complete(wanted)
-        places = [self._place(name) for name in wanted]
-        return type(self)(self._values[np.ix_(places, places)], wanted)
-
-    def _complete(self, wanted: Sequence[Hashable]) -> None:
-        known = set(self._classes)
-        missing = [name for name in wanted if name not in known]
-        if not missing:
-            return
-        hint = "add it to the table"
-        if {str(name) for name in missing} <= {str(name) for name in self._classes}:
-            kinds = "strings" if isinstance(missing[0], str) else "numbers"
-            function = "str" if isinstance(missing[0], str) else "int"
-            hint = f"the samples have {kinds} as names: use beliefs.rename({function})"
-        raise ValueError(
-            f"beliefs say nothing about {listed(missing)}; they are about {listed(self._classes)}: {hint}"
-        )
-
-    def _place(self, name: Any) -> int:
-        try:
-            return self._classes.index(name)
-        except ValueError:
-            raise ValueError(
-                f"there is no class {name!r}; the classes are {listed(self._classes)}: name one of them"
-            ) from None
-
-
-def _from_frame(frame: Any) -> tuple[tuple[Hashable, ...], Any]:
-    """Names and values of a DataFrame, columns in the order of its rows."""
-    rows = _belief_io.check_names(list(frame.index))
-    columns = _belief_io.check_names(list(frame.columns))
-    _belief_io.same_names(rows, columns)
-    return rows, frame.to_numpy(dtype=object)[:, [columns.index(name) for name in rows]]
-
-
-def _in_order(
-    names: tuple[Hashable, ...], table: Any, classes: Sequence[Any] | None
-) -> tuple[tuple[Hashable, ...], Any]:
-    """Names and table in the order of ``classes``, which must be the same names."""
-    if classes is None:
-        return names, table
-    wanted = _belief_io.check_names(classes)
-    if set(wanted) != set(names):
-        raise ValueError(
-            f"classes are {listed(wanted)}, but the table is about {listed(names)}; leave classes out, "
-            "or rename(...) the beliefs afterwards"
-        )
-    order = [names.index(name) for name in wanted]
-    return wanted, table[np.ix_(order, order)]
-
-
-def listed(names: Sequence[Any], most: int = 8) -> str:
-    """The names, the first few of many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
-
-
-def check_belief_array(values: ArrayLike, n_classes: int) -> NDArray[np.float64]:
-    """Check a table of beliefs without names: shape, range, symmetry.
-
-    Parameters
-    ----------
-    values : (L, L) array_like
-        Beliefs in the order of the sorted classes.
-    n_classes : int
-        L.
-
-    Returns
-    -------
-    (L, L) float64
-        A new array, exactly symmetric.
-
-    Raises
-    ------
-    ValueError
-        Naming the first entry that is NaN, outside [-1, 1] or not symmetric, by its row and column.
-
-    Examples
-    --------
-    >>> from linkwise.beliefs import check_belief_array
-    >>> check_belief_array([[1, -1], [0.5, 1]], 2)
-    Traceback (most recent call last):
-    ...
-    ValueError: the belief about (0, 1) is -1, but about (1, 0) it is 0.5; write the same value in both places
-    """
-    return _belief_io.check_table(values, range(n_classes))
-
-
-class ClassBeliefs(BeliefTable):
+class ClassBeliefs:
     """What is believed about each class and each two classes: the matrix C of CPPC, with names.
 
     An entry says what a new legend should do with two samples of these classes: -1 keep them apart, +1
@@ -264,22 +65,136 @@ class ClassBeliefs(BeliefTable):
            [ 0.5, -1. ,  1. ]])
     """
 
-    __slots__ = ()
+    __slots__ = ("_classes", "_values")
 
-    # Where beliefs come from
+    _classes: tuple[Hashable, ...]
+    _values: NDArray[np.float64]
+
+    def __init__(self, values: Any, classes: Sequence[Any] | None = None) -> None:
+        names: Sequence[Any]
+        if isinstance(values, ClassBeliefs):
+            names, table = _in_order(values.classes, values.values, classes)
+        elif hasattr(values, "columns") and hasattr(values, "index"):
+            names, table = _in_order(*_from_frame(values), classes)
+        elif classes is None:
+            names, table = range(len(np.atleast_1d(np.asarray(values, dtype=object)))), values
+        else:
+            names, table = classes, values
+        checked = _belief_io.check_names(names)
+        self._fill(checked, _belief_io.check_table(table, checked))
+
+    def _fill(self, classes: tuple[Hashable, ...], values: NDArray[np.float64]) -> None:
+        values.flags.writeable = False
+        object.__setattr__(self, "_classes", classes)
+        object.__setattr__(self, "_values", values)
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """The matrix, (L, L), read only."""
+        return self._values
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """Names of rows and columns."""
+        return self._classes
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._values, dtype=dtype) if copy is not False else np.asarray(self._values, dtype)
+
+    def __getitem__(self, entry: tuple[Any, Any]) -> float:
+        """The belief about two classes: ``beliefs["mixed", "deciduous"]``."""
+        if not isinstance(entry, tuple) or len(entry) != 2:
+            raise KeyError(
+                f"{entry!r}: name two classes, e.g. beliefs[{self._classes[0]!r}, {self._classes[-1]!r}]"
+            )
+        return float(self._values[self._place(entry[0]), self._place(entry[1])])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ClassBeliefs):
+            return NotImplemented
+        return self._classes == other._classes and np.array_equal(self._values, other._values)
+
+    def __hash__(self) -> int:
+        return hash((self._classes, self._values.tobytes()))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            "ClassBeliefs cannot be changed; its edits return new beliefs, e.g. beliefs.split(name)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._values, self._classes)
+
+    def for_classes(self, classes: Sequence[Any]) -> NDArray[np.float64]:
+        """The matrix for exactly these classes in this order, as an estimator needs it.
+
+        Parameters
+        ----------
+        classes : sequence
+            For example the sorted distinct labels of ``y``.
+
+        Returns
+        -------
+        (L, L) float64
+            A new array.
+
+        Raises
+        ------
+        ValueError
+            If a class has no beliefs, or beliefs are about a class that is not there.
+        """
+        wanted = _belief_io.check_names(classes)
+        self._complete(wanted)
+        present = set(wanted)
+        extra = [name for name in self._classes if name not in present]
+        if extra:
+            raise ValueError(
+                f"beliefs are about {listed(extra)}, but no sample has that class; "
+                "leave it out with beliefs.select(classes), or check the spelling"
+            )
+        places = [self._place(name) for name in wanted]
+        return self._values[np.ix_(places, places)]
+
+    def select(self, classes: Sequence[Any]) -> Self:
+        """Beliefs about some of the classes, in the given order."""
+        wanted = _belief_io.check_names(classes)
+        self._complete(wanted)
+        places = [self._place(name) for name in wanted]
+        return type(self)(self._values[np.ix_(places, places)], wanted)
+
+    def _complete(self, wanted: Sequence[Hashable]) -> None:
+        known = set(self._classes)
+        missing = [name for name in wanted if name not in known]
+        if not missing:
+            return
+        hint = "add it to the table"
+        if {str(name) for name in missing} <= {str(name) for name in self._classes}:
+            kinds = "strings" if isinstance(missing[0], str) else "numbers"
+            function = "str" if isinstance(missing[0], str) else "int"
+            hint = f"the samples have {kinds} as names: use beliefs.rename({function})"
+        raise ValueError(
+            f"beliefs say nothing about {listed(missing)}; they are about {listed(self._classes)}: {hint}"
+        )
+
+    def _place(self, name: Any) -> int:
+        try:
+            return self._classes.index(name)
+        except ValueError:
+            raise ValueError(
+                f"there is no class {name!r}; the classes are {listed(self._classes)}: name one of them"
+            ) from None
 
     @classmethod
-    def keep(cls, classes: Sequence[Any]) -> ClassBeliefs:
+    def keep(cls, classes: Sequence[Any]) -> Self:
         """Keep the classes as they are: +1 on the diagonal, -1 elsewhere.
 
         Parameters
         ----------
         classes : sequence
             Names, each once: ``np.unique(y)`` will do.
-
-        Returns
-        -------
-        ClassBeliefs
 
         Examples
         --------
@@ -292,17 +207,13 @@ class ClassBeliefs(BeliefTable):
         return cls(2.0 * np.eye(len(names)) - 1.0, names)
 
     @classmethod
-    def unsure(cls, classes: Sequence[Any]) -> ClassBeliefs:
+    def unsure(cls, classes: Sequence[Any]) -> Self:
         """No opinion about anything: zeros, the start of a table filled in by edits.
 
         Parameters
         ----------
         classes : sequence
             Names, each once.
-
-        Returns
-        -------
-        ClassBeliefs
 
         Examples
         --------
@@ -315,7 +226,7 @@ class ClassBeliefs(BeliefTable):
         return cls(np.zeros((len(names), len(names))), names)
 
     @classmethod
-    def from_csv(cls, path: str | os.PathLike[str]) -> ClassBeliefs:
+    def from_csv(cls, path: str | os.PathLike[str]) -> Self:
         """Read a table whose first line and first column are the class names.
 
         Rows and columns are matched by name. If all names are whole numbers they become integers, as they
@@ -326,10 +237,6 @@ class ClassBeliefs(BeliefTable):
         path : path_like
             UTF-8, separated by commas.
 
-        Returns
-        -------
-        ClassBeliefs
-
         Raises
         ------
         ValueError
@@ -339,12 +246,7 @@ class ClassBeliefs(BeliefTable):
         return cls(table, names)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the table; :meth:`from_csv` reads the same values back.
-
-        Parameters
-        ----------
-        path : path_like
-        """
+        """Write the table; :meth:`from_csv` reads the same values back."""
         _belief_io.write(path, self._classes, self._values)
 
     def to_frame(self) -> Any:
@@ -360,22 +262,11 @@ class ClassBeliefs(BeliefTable):
         names = list(self._classes)
         return pandas.DataFrame(self._values.copy(), index=names, columns=names)
 
-    # Edits
-
-    def split(self, *classes: Any, strength: float = 0.5) -> ClassBeliefs:
+    def split(self, *classes: Any, strength: float = 0.5) -> Self:
         """Ask for classes to be split: their diagonal becomes ``-strength``.
 
         ``strength=0`` only takes away the wish to keep them whole. To allow a split without asking for it,
         keep the class together weakly: ``keep_whole(name, strength=0.1)``.
-
-        Parameters
-        ----------
-        *classes : names
-        strength : float in [0, 1], default=0.5
-
-        Returns
-        -------
-        ClassBeliefs
 
         Examples
         --------
@@ -385,59 +276,25 @@ class ClassBeliefs(BeliefTable):
         """
         return self._with_diagonal(classes, -_strength(strength))
 
-    def keep_whole(self, *classes: Any, strength: float = 1.0) -> ClassBeliefs:
-        """Ask for classes to stay whole: their diagonal becomes ``strength``.
-
-        Parameters
-        ----------
-        *classes : names
-        strength : float in [0, 1], default=1
-
-        Returns
-        -------
-        ClassBeliefs
-        """
+    def keep_whole(self, *classes: Any, strength: float = 1.0) -> Self:
+        """Ask for classes to stay whole: their diagonal becomes ``strength``."""
         return self._with_diagonal(classes, _strength(strength))
 
-    def merge(self, first: Any, second: Any, strength: float = 1.0) -> ClassBeliefs:
-        """Ask for two classes to become one: their entry becomes ``strength``.
-
-        Parameters
-        ----------
-        first, second : names
-        strength : float in [0, 1], default=1
-
-        Returns
-        -------
-        ClassBeliefs
-        """
+    def merge(self, first: Any, second: Any, strength: float = 1.0) -> Self:
+        """Ask for two classes to become one: their entry becomes ``strength``."""
         return self._with_pair(first, second, _strength(strength))
 
-    def separate(self, first: Any, second: Any, strength: float = 1.0) -> ClassBeliefs:
-        """Ask for two classes to stay apart: their entry becomes ``-strength``.
-
-        Parameters
-        ----------
-        first, second : names
-        strength : float in [0, 1], default=1
-
-        Returns
-        -------
-        ClassBeliefs
-        """
+    def separate(self, first: Any, second: Any, strength: float = 1.0) -> Self:
+        """Ask for two classes to stay apart: their entry becomes ``-strength``."""
         return self._with_pair(first, second, -_strength(strength))
 
-    def rename(self, names: Mapping[Any, Any] | Callable[[Any], Any]) -> ClassBeliefs:
+    def rename(self, names: Mapping[Any, Any] | Callable[[Any], Any]) -> Self:
         """The same beliefs under other names.
 
         Parameters
         ----------
         names : mapping from old to new names, or a function of the old name
             Names that a mapping does not hold stay as they are.
-
-        Returns
-        -------
-        ClassBeliefs
 
         Examples
         --------
@@ -446,21 +303,21 @@ class ClassBeliefs(BeliefTable):
         ('forest', 'water')
         """
         if callable(names):
-            return ClassBeliefs(self._values, [names(name) for name in self._classes])
+            return type(self)(self._values, [names(name) for name in self._classes])
         for name in names:
             self._place(name)
-        return ClassBeliefs(self._values, [names.get(name, name) for name in self._classes])
+        return type(self)(self._values, [names.get(name, name) for name in self._classes])
 
-    def _with_diagonal(self, classes: Sequence[Any], value: float) -> ClassBeliefs:
+    def _with_diagonal(self, classes: Sequence[Any], value: float) -> Self:
         if not classes:
             raise ValueError("classes is empty; name the class, e.g. split('agriculture')")
         table = self._values.copy()
         for name in classes:
             place = self._place(name)
             table[place, place] = value
-        return ClassBeliefs(table, self._classes)
+        return type(self)(table, self._classes)
 
-    def _with_pair(self, first: Any, second: Any, value: float) -> ClassBeliefs:
+    def _with_pair(self, first: Any, second: Any, value: float) -> Self:
         a, b = self._place(first), self._place(second)
         if a == b:
             raise ValueError(
@@ -468,9 +325,7 @@ class ClassBeliefs(BeliefTable):
             )
         table = self._values.copy()
         table[a, b] = table[b, a] = value
-        return ClassBeliefs(table, self._classes)
-
-    # Display
+        return type(self)(table, self._classes)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the beliefs as a heat map (needs matplotlib).
@@ -479,10 +334,6 @@ class ClassBeliefs(BeliefTable):
         ----------
         ax : matplotlib Axes, optional
             Where to draw; new axes by default.
-
-        Returns
-        -------
-        matplotlib Axes
         """
         return draw_heat_map(self._values, self._classes, "beliefs", ax)
 
@@ -506,6 +357,41 @@ class ClassBeliefs(BeliefTable):
 
     def _repr_html_(self) -> str:
         return heat_table(self._values, self._classes, "beliefs: −1 apart, +1 together")
+
+
+def _from_frame(frame: Any) -> tuple[tuple[Hashable, ...], Any]:
+    """Names and values of a DataFrame, columns in the order of its rows."""
+    rows = _belief_io.check_names(list(frame.index))
+    columns = _belief_io.check_names(list(frame.columns))
+    _belief_io.same_names(rows, columns)
+    return rows, frame.to_numpy(dtype=object)[:, [columns.index(name) for name in rows]]
+
+
+def _in_order(
+    names: tuple[Hashable, ...], table: Any, classes: Sequence[Any] | None
+) -> tuple[tuple[Hashable, ...], Any]:
+    """Names and table in the order of ``classes``, which must be the same names."""
+    if classes is None:
+        return names, table
+    wanted = _belief_io.check_names(classes)
+    if set(wanted) != set(names):
+        raise ValueError(
+            f"classes are {listed(wanted)}, but the table is about {listed(names)}; leave classes out, "
+            "or rename(...) the beliefs afterwards"
+        )
+    order = [names.index(name) for name in wanted]
+    return wanted, table[np.ix_(order, order)]
+
+
+def listed(names: Sequence[Any], most: int = 8) -> str:
+    """The names, the first few of many."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
+
+
+def check_belief_array(values: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+    """Check a table of beliefs without names: shape (L, L), range [-1, 1], symmetry; return it as floats."""
+    return _belief_io.check_table(values, range(n_classes))
 
 
 def _strength(strength: float) -> float:

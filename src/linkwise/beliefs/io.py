@@ -1,4 +1,4 @@
-"""Class beliefs checked, read from CSV and written to it; every message names the entry."""
+"""Check class beliefs, read them from CSV and write them; every message names the entry."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ _ROUNDING = 1e-12
 
 
 def check_names(classes: Sequence[Any]) -> tuple[Hashable, ...]:
-    """Names as Python values: no repeats, nothing that marks an unlabelled row.
-
-    Raises
-    ------
-    ValueError
-        Naming the first bad name.
-    """
+    """Names as Python values: no repeats, nothing that marks an unlabelled row."""
     if isinstance(classes, str):
         raise ValueError(
             f"classes is the single string {classes!r}; pass a list of names, e.g. [{classes!r}]"
@@ -49,13 +43,7 @@ def check_names(classes: Sequence[Any]) -> tuple[Hashable, ...]:
 
 
 def check_table(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.float64]:
-    """The matrix as (L, L) float64: square, finite, within [-1, 1] and symmetric.
-
-    Raises
-    ------
-    ValueError
-        Naming the classes and the value of the first bad entry.
-    """
+    """The matrix as (L, L) float64: square, finite, within [-1, 1] and symmetric."""
     n_classes = len(names)
     refuse_masked(values, "beliefs", "write 0 where there is no opinion")
     table = _as_numbers(values, names)

@@ -147,20 +147,9 @@ def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
 def copy_links(
     pairs: Pairs, weights: NDArray[np.float64], rows: NDArray[np.int64], copies: NDArray[np.int64]
 ) -> tuple[Pairs, NDArray[np.float64]]:
-    """Links among rows that may repeat: every copy of i with every copy of j.
+    """Links among rows (r,) that may repeat, in their numbering: every copy of i with every copy of j.
 
-    Parameters
-    ----------
-    pairs : (m, 2), weights : (m,)
-    rows : (r,)
-        Row chosen for each new sample.
-    copies : (n,)
-        How often each row occurs in ``rows``.
-
-    Returns
-    -------
-    pairs, weights
-        In the numbering of ``rows``.
+    ``copies`` (n,) counts how often each row occurs.
     """
     place = np.argsort(rows, kind="stable")
     start = np.cumsum(copies) - copies

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from linkwise._files import replacing
 
 if TYPE_CHECKING:
-    from linkwise.constraints.constraints import Links
+    from linkwise.constraints.constraints import Constraints
 
 __all__ = [
     "LinkList",
@@ -365,7 +365,7 @@ def write(path: str | os.PathLike[str], pairs: NDArray[np.int64], weights: NDArr
             stream.write(f"{i},{j},{'must_link' if weight > 0 else 'cannot_link'},{abs(weight)!r}\n")
 
 
-def summary(links: Links) -> str:
+def summary(links: Constraints) -> str:
     """``150 samples, 40 must-links (12 hard), 60 cannot-links; 23 chunklets`` (of two or more samples)."""
 
     def count(number: int, noun: str) -> str:
@@ -382,7 +382,7 @@ def summary(links: Links) -> str:
     )
 
 
-def html(links: Links) -> str:
+def html(links: Constraints) -> str:
     """A heading and the first few links as a table."""
     rows = [
         f"<tr><td>{i}</td><td>{j}</td><td>{'must-link' if weight > 0 else 'cannot-link'}</td>"

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from linkwise._label_coding import as_vector
 from linkwise._run_warnings import warn_once
-from linkwise._validation import as_generator, label_codes
+from linkwise._validation import as_generator, as_vector, label_codes
 
 __all__ = ["Decision", "DecisionStability", "count_decisions", "find_decisions", "name_clusters", "stability"]
 

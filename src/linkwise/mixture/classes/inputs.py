@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
-from linkwise._label_coding import as_vector
 from linkwise._validation import (
+    as_vector,
     check_choice,
     check_number,
     check_whole_number,
