@@ -104,7 +104,7 @@ def _engine(name: str, **options: Any) -> Callable[[Step, int], EngineLabels]:
     """An engine of the library, started from the previous labels."""
 
     def solve(step: Step, seed: int) -> EngineLabels:
-        engine = find_labels_engine(name)[1]
+        engine = find_labels_engine(name).solve
         return engine(step.problem, np.random.default_rng(seed), initial=step.previous, **options)
 
     return solve

@@ -16,6 +16,7 @@ from linkwise.inference.engines import (
     EngineLabels,
     EngineMarginals,
     Marginals,
+    checked_threads,
     find_labels_engine,
     find_marginals_engine,
 )
@@ -62,7 +63,8 @@ def marginals(
         Write ``prob`` over ``field.unary``, whose scores are then lost. Trees and narrow components need no
         other memory of that size.
     **options
-        Options of the engine, e.g. ``max_iter`` or ``tol``.
+        Options of the engine, e.g. ``max_iter`` or ``tol``; those of ``auto`` are its own and those of the
+        engine that it uses where nothing exact is cheap.
 
     Returns
     -------
@@ -91,7 +93,7 @@ def marginals(
     >>> result.exact, result.agreement.round(3)
     (True, array([0.881]))
     """
-    name, engine = find_marginals_engine(method)
+    engine, n_threads = find_marginals_engine(method, options), checked_threads(n_threads)
     table = field.unary if overwrite_unary else field.unary.copy()
     reduction = reduce_field(field, keep_zero_in_component=True, table=table)
     problem = reduction.problem
@@ -108,7 +110,9 @@ def marginals(
         part = _linked_part(problem, linked)
         start = None if initial is None else _start_table(initial, field, reduction)[linked]
         hard = hard_part(part)
-        answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
+        answer = engine.solve(
+            part, as_generator(random_state), initial=start, n_threads=n_threads, **engine.options
+        )
         if answer.log_partition == -np.inf and answer.exact:
             raise_infeasible(field)
         if not answer.exact and not _is_feasible(field, hard, answer.prob.argmax(axis=1)):
@@ -123,7 +127,7 @@ def marginals(
     if len(prob) < len(table):
         spread_groups(table, reduction.groups)
 
-    parts = _count_points(reduction, linked, name, answer.details)
+    parts = _count_points(reduction, linked, engine.name, answer.details)
     return Marginals(
         prob=table,
         log_partition=log_partition,
@@ -131,7 +135,7 @@ def marginals(
         exact=answer.exact,
         converged=answer.converged,
         n_iter=answer.n_iter,
-        method=_method_name(name, parts),
+        method=_method_name(engine.name, parts),
         log_partition_kind=answer.log_partition_kind,
         parts=parts,
         details={key: value for key, value in answer.details.items() if key != "parts"},
@@ -184,7 +188,7 @@ def best_labels(
     >>> best.labels, best.score, best.optimal
     (array([0, 1]), 1.0, True)
     """
-    name, engine = find_labels_engine(method)
+    engine, n_threads = find_labels_engine(method, options), checked_threads(n_threads)
     reduction = reduce_field(field, keep_zero_in_component=False)
     problem = reduction.problem
     linked_first, n_linked = _linked_first(problem)
@@ -196,7 +200,9 @@ def best_labels(
     if linked.size:
         part, _ = induced(problem, linked)
         start = None if initial is None else _start_labels(initial, field, reduction)[linked]
-        answer = engine(part, as_generator(random_state), initial=start, n_threads=n_threads, **options)
+        answer = engine.solve(
+            part, as_generator(random_state), initial=start, n_threads=n_threads, **engine.options
+        )
         labels[linked] = answer.labels
     expanded = labels[reduction.groups]
     score = field.score(expanded)
@@ -213,7 +219,7 @@ def best_labels(
         assert bound is not None
         bound += answer.upper_bound
 
-    parts = _count_points(reduction, linked, name, answer.details)
+    parts = _count_points(reduction, linked, engine.name, answer.details)
     return BestLabels(
         labels=expanded,
         score=score,
@@ -221,7 +227,7 @@ def best_labels(
         optimal=answer.optimal,
         converged=answer.converged and score > -np.inf,
         n_iter=answer.n_iter,
-        method=_method_name(name, parts),
+        method=_method_name(engine.name, parts),
         parts=parts,
         details={key: value for key, value in answer.details.items() if key != "parts"},
     )

@@ -41,7 +41,12 @@ _HARD_WORK_PER_SCORE = 1000.0
 
 
 @marginals_engine(
-    "auto", max_table=whole(1), approximate=engine_name(), max_work=number(positive=True, optional=True)
+    "auto",
+    uses_initial=False,
+    differentiable=True,
+    max_table=whole(1),
+    approximate=engine_name(),
+    max_work=number(positive=True, optional=True),
 )
 def auto_marginals(
     problem: Problem,
@@ -112,7 +117,7 @@ def auto_marginals(
             approximate, limited, options = "mean_field", True, {}
         else:
             options["max_work"] = max_work - work
-    name, engine = find_marginals_engine(approximate)
+    name, engine, options, *_ = find_marginals_engine(approximate, options)
 
     def outcome(answer: EngineMarginals, parts: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
         counted = work + answer.details.get("work", answer.n_iter * sweep_work(part))
@@ -215,7 +220,7 @@ def auto_best_labels(
         if max_work is None and hard_rows(part).any():
             max_work = max(_HARD_WORK, _HARD_WORK_PER_SCORE * part.unary.size)
         options["max_work"] = max_work
-    name, engine = find_labels_engine(approximate)
+    name, engine, options, *_ = find_labels_engine(approximate, options)
     start = None if initial is None else initial[wide]
     answer = engine(part, rng, initial=start, n_threads=n_threads, **options)
     labels[wide] = answer.labels

@@ -1,18 +1,16 @@
-"""The engines by name: one signature for marginals, one for labels.
+"""The engines by name: one signature for marginals, one for labels, and what each engine needs.
 
 An engine is a function of a reduced :class:`~linkwise.inference.problem.Problem`. To plug in another one,
-write such a function and pass it as ``method=``, or register it under a name, with the options it takes::
+pass such a function as ``method=``, or register it under a name with the options it takes::
 
-    @marginals_engine("my_engine", max_iter=whole(1))
+    @marginals_engine("my_engine", uses_initial=False, max_iter=whole(1))
     def my_engine(problem, rng, *, initial=None, n_threads=1, max_iter=100) -> EngineMarginals: ...
 
-Options are checked here, for every engine and however it is called, before it starts. The types
-of what inference returns are here, too.
+The options of an engine are checked here, before it starts. The result types of inference are here, too.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
@@ -24,10 +22,12 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BestLabels",
+    "Engine",
     "EngineLabels",
     "EngineMarginals",
     "Marginals",
     "Option",
+    "checked_threads",
     "choice",
     "engine_name",
     "engine_options",
@@ -68,22 +68,7 @@ class EngineLabels(NamedTuple):
 
 
 class Option(NamedTuple):
-    """What an option of an engine may be.
-
-    Attributes
-    ----------
-    kind : {"whole", "number", "choice", "engine"}
-        ``engine`` is the name of another engine, or a function; its options are taken as well.
-    least : float
-        Smallest value of a number.
-    above_least : bool
-        The smallest value itself is not allowed.
-    below : float
-        A number is smaller than this.
-    choices : tuple of str
-    optional : bool
-        None is allowed.
-    """
+    """What an option of an engine may be; ``engine`` is the name of another engine, or a function."""
 
     kind: Literal["whole", "number", "choice", "engine"]
     least: float = 0.0
@@ -109,123 +94,198 @@ def choice(*choices: str) -> Option:
 
 
 def engine_name() -> Option:
-    """The engine that another one leaves part of the work to."""
+    """The engine that does part of the work of another one; its options are taken as well."""
     return Option("engine")
 
 
-_N_THREADS = whole(1)
+class Engine(NamedTuple):
+    """An engine that was asked for, with checked options, and what it needs.
+
+    ``uses_initial``: it starts from ``initial``. ``differentiable``: the gradient of its ``log_partition``
+    with respect to the unary scores is its ``prob``, so that it may serve as log Omega, the normaliser
+    of the prior of a mixture.
+    """
+
+    name: str
+    solve: Callable[..., Any]
+    options: dict[str, Any]
+    uses_initial: bool
+    differentiable: bool
 
 
-class _Record(NamedTuple):
-    """A registered engine."""
+class _Registered(NamedTuple):
+    """A registered engine; ``options`` is None for a function that takes any keyword."""
 
-    engine: Callable[..., Any]
-    options: Mapping[str, Option]
-
-
-_MARGINALS: dict[str, _Record] = {}
-_LABELS: dict[str, _Record] = {}
+    name: str
+    solve: Callable[..., Any]
+    options: Mapping[str, Option | None] | None
 
 
-def marginals_engine(name: str, **options: Option) -> Callable[..., Any]:
-    """Register ``engine(problem, rng, *, initial=None, n_threads=1, **options) -> EngineMarginals``."""
-    return _register(_MARGINALS, "marginals", name, options)
+_Caller = Literal["marginals", "best_labels"]
+_REGISTRY: dict[_Caller, dict[str, _Registered]] = {"marginals": {}, "best_labels": {}}
+_ARGUMENTS = ("initial", "n_threads")
 
 
-def labels_engine(name: str, **options: Option) -> Callable[..., Any]:
-    """Register ``engine(problem, rng, *, initial=None, n_threads=1, **options) -> EngineLabels``."""
-    return _register(_LABELS, "best_labels", name, options)
+def marginals_engine(
+    name: str, *, uses_initial: bool = True, differentiable: bool = False, **options: Option
+) -> Callable[..., Any]:
+    """Register ``engine(problem, rng, *, initial=None, n_threads=1, **options) -> EngineMarginals``.
+
+    Parameters
+    ----------
+    name : str
+        What users pass as ``method``.
+    uses_initial : bool, default=True
+        The engine starts from ``initial``. Without, EM does not keep the last posterior for it.
+    differentiable : bool, default=False
+        The gradient of ``log_partition`` with respect to the unary scores is ``prob``. Only then does a
+        mixture use the engine for the normaliser of its prior, too; otherwise ``auto`` serves there.
+    **options : Option
+        The keyword arguments of the engine beside ``initial`` and ``n_threads``, and what they may be.
+
+    Returns
+    -------
+    callable
+        A decorator that returns the engine itself.
+    """
+    return _register("marginals", name, uses_initial, differentiable, options)
 
 
-def find_marginals_engine(
-    method: str | Callable[..., EngineMarginals],
-) -> tuple[str, Callable[..., EngineMarginals]]:
-    """Name and function of a marginals engine given by name or as a function."""
-    return _find(method, _MARGINALS, "marginals")
+def labels_engine(name: str, *, uses_initial: bool = True, **options: Option) -> Callable[..., Any]:
+    """Register ``engine(problem, rng, *, initial=None, n_threads=1, **options) -> EngineLabels``.
 
+    Parameters
+    ----------
+    name : str
+        What users pass as ``method``.
+    uses_initial : bool, default=True
+        The engine starts from ``initial``.
+    **options : Option
+        As in :func:`marginals_engine`.
 
-def find_labels_engine(method: str | Callable[..., EngineLabels]) -> tuple[str, Callable[..., EngineLabels]]:
-    """Name and function of a labels engine given by name or as a function."""
-    return _find(method, _LABELS, "best_labels")
-
-
-def engine_options(caller: Literal["marginals", "best_labels"]) -> dict[str, Mapping[str, Option]]:
-    """Options of every registered engine of ``marginals`` or of ``best_labels``."""
-    engines = {"marginals": _MARGINALS, "best_labels": _LABELS}[caller]
-    return {name: record.options for name, record in engines.items()}
+    Returns
+    -------
+    callable
+        A decorator that returns the engine itself.
+    """
+    return _register("best_labels", name, uses_initial, False, options)
 
 
 def _register(
-    engines: dict[str, _Record], caller: str, name: str, options: Mapping[str, Option]
+    caller: _Caller, name: str, uses_initial: bool, differentiable: bool, options: Mapping[str, Option]
 ) -> Callable[..., Any]:
     def register(engine: Callable[..., Any]) -> Callable[..., Any]:
-        defaults = {key: value.default for key, value in inspect.signature(engine).parameters.items()}
-
-        @functools.wraps(engine)
-        def checked(
-            problem: Any, rng: np.random.Generator, *, initial: Any = None, n_threads: int = 1, **given: Any
-        ) -> Any:
-            n_threads = _checked(n_threads, "n_threads", _N_THREADS, engines)
-            known: dict[str, Option | None] = dict(options)
-            for key, option in options.items():
-                if option.kind == "engine":
-                    _checked(given.get(key, defaults[key]), key, option, engines)
-                    known.update(_options_of(given.get(key, defaults[key]), engines, given))
-            for key, value in list(given.items()):
-                if key not in known:
-                    raise TypeError(
-                        f"method {name!r} of {caller} has no option {key!r}; "
-                        + (f"its options are {', '.join(known)}" if known else "it takes no options")
-                    )
-                given[key] = _checked(value, key, known[key], engines)
-            return engine(problem, rng, initial=initial, n_threads=n_threads, **given)
-
-        engines[name] = _Record(checked, options)
-        return checked
+        _REGISTRY[caller][name] = _Registered(name, engine, options)
+        # A user's function says the same with attributes of its own.
+        engine.uses_initial = uses_initial  # type: ignore[attr-defined]
+        engine.differentiable = differentiable  # type: ignore[attr-defined]
+        return engine
 
     return register
 
 
-def _options_of(
-    method: Any, engines: Mapping[str, _Record], given: Mapping[str, Any]
-) -> dict[str, Option | None]:
-    """Options of an engine that another one uses; a function of the user's takes what is given."""
-    return dict.fromkeys(given) if callable(method) else dict(engines[method].options)
+def engine_options(caller: Literal["marginals", "best_labels"]) -> dict[str, Mapping[str, Option]]:
+    """Options of every registered engine of ``marginals`` or of ``best_labels``."""
+    return {
+        name: {key: option for key, option in (found.options or {}).items() if option is not None}
+        for name, found in _REGISTRY[caller].items()
+    }
 
 
-def _checked(value: Any, name: str, option: Option | None, engines: Mapping[str, _Record]) -> Any:
+def find_marginals_engine(
+    method: str | Callable[..., EngineMarginals], options: Mapping[str, Any] | None = None
+) -> Engine:
+    """The marginals engine of this name, or this function, with its options checked."""
+    return _find("marginals", method, options or {})
+
+
+def find_labels_engine(
+    method: str | Callable[..., EngineLabels], options: Mapping[str, Any] | None = None
+) -> Engine:
+    """The labels engine of this name, or this function, with its options checked."""
+    return _find("best_labels", method, options or {})
+
+
+def checked_threads(n_threads: int) -> int:
+    """The number of threads as an int; anything but a whole number >= 1 is refused."""
+    return int(_checked(n_threads, "n_threads", whole(1), "inference", ()))
+
+
+def _find(caller: _Caller, method: Any, given: Mapping[str, Any]) -> Engine:
+    """Look the engine up, check its options, and add what an engine that it uses takes and needs."""
+    found = _look_up(caller, method)
+    title = f"method {found.name!r} of {caller}"
+    words = tuple(name for name in _REGISTRY[caller] if name != "auto")
+    uses_initial = getattr(found.solve, "uses_initial", True)
+    differentiable = getattr(found.solve, "differentiable", False)
+    known = dict(found.options or {})
+    uses = ""
+    takes_any = found.options is None
+    for key, option in list(known.items()):
+        if option is not None and option.kind == "engine":
+            default = inspect.signature(found.solve).parameters[key].default
+            other = _look_up(caller, _checked(given.get(key, default), key, option, title, words))
+            known |= {name: taken for name, taken in (other.options or {}).items() if name not in known}
+            takes_any = takes_any or other.options is None
+            uses_initial = uses_initial or getattr(other.solve, "uses_initial", True)
+            differentiable = differentiable and getattr(other.solve, "differentiable", False)
+            uses = f"with {key}={other.name!r} "
+    options = {}
+    for key, value in given.items():
+        if key not in known and not takes_any:
+            raise TypeError(f"{title} has no option {key!r}; {uses}{_help(caller, key, known)}")
+        options[key] = _checked(value, key, known.get(key), title, words)
+    return Engine(found.name, found.solve, options, uses_initial, differentiable)
+
+
+def _look_up(caller: _Caller, method: Any) -> _Registered:
+    engines = _REGISTRY[caller]
+    if callable(method):
+        for found in engines.values():
+            if found.solve is method:
+                return found
+        name = getattr(method, "__name__", type(method).__name__)
+        parameters = list(inspect.signature(method).parameters.values())[2:]
+        if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            return _Registered(name, method, None)
+        return _Registered(name, method, {key.name: None for key in parameters if key.name not in _ARGUMENTS})
+    if method not in engines:
+        names = ", ".join(sorted(engines, key=lambda name: name != "auto"))
+        raise ValueError(f"{caller} has no method {method!r}; use one of {names}, or an engine function")
+    return engines[method]
+
+
+def _help(caller: _Caller, key: str, known: Mapping[str, Any]) -> str:
+    """What to write instead of an unknown option: the known ones, and engines that have this one."""
+    others = [name for name, found in _REGISTRY[caller].items() if key in (found.options or {})]
+    text = f"its options are {', '.join(known)}" if known else "it takes no options"
+    return text + (f" ({key!r} is an option of {', '.join(others)})" if others else "")
+
+
+def _checked(value: Any, name: str, option: Option | None, title: str, engines: tuple[str, ...]) -> Any:
     """The value, numbers as an int or a float; one that the option does not allow is refused."""
     if option is None or (option.optional and value is None):
         return value
     if option.kind in ("choice", "engine"):
-        words = option.choices or tuple(engine for engine in engines if engine != "auto")
+        words = option.choices or engines
         fits = (isinstance(value, str) and value in words) or (option.kind == "engine" and callable(value))
-        allowed = f"use one of {', '.join(words)}"
+        allowed = f"one of {', '.join(words)}"
     else:
         kind = numbers.Integral if option.kind == "whole" else numbers.Real
         fits = isinstance(value, kind) and not isinstance(value, bool | np.bool_)
         fits = fits and bool(option.least <= value < option.below)
         fits = fits and not (option.above_least and value == option.least)
         if option.kind == "whole":
-            allowed = f"it must be a whole number from {option.least:.0f} to {option.below - 1:.0f}"
+            allowed = f"a whole number from {option.least:.0f} to {option.below - 1:.0f}"
         else:
-            allowed = f"it must be a finite number {'>' if option.above_least else '>='} {option.least:g}"
+            allowed = f"a finite number {'>' if option.above_least else '>='} {option.least:g}"
             allowed += f" and below {option.below:g}" if option.below < np.inf else ""
         allowed += ", or None" if option.optional else ""
     if not fits:
-        raise ValueError(f"{name} is {value!r}: {allowed}")
+        raise ValueError(f"{name} is {value!r}: {title} needs {allowed}")
     if option.kind == "whole":
         return int(value)
     return float(value) if option.kind == "number" else value
-
-
-def _find(method: Any, engines: dict[str, _Record], caller: str) -> tuple[str, Callable[..., Any]]:
-    if callable(method):
-        return getattr(method, "__name__", type(method).__name__), method
-    if method not in engines:
-        known = ", ".join(sorted(engines, key=lambda name: name != "auto"))
-        raise ValueError(f"{caller} has no method {method!r}; use one of {known}, or an engine function")
-    return method, engines[method].engine
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def random_parts(rng, n_labels):
 
 
 def test_engines_are_registered():
-    assert find_marginals_engine("exact")[1] is exact_marginals
-    assert find_labels_engine("exact")[1] is exact_best_labels
+    assert find_marginals_engine("exact").solve is exact_marginals
+    assert find_labels_engine("exact").solve is exact_best_labels
 
 
 def test_reduced_fields_match_the_oracle():

@@ -104,7 +104,7 @@ def _rooted_trees(problem: Problem, planned: Plan) -> RootedForest:
     return RootedForest(nodes[order].astype(np.int32), parent, edge)
 
 
-@marginals_engine("exact", max_table=whole(1))
+@marginals_engine("exact", uses_initial=False, differentiable=True, max_table=whole(1))
 def exact_marginals(
     problem: Problem,
     rng: np.random.Generator,

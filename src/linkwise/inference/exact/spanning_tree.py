@@ -67,7 +67,7 @@ def maximum_spanning_forest(problem: Problem, rng: np.random.Generator) -> NDArr
     return _kruskal(len(problem.unary), problem.pairs, order)
 
 
-@marginals_engine("tree")
+@marginals_engine("tree", uses_initial=False, differentiable=True)
 def spanning_forest(
     problem: Problem,
     rng: np.random.Generator,

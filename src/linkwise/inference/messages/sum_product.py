@@ -54,6 +54,8 @@ __all__ = [
 
 @marginals_engine(
     "belief_propagation",
+    uses_initial=False,
+    differentiable=True,
     schedule=choice("sequential", "coloured", "residual"),
     damping=number(below=1.0),
     tol=number(positive=True),
