@@ -1,23 +1,22 @@
 """Files and folders that appear complete or not at all, whatever stops the writing, SIGKILL included.
 
-One file, or one folder that does not exist yet, is written under a hidden name beside its place and renamed:
-``replacing``, ``new_folder``.
+One file (``replacing``) is written under a hidden name beside its place and renamed.
 
-Several entries of a folder that belong together (``together``) cannot be replaced by renames alone: no
-system renames two names at once, and links into a hidden folder, which could be turned at once, would break
-when a user moves a result elsewhere. A journal does it instead:
+Several entries of a folder that belong together (``together``) cannot be replaced by renames alone: no system
+renames two names at once, and links into a hidden folder, which could be turned at once, would break when a
+user moves a result elsewhere. A journal does it instead:
 
-1. Everything is written to a hidden folder inside the target. Killed here, a run has changed nothing.
-2. The journal, a list of names, is put into the hidden folder by one rename. This is the moment at which the
-   new results count.
-3. First all earlier entries are moved into the hidden folder, then all new ones out of it. Killed here, some
-   entries are missing, but at no time is there a mixture of two runs.
+1. Everything is written to a hidden folder inside the target. A run that is killed here has changed nothing.
+2. The journal, a list of names, is put into the hidden folder by one rename. From then on the new results
+   count.
+3. First all earlier entries are moved into the hidden folder, then all new ones out of it. After a kill here
+   some entries are missing, but there is never a mixture of two runs.
 4. The journal is removed, then the hidden folder.
 
 ``settle`` ends what a killed run left: it carries out a journal and removes drafts without one. All commands
-call it before they read or write a folder. Drafts of runs that are still at work are known by a lock, which
-the system releases when a process dies; on a system without locks two runs must not write to one place at
-the same time.
+call it before they read or write a folder. Drafts of runs that are still at work hold a lock, which the
+system releases when a process dies; on a system without locks two runs must not write to one place at the
+same time.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["naming", "new_folder", "reading", "replacing", "settle", "sweep", "together"]
+__all__ = ["naming", "reading", "replacing", "settle", "sweep", "together"]
 
 PathLike = str | os.PathLike[str]
 
@@ -47,15 +46,7 @@ _RESULTS = "results"
 
 @contextmanager
 def naming(path: PathLike, draft: Path | None = None) -> Iterator[None]:
-    """Make errors of the system tell the file the user knows, not none and not that of a draft.
-
-    Parameters
-    ----------
-    path : path_like
-        What is written.
-    draft : Path, optional
-        The folder it is written to meanwhile; a file inside is named by its future place.
-    """
+    """Make errors of the system name the user's file: not a draft inside ``draft``, and not no file."""
     try:
         yield
     except OSError as error:
@@ -69,30 +60,10 @@ def naming(path: PathLike, draft: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
-    """Write a file beside its place and rename it once it is complete.
+    """Yield a path to write to; rename it to ``path`` once it is complete.
 
-    Parameters
-    ----------
-    path : path_like
-        Its folder is made if it is missing. A link stays, and the file it leads to is replaced.
-
-    Yields
-    ------
-    Path
-        Where to write. Whatever stops the writing, an earlier file at ``path`` stays as it was.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from linkwise._files import replacing
-    >>> target = Path(tempfile.mkdtemp()) / "labels.csv"
-    >>> with replacing(target) as draft:
-    ...     _ = draft.write_text("row,cluster")
-    ...     target.exists()
-    False
-    >>> target.read_text(), [entry.name for entry in target.parent.iterdir()]
-    ('row,cluster', ['labels.csv'])
+    The folder is made if it is missing. A symbolic link stays, and the file it leads to is replaced. Whatever
+    stops the writing, an earlier file at ``path`` stays as it was.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -113,70 +84,15 @@ def replacing(path: PathLike) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(path: PathLike) -> Iterator[Path]:
-    """Fill a folder beside its place and rename it once it is complete.
-
-    Parameters
-    ----------
-    path : path_like
-        Must not exist.
-
-    Yields
-    ------
-    Path
-        An empty folder to fill.
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    sweep(target)
-    with _stage(target) as stage:
-        draft = stage / _NEW
-        draft.mkdir()
-        yield draft
-        _all_to_disk(draft)
-        if os.path.lexists(target):
-            raise FileExistsError(f"{target} is in the way; move it away or choose another folder")
-        os.rename(draft, target)
-
-
-@contextmanager
 def together(
     folder: PathLike, owned: Callable[[Path], Iterable[str]], *, last: str | None = None
 ) -> Iterator[Path]:
-    """Write entries of a folder that appear together, in place of those of an earlier run.
+    """Yield an empty folder whose entries then appear in ``folder`` together, instead of an earlier run's.
 
-    Parameters
-    ----------
-    folder : path_like
-        Made if it is missing. What it holds beside the entries is not touched.
-    owned : callable
-        ``owned(folder)`` names the entries of the folder that may be replaced. Those that are not written
-        again are removed: they belong to the earlier run.
-    last : str, optional
-        The entry that goes first and comes last: while it is there, all of its run are.
-
-    Yields
-    ------
-    Path
-        An empty folder to fill. If an exception leaves the block, the target stays as it was.
-
-    Raises
-    ------
-    FileExistsError
-        If an entry would replace one that is not owned; nothing was changed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from linkwise._files import together
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for number in "12":
-    ...     with together(folder, lambda _: ["a", "b1"]) as draft:
-    ...         for name in ("a", f"b{number}"):
-    ...             _ = (draft / name).write_text(number)
-    >>> sorted((path.name, path.read_text()) for path in folder.iterdir())
-    [('a', '2'), ('b2', '2')]
+    ``owned(folder)`` names the entries that may be replaced; those not written again are removed. An entry
+    that would replace another one raises FileExistsError, and nothing is changed. The entry ``last`` is
+    removed first and put in place last: while it is there, all of its run are. What else is in the folder is
+    not touched.
     """
     target = Path(os.path.realpath(folder))
     target.mkdir(parents=True, exist_ok=True)
@@ -204,13 +120,7 @@ def together(
 
 
 def settle(folder: PathLike) -> None:
-    """End what killed runs left in a folder: carry out their journals, remove their drafts.
-
-    Parameters
-    ----------
-    folder : path_like
-        Nothing happens if it does not exist.
-    """
+    """Carry out the journals and remove the drafts that killed runs left in a folder, if it exists."""
     target = Path(os.path.realpath(folder))
     for stage in _drafts(target / _RESULTS):
         with _dead(stage) as dead:
@@ -223,12 +133,7 @@ def settle(folder: PathLike) -> None:
 
 
 def sweep(target: Path) -> None:
-    """Remove drafts that killed runs left beside the file or folder they were to become.
-
-    Parameters
-    ----------
-    target : Path
-    """
+    """Remove drafts that killed runs left beside the file they were to become."""
     for draft in _drafts(target):
         with _dead(draft) as dead:
             if dead and draft.is_dir():
@@ -239,7 +144,7 @@ def sweep(target: Path) -> None:
 
 @contextmanager
 def reading(*folders: PathLike) -> Iterator[None]:
-    """Keep others from exchanging entries of folders while they are read; ends what killed runs left."""
+    """Keep other runs from exchanging entries of these folders while they are read; settle them first."""
     for folder in folders:
         settle(folder)
     with ExitStack() as stack:
@@ -258,7 +163,7 @@ def _write_journal(stage: Path, journal: dict[str, object]) -> None:
 
 
 def _carry_out(stage: Path, target: Path) -> None:
-    """Do what the journal says; whatever was done of it before is not done again."""
+    """Do what the journal says and is not done yet."""
     journal = json.loads((stage / _JOURNAL).read_text(encoding="utf-8"))
     try:
         if journal["forward"]:
@@ -284,7 +189,7 @@ def _carry_out(stage: Path, target: Path) -> None:
 
 
 def _forward(stage: Path, target: Path, names: list[str], outdated: list[str]) -> None:
-    """Earlier entries out, then new ones in."""
+    """Move earlier entries out, then new ones in."""
     waiting = [name for name in names if os.path.lexists(stage / _NEW / name)]
     for name in [*reversed(waiting), *outdated]:
         if os.path.lexists(target / name):
@@ -294,7 +199,7 @@ def _forward(stage: Path, target: Path, names: list[str], outdated: list[str]) -
 
 
 def _back(stage: Path, target: Path, names: list[str]) -> None:
-    """New entries out, then earlier ones in."""
+    """Move new entries out, then earlier ones in."""
     for name in reversed(names):
         if not os.path.lexists(stage / _NEW / name) and os.path.lexists(target / name):
             _move(target / name, stage / _NEW / name, target / name)
@@ -304,7 +209,7 @@ def _back(stage: Path, target: Path, names: list[str]) -> None:
 
 
 def _move(source: Path, place: Path, named: Path) -> None:
-    """Rename to a place that is free."""
+    """Rename to a place that must be free."""
     if os.path.lexists(place):
         raise FileExistsError(
             f"{named} is in the way: it came after a run that was killed while it wrote its results; move it "
@@ -322,7 +227,7 @@ def _draft_name(target: Path) -> Path:
 
 
 def _drafts(target: Path) -> list[Path]:
-    """Drafts of a target, of this process and of others, dead or alive."""
+    """List the drafts of a target: those of this process and of others, dead or alive."""
     pattern = re.escape(f".{target.stem[:40]}.linkwise-") + "[0-9a-f]{16}" + re.escape(target.suffix)
     try:
         names = os.listdir(target.parent)
@@ -332,7 +237,7 @@ def _drafts(target: Path) -> list[Path]:
 
 
 def _draft_file(target: Path) -> tuple[Path, int]:
-    """A new empty file, with the rights that the umask leaves, and the lock on it."""
+    """Make an empty file with the rights that the umask leaves, and lock it."""
     while True:
         draft = _draft_name(target)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -343,7 +248,7 @@ def _draft_file(target: Path) -> tuple[Path, int]:
 
 @contextmanager
 def _stage(target: Path) -> Iterator[Path]:
-    """A hidden folder beside a target, locked; removed at the end, unless its journal is still to be done."""
+    """Yield a locked hidden folder beside a target; remove it at the end unless its journal is unfinished."""
     while True:
         stage = _draft_name(target)
         stage.mkdir()
@@ -364,7 +269,7 @@ def _stage(target: Path) -> Iterator[Path]:
 
 @contextmanager
 def _dead(draft: Path) -> Iterator[bool]:
-    """Whether nobody is at work on a draft, and nobody begins meanwhile."""
+    """Yield whether no process works on a draft; none can begin to inside the block."""
     guard = draft / _LOCK if draft.is_dir() else draft
     if not guard.exists():
         yield draft.is_dir()
@@ -378,7 +283,7 @@ def _dead(draft: Path) -> Iterator[bool]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """An open file, locked until it is closed; None if another process has the lock or removed the file."""
+    """Open and lock a file until it is closed; None if another process has the lock or removed the file."""
     try:
         handle = os.open(path, os.O_RDWR)
     except FileNotFoundError:
@@ -399,7 +304,7 @@ def _try_lock(path: Path) -> int | None:
 
 @contextmanager
 def _locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Wait for other runs that exchange the entries of a folder."""
+    """Wait for other runs that exchange the entries of a folder, and keep them out."""
     handle = None
     # A folder that cannot be read or lies on a network drive has no lock: there, two runs must not end at the
     # same moment.

@@ -26,7 +26,7 @@ import numpy as np
 import sklearn
 
 from linkwise._exports import ESTIMATORS
-from linkwise._files import new_folder, replacing, sweep
+from linkwise._files import replacing, settle, sweep, together
 from linkwise.beliefs import ClassBeliefs
 from linkwise.exceptions import ModelFileError
 from linkwise.persistence.layout import LayoutError, check_fitted
@@ -143,11 +143,12 @@ def load_model(path: str | os.PathLike[str]) -> Any:
             try:
                 arrays = _read_arrays(folder / content["arrays"], dict(_declared(content, folder / _JSON)))
             except FileNotFoundError:
-                # Another process may have replaced the model since its first file was read.
+                # Another process may have replaced the model since its first file was read, even twice, by
+                # another model and by the same one again.
                 before, content = content, _read_json(folder)
-                if content == before:
-                    missing = str(folder / content["arrays"])
-                    raise ModelFileError(missing, None, "it is missing; save the model again") from None
+                missing = folder / content["arrays"]
+                if content == before and not missing.exists():
+                    raise ModelFileError(str(missing), None, "it is missing; save the model again") from None
         return _assemble(content, arrays)
     except LayoutError as error:
         raise ModelFileError(file, error.entry, f"{error.reason}; fit and save the model again") from None
@@ -440,12 +441,13 @@ def _digest(arrays: Mapping[str, Any]) -> str:
 def _write(path: Path, content: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a new folder, or exchange the model in one that holds nothing else."""
     folder = Path(os.path.realpath(path))
+    settle(folder.parent)
     if not os.path.lexists(folder):
-        with new_folder(folder) as draft:
-            _write_files(draft, content, arrays)
+        with together(folder.parent, lambda _: ()) as draft:
+            (draft / folder.name).mkdir()
+            _write_files(draft / folder.name, content, arrays)
         return
     _refuse_strangers(folder, path)
-    sweep(folder)
     for left in filter(None, map(_DRAFT.fullmatch, os.listdir(folder))):
         sweep(folder / f"{left[1]}.{left[2]}")
     _write_files(folder, content, arrays)
