@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import matplotlib
@@ -15,8 +16,20 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from linkwise import PPC, ConstrainedEM, Constraints
+from linkwise import (
+    CPPC,
+    PPC,
+    ConstrainedEM,
+    ConstrainedSpectralClustering,
+    Constraints,
+    COPKMeans,
+    HMRFKMeans,
+    MPCKMeans,
+    PCKMeans,
+    SpectralLearning,
+)
 from linkwise.model_selection import sweep_components
+from linkwise.model_selection.sweep import _hold_out
 
 matplotlib.use("Agg")
 
@@ -24,8 +37,9 @@ matplotlib.use("Agg")
 class Scripted(BaseEstimator):
     """Criteria that are known functions of K and the seed, so that every choice can be checked."""
 
-    def __init__(self, n_components=1, *, values=None, random_state=None, warn=None):
+    def __init__(self, n_components=1, *, beliefs=None, values=None, random_state=None, warn=None):
         self.n_components = n_components
+        self.beliefs = beliefs
         self.values = values
         self.random_state = random_state
         self.warn = warn
@@ -202,6 +216,91 @@ class TestMixtures:
             sweep_components(PPC(), data, n_components=2, constraints=[(0, 1)], criterion="bic")
 
 
+MIXTURES = [PPC(), ConstrainedEM()]
+OTHERS = [
+    HMRFKMeans(), PCKMeans(), MPCKMeans(), COPKMeans(), ConstrainedSpectralClustering(), SpectralLearning(),
+]  # fmt: skip
+
+
+class TestCriteria:
+    """Every estimator with every criterion: a number, or an error that says what to choose."""
+
+    X, y = make_blobs(90, centers=[[0, 0], [8, 0], [0, 8]], cluster_std=0.8, random_state=0)
+    links = Constraints.sample(y, 45, random_state=0)
+
+    def sweep(self, estimator, y=None, **options):
+        options = {"n_components": [2, 3, 4], "n_repeats": 2, "random_state": 0, **options}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return sweep_components(estimator, self.X, y, **options)
+
+    @pytest.mark.parametrize("estimator", [*MIXTURES, *OTHERS], ids=lambda e: type(e).__name__)
+    def test_default_with_links(self, estimator):
+        # Hard links among three classes leave no two clusters.
+        soft = Constraints(90, self.links.must_link, self.links.cannot_link, weight=2.0)
+        hard_only = isinstance(estimator, ConstrainedEM | COPKMeans)
+        found = self.sweep(estimator, constraints=self.links if hard_only else soft, n_components=[3, 4, 5])
+        assert found.criterion == ("bic" if estimator in MIXTURES else "held_out_links")
+        assert found.best_n_components == 3
+        assert np.isfinite(found.table["mean"]).all()
+        if estimator in OTHERS:
+            assert found.table["mean"][0] == 0.0
+            assert found.table["mean"][-1] > 0.0
+        labels = found.best.labels_
+        assert found.best_runs[3].labels_.shape == labels.shape
+
+    @pytest.mark.parametrize("estimator", [*MIXTURES, GaussianMixture()], ids=lambda e: type(e).__name__)
+    def test_default_without_links(self, estimator):
+        found = self.sweep(estimator)
+        assert (found.criterion, found.best_n_components) == ("bic", 3)
+
+    @pytest.mark.parametrize("criterion", ["auto", "bic", "aic", "icl", "cbic", "bic_paper", "cbic_paper"])
+    def test_beliefs(self, criterion):
+        found = self.sweep(CPPC(), self.y, criterion=criterion)
+        assert found.criterion == ("cbic" if criterion == "auto" else criterion)
+        assert not np.isnan(found.table["mean"]).any()
+
+    @pytest.mark.parametrize("estimator", [*MIXTURES, *OTHERS], ids=lambda e: type(e).__name__)
+    @pytest.mark.parametrize("criterion", ["bic", "aic", "cbic", "held_out_links"])
+    def test_named(self, estimator, criterion):
+        links, allowed = (
+            self.links,
+            ("bic", "aic", "held_out_links") if estimator in MIXTURES else ("held_out_links",),
+        )
+        if criterion in allowed:
+            found = self.sweep(estimator, constraints=links, criterion=criterion, n_components=3, n_repeats=1)
+            assert np.isfinite(found.runs[0].criterion)
+            return
+        name = type(estimator).__name__
+        listed = ", ".join(map(repr, allowed))
+        with pytest.raises(
+            ValueError, match=f"{name} has no criterion '{criterion}'; choose one of {listed}"
+        ):
+            self.sweep(estimator, constraints=links, criterion=criterion, n_components=3, n_repeats=1)
+
+    @pytest.mark.parametrize("estimator", OTHERS, ids=lambda e: type(e).__name__)
+    def test_nothing_applies_without_links(self, estimator):
+        name = type(estimator).__name__
+        for links in (None, Constraints(90, self.links.must_link)):
+            with pytest.raises(ValueError, match=f"needs must-links and cannot-links.*{name} has no other"):
+                self.sweep(estimator, constraints=links)
+        with pytest.raises(ValueError, match=r"GaussianMixture takes no links.*choose another criterion"):
+            self.sweep(GaussianMixture(), criterion="held_out_links")
+
+    def test_implied_links_are_not_asked_for(self):
+        complete = Constraints(4, [(0, 1), (1, 2), (0, 2)], [(0, 3), (1, 3), (2, 3)])
+        for seed in range(5):
+            with pytest.raises(ValueError, match="follow from the others"):
+                _hold_out(PCKMeans(), complete, seed)
+        chain = Constraints(60, [(i, i + 1) for i in range(28)], [(i, i + 30) for i in range(28)])
+        found = _hold_out(PCKMeans(), chain, 0)
+        assert found.kept.n_pairs == chain.n_pairs - 12
+        assert len(found.must_link) == 6
+        assert found.error(np.zeros(60, dtype=int)) == 0.5
+        assert found.error(np.arange(60)) == 0.5
+        assert found.error(np.repeat([0, 1], 30)) == 0.0
+
+
 class TestWarnings:
     def test_unconverged_runs_are_summed_up(self):
         with pytest.warns(ConvergenceWarning, match="3 of 3 runs did not converge") as caught:
@@ -221,8 +320,10 @@ class TestRefusals:
     def test_unknown_criteria_are_listed(self, blobs):
         with pytest.raises(ValueError, match="Scripted has no criterion 'icl'; choose one of 'cbic', 'bic'"):
             sweep_components(Scripted(), X, n_components=2, criterion="icl")
-        with pytest.raises(ValueError, match="PPC has no criterion 'cbic'; choose one of 'bic', 'aic'"):
-            sweep_components(PPC(), blobs[0], n_components=2)
+        with pytest.raises(
+            ValueError, match="PPC has no criterion 'cbic'; choose one of 'bic', 'aic', 'held_"
+        ):
+            sweep_components(PPC(), blobs[0], n_components=2, criterion="cbic")
 
     def test_bad_ranges(self):
         for bad in ([], range(0)):
@@ -270,9 +371,17 @@ class TestDisplay:
     def test_plot(self, sweep):
         from matplotlib import pyplot
 
-        axes = sweep.plot()
-        line = axes.lines[0]
-        np.testing.assert_array_equal(line.get_ydata(), sweep.table["mean"])
-        labels = [text.get_text() for text in axes.get_legend().get_texts()]
-        assert labels == ["cbic (mean ± std)", "chosen: 3", "occupied"]
+        display = sweep.plot()
+        np.testing.assert_array_equal(display.line_.get_ydata(), sweep.table["mean"])
+        labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert labels == ["mean of runs", "± std", "runs (3 each)", "chosen: 3", "occupied clusters"]
+        pyplot.close(display.figure_)
+        axes = pyplot.subplots()[1]
+        assert sweep.plot(axes).ax_ is axes
         pyplot.close(axes.figure)
+
+    def test_picture_for_notebooks(self, sweep, monkeypatch):
+        assert sweep._repr_png_().startswith(b"\x89PNG")
+        assert sweep._repr_png_() == sweep._repr_png_()
+        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+        assert sweep._repr_png_() is None

@@ -1,11 +1,14 @@
-"""How many components: fits over a range of K, repeated, and the criterion that chooses among them."""
+"""How many clusters: fits over a range of K, repeated, and the criterion that chooses among them."""
 
 from __future__ import annotations
 
+import inspect
+import io
 import numbers
 import warnings
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +19,193 @@ from sklearn.utils.parallel import Parallel, delayed
 from linkwise._run_warnings import warn_once
 from linkwise._validation import as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
-from linkwise.model_selection.component_sweep import ComponentSweep, SweepRun
+from linkwise.graph import group_labels
 
-__all__ = ["ComponentSweep", "SweepRun", "criterion_value", "sweep_components"]
+__all__ = ["ComponentSweep", "SweepRun", "sweep_components"]
 
-# Criteria that mixtures offer as methods of the data.
+#: Criteria that mixtures offer as methods of the data.
 _METHODS = ("bic", "aic")
+#: Share of the links of each kind that a fit for ``held_out_links`` does not see.
+_HELD_OUT = 0.2
+
+_COLUMNS = [
+    ("n_components", np.int64),
+    ("mean", np.float64),
+    ("std", np.float64),
+    ("best", np.float64),
+    ("n_occupied", np.float64),
+    ("converged", np.float64),
+]
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """What a sweep keeps of every run.
+
+    Attributes
+    ----------
+    n_components, repeat : int
+    seed : int
+        ``random_state`` of the run: the same estimator with it gives the same fit.
+    criterion : float
+    objective : float
+        ``lower_bound_`` of mixtures, minus ``objective_`` of others: higher is better. NaN where the
+        estimator has none.
+    n_occupied : int
+        Clusters that hold a row.
+    converged : bool
+    contingency : (L, K) array or None
+        Rows of each class in each cluster, for estimators that have it (CPPC).
+    """
+
+    n_components: int
+    repeat: int
+    seed: int
+    criterion: float
+    objective: float
+    n_occupied: int
+    converged: bool
+    contingency: NDArray[np.int64] | None = None
+
+
+class ComponentSweep:
+    """Criterion and fitted models for a range of numbers of components; made by :func:`sweep_components`.
+
+    Attributes
+    ----------
+    criterion : str
+    runs : tuple of SweepRun
+        All runs, by K and repeat.
+    table : structured array, one record for each K
+        ``n_components``; ``mean``, ``std`` (NaN for one repeat) and ``best`` (lowest) of the criterion;
+        ``n_occupied``, mean number of clusters that hold a row; ``converged``, the share of converged runs.
+    typical : dict
+        For each K the fitted run whose criterion is nearest the mean.
+    best_runs : dict
+        For each K the fitted run with the highest objective.
+    best_n_components : int
+        K with the lowest mean.
+    best : estimator
+        ``typical[best_n_components]``.
+    at_edge : {None, "lower", "upper"}
+        Whether the minimum lies at an edge of the range, where the best K may lie beyond. A single K and
+        K = 1 are no edges.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from linkwise import PPC
+    >>> from linkwise.model_selection import sweep_components
+    >>> X, _ = load_iris(return_X_y=True)
+    >>> sweep = sweep_components(
+    ...     PPC(), X, n_components=range(1, 5), n_repeats=2, random_state=0
+    ... )
+    >>> print(sweep)
+    bic over 1 .. 4 components, 2 runs each: lowest mean at 2
+       K     mean       std     best  occupied  converged
+       1  829.978         0  829.978         1       100%
+    *  2  574.018         0  574.018         2       100%
+       3      ...
+    """
+
+    def __init__(
+        self,
+        criterion: str,
+        runs: tuple[SweepRun, ...],
+        typical: dict[int, Any],
+        best_runs: dict[int, Any],
+    ) -> None:
+        self.criterion = criterion
+        self.runs = runs
+        self.typical = typical
+        self.best_runs = best_runs
+        self.table = _table(runs)
+        if np.isnan(self.table["mean"]).all():
+            raise ValueError(f"{criterion} is NaN for every number of components; choose another criterion")
+        chosen = int(np.nanargmin(self.table["mean"]))
+        self.best_n_components = int(self.table["n_components"][chosen])
+        self.best = typical[self.best_n_components]
+        self.at_edge: str | None = None
+        if len(self.table) > 1:
+            if chosen == len(self.table) - 1:
+                self.at_edge = "upper"
+            elif chosen == 0 and self.best_n_components > 1:
+                self.at_edge = "lower"
+
+    def to_frame(self) -> Any:
+        """The table as a pandas DataFrame with the number of components as its index."""
+        import pandas
+
+        return pandas.DataFrame(self.table).set_index("n_components")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the criterion of every run, its mean and spread, the chosen K and the occupied clusters.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        CriterionDisplay
+            With the axes in ``ax_``.
+        """
+        from linkwise.displays import CriterionDisplay
+
+        return CriterionDisplay.from_sweep(self, ax=ax)
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture, for notebooks and reports; None without matplotlib or without a finite criterion."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            return None
+        if not np.isfinite(self.table["mean"]).any():
+            return None
+        figure, stream = Figure(figsize=(7.4, 4.2), layout="constrained"), io.BytesIO()
+        self.plot(figure.subplots())
+        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
+        return stream.getvalue()
+
+    def __repr__(self) -> str:
+        k = self.table["n_components"]
+        return (
+            f"ComponentSweep({self.criterion} over {k[0]} .. {k[-1]} components, {len(self.runs)} runs, "
+            f"lowest mean at {self.best_n_components})"
+        )
+
+    def __str__(self) -> str:
+        k = self.table["n_components"]
+        lines = [
+            f"{self.criterion} over {k[0]} .. {k[-1]} components, {len(self.runs) // len(k)} runs each: "
+            f"lowest mean at {self.best_n_components}"
+            + (f", the {self.at_edge} edge of the range" if self.at_edge else ""),
+            f"{'K':>4} {'mean':>10} {'std':>9} {'best':>10} {'occupied':>9} {'converged':>10}",
+        ]
+        for row in self.table:
+            mark = "*" if row["n_components"] == self.best_n_components else " "
+            lines.append(
+                f"{mark}{row['n_components']:>3} {row['mean']:>10.6g} {row['std']:>9.3g} "
+                f"{row['best']:>10.6g} {row['n_occupied']:>9.3g} {row['converged']:>10.0%}"
+            )
+        return "\n".join(lines)
+
+
+def _table(runs: tuple[SweepRun, ...]) -> NDArray[Any]:
+    """One record for each K, in order."""
+    table = np.zeros(len({run.n_components for run in runs}), dtype=_COLUMNS)
+    for row, k in zip(table, sorted({run.n_components for run in runs}), strict=True):
+        mine = [run for run in runs if run.n_components == k]
+        values = np.array([run.criterion for run in mine])
+        with np.errstate(invalid="ignore"):
+            row["std"] = values.std(ddof=1) if len(values) > 1 else np.nan
+        row["n_components"] = k
+        row["mean"] = values.mean()
+        row["best"] = values.min()
+        row["n_occupied"] = np.mean([run.n_occupied for run in mine])
+        row["converged"] = np.mean([run.converged for run in mine])
+    return table
 
 
 def sweep_components(
@@ -31,13 +215,13 @@ def sweep_components(
     *,
     n_components: int | Iterable[int],
     constraints: Constraints | None = None,
-    criterion: str = "cbic",
+    criterion: str = "auto",
     n_repeats: int = 10,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> ComponentSweep:
-    """Fit a mixture for every number of components, several times each, and compare a criterion.
+    """Fit an estimator for every number of clusters, several times each, and compare a criterion.
 
     The protocol of Preston et al. 2010: average the criterion over the repeats of each K, choose the K with
     the lowest average, and look at the run nearest that average, because the best of many runs flatters
@@ -45,8 +229,9 @@ def sweep_components(
 
     Parameters
     ----------
-    estimator : CPPC, PPC, ConstrainedEM or another mixture
-        Never fitted itself. Needs a parameter ``n_components``; ``random_state`` is set for every run.
+    estimator : estimator of linkwise, or a mixture of scikit-learn
+        Never fitted itself. Needs a parameter ``n_components`` or ``n_clusters``; ``random_state`` is set for
+        every run.
     X : (n_samples, n_features) array_like
         Scale the features first: preprocessing does not depend on K.
     y : (n_samples,) array_like, optional
@@ -55,9 +240,13 @@ def sweep_components(
         The values of K.
     constraints : Constraints, optional
         Passed to ``fit``.
-    criterion : str, default="cbic"
-        Lower is better: an entry of the fitted ``criteria_`` (CPPC), or "bic" or "aic" for mixtures with
-        these methods.
+    criterion : str, default="auto"
+        Lower is better. An entry of the fitted ``criteria_`` (CPPC), "bic" or "aic" for mixtures, or
+        "held_out_links" for estimators that take links: a fifth of the must-links and of the cannot-links is
+        left out of a second fit, and the criterion is the share of them that its labels break, averaged over
+        the two kinds (must-links alone would choose K = 1). Left-out links that follow from the others do
+        not count. ``auto`` is "cbic" for CPPC, "bic" for other mixtures, and "held_out_links" for K-means and
+        spectral clustering.
     n_repeats : int, default=10
         Runs for each K.
     random_state : int, Generator, RandomState or None
@@ -85,9 +274,7 @@ def sweep_components(
     >>> from linkwise import PPC
     >>> from linkwise.model_selection import sweep_components
     >>> X, _ = make_blobs(300, centers=4, cluster_std=0.6, random_state=1)
-    >>> sweep = sweep_components(
-    ...     PPC(), X, n_components=range(2, 7), criterion="bic", n_repeats=3, random_state=0
-    ... )
+    >>> sweep = sweep_components(PPC(), X, n_components=range(2, 7), n_repeats=3, random_state=0)
     >>> sweep.best_n_components, sweep.at_edge
     (4, None)
     >>> sweep.best.means_.shape
@@ -96,12 +283,21 @@ def sweep_components(
     candidates = _candidates(estimator, n_components)
     n_repeats = check_whole_number(n_repeats, "n_repeats")
     links = check_constraints(constraints, None, y)
+    if criterion == "auto":
+        criterion = _default_criterion(estimator)
     entropy = as_generator(random_state).integers(2**32, size=4).tolist()
+    held_out: list[_HeldOut] | None = None
+    if criterion == "held_out_links":
+        # The same links are held out for every K, so that their criteria can be compared.
+        held_out = [_hold_out(estimator, links, _child_seed(entropy, 0, r)) for r in range(n_repeats)]
     tasks = [(k, repeat, _child_seed(entropy, k, repeat)) for k in candidates for repeat in range(n_repeats)]
 
     def fits() -> Iterator[tuple[SweepRun, Any]]:
         parallel = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
-        yield from parallel(delayed(_fit_once)(estimator, X, y, links, criterion, *task) for task in tasks)
+        yield from parallel(
+            delayed(_fit_once)(estimator, X, y, links, criterion, held_out and held_out[task[1]], *task)
+            for task in tasks
+        )
 
     runs: list[SweepRun] = []
     typical: dict[int, Any] = {}
@@ -126,59 +322,89 @@ def sweep_components(
     return sweep
 
 
-def criterion_value(model: Any, X: Any, criterion: str) -> float:
-    """Value of a criterion of a fitted mixture: an entry of ``criteria_``, or a method of the data.
+def _default_criterion(estimator: Any) -> str:
+    if "beliefs" in estimator.get_params(deep=False):
+        return "cbic"
+    return "bic" if callable(getattr(estimator, "bic", None)) else "held_out_links"
 
-    Parameters
-    ----------
-    model : fitted mixture
-    X : (n_samples, n_features) array_like
-        The rows it was fitted to.
-    criterion : str
 
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    ValueError
-        Listing the criteria there are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise import PPC
-    >>> from linkwise.model_selection.sweep import criterion_value
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> model = PPC(1).fit(X)
-    >>> criterion_value(model, X, "aic") == model.aic(X)
-    True
-    """
+def _criterion_value(model: Any, X: Any, criterion: str) -> float:
+    """Value of a criterion of a fitted mixture: an entry of ``criteria_``, or a method of the data."""
     recorded = dict(getattr(model, "criteria_", {}))
     if criterion in recorded:
         return float(recorded[criterion])
-    if criterion in _METHODS and callable(getattr(model, criterion, None)):
-        return float(getattr(model, criterion)(X))
     methods = [name for name in _METHODS if callable(getattr(model, name, None)) and name not in recorded]
-    there = ", ".join(repr(name) for name in [*recorded, *methods])
+    if criterion in methods:
+        return float(getattr(model, criterion)(X))
+    there = [*recorded, *methods] + ["held_out_links"] * _takes_links(model)
     raise ValueError(
         f"{type(model).__name__} has no criterion {criterion!r}; "
-        + (
-            f"choose one of {there}"
-            if there
-            else "it has neither criteria_ nor a method bic or aic, so pass a mixture"
+        + (f"choose one of {', '.join(map(repr, there))}" if there else "pass an estimator of linkwise")
+    )
+
+
+def _takes_links(estimator: Any) -> bool:
+    return "constraints" in inspect.signature(estimator.fit).parameters
+
+
+class _HeldOut(NamedTuple):
+    """Links to fit with, and (m, 2) pairs of the links that were left out."""
+
+    kept: Constraints
+    must_link: NDArray[np.int64]
+    cannot_link: NDArray[np.int64]
+
+    def error(self, labels: NDArray[np.integer]) -> float:
+        """Share of the links left out that the labels break, averaged over the two kinds."""
+        together = [labels[pairs[:, 0]] == labels[pairs[:, 1]] for pairs in self[1:]]
+        return float(0.5 * (np.mean(~together[0]) + np.mean(together[1])))
+
+
+def _hold_out(estimator: Any, links: Constraints | None, seed: int) -> _HeldOut:
+    """Leave a random part of the links of each kind out, but do not ask for those that the others imply."""
+    name = type(estimator).__name__
+    if not _takes_links(estimator):
+        raise ValueError(f"{name} takes no links, so that none can be held out; choose another criterion")
+    if links is None or not len(links.must_link) or not len(links.cannot_link):
+        raise ValueError(
+            "criterion 'held_out_links' needs must-links and cannot-links: pass both in constraints="
+            + ("" if callable(getattr(estimator, "bic", None)) else f"; {name} has no other criterion")
         )
+    rng = np.random.default_rng(seed)
+    out = np.zeros(links.n_pairs, dtype=bool)
+    for kind in (np.flatnonzero(links.weights > 0), np.flatnonzero(links.weights < 0)):
+        out[rng.choice(kind, max(1, round(_HELD_OUT * len(kind))), replace=False)] = True
+    pairs, weights = links.pairs[~out], links.weights[~out]
+    must, cannot = pairs[weights > 0], pairs[weights < 0]
+    group, _ = group_labels(links.n_samples, must)
+    ends = np.sort(group[links.pairs], axis=1)
+    between = ends @ np.array([links.n_samples, 1])
+    implied = (ends[:, 0] == ends[:, 1]) | np.isin(between, between[~out & (links.weights < 0)])
+    asked, sign = links.pairs[out & ~implied], links.weights[out & ~implied]
+    if not (sign > 0).any() or not (sign < 0).any():
+        raise ValueError(
+            "the links that criterion 'held_out_links' leaves out follow from the others; pass more links, "
+            "or choose another criterion"
+        )
+    strength = np.concatenate([weights[weights > 0], -weights[weights < 0]])
+    kept = Constraints(links.n_samples, must, cannot, weight=strength)
+    return _HeldOut(kept, asked[sign > 0], asked[sign < 0])
+
+
+def _size_parameter(estimator: Any) -> str:
+    """What the estimator calls the number of its clusters."""
+    for name in ("n_components", "n_clusters"):
+        if name in estimator.get_params(deep=False):
+            return name
+    raise ValueError(
+        f"{type(estimator).__name__} has no parameter n_components or n_clusters; pass the estimator itself, "
+        "and for a pipeline transform X first: X = pipeline[:-1].fit_transform(X)"
     )
 
 
 def _candidates(estimator: Any, n_components: int | Iterable[int]) -> list[int]:
     """The values of K, sorted, each once."""
-    if "n_components" not in estimator.get_params(deep=False):
-        raise ValueError(
-            f"{type(estimator).__name__} has no parameter n_components; pass the mixture itself, and for a "
-            "pipeline transform X first: X = pipeline[:-1].fit_transform(X)"
-        )
+    _size_parameter(estimator)
     values = [n_components] if isinstance(n_components, numbers.Integral) else list(n_components)  # type: ignore[arg-type]
     for value in values:
         if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
@@ -201,16 +427,21 @@ def _fit_once(
     y: Any,
     constraints: Constraints | None,
     criterion: str,
+    held_out: _HeldOut | None,
     n_components: int,
     repeat: int,
     seed: int,
 ) -> tuple[SweepRun, Any]:
     """Fit a clone and note what the comparison needs of it."""
-    model = clone(estimator).set_params(n_components=n_components)
+    model = clone(estimator).set_params(**{_size_parameter(estimator): n_components})
     if "random_state" in model.get_params(deep=False):
         model.set_params(random_state=seed)
     try:
         model.fit(X, y) if constraints is None else model.fit(X, y, constraints=constraints)
+        if held_out is None:
+            value = _criterion_value(model, X, criterion)
+        else:
+            value = held_out.error(clone(model).fit(X, y, constraints=held_out.kept).labels_)
     except Exception as error:
         error.add_note(f"in sweep_components, repeat {repeat} with n_components={n_components}")
         raise
@@ -223,8 +454,8 @@ def _fit_once(
         n_components=n_components,
         repeat=repeat,
         seed=seed,
-        criterion=criterion_value(model, X, criterion),
-        objective=float(getattr(model, "lower_bound_", np.nan)),
+        criterion=value,
+        objective=float(getattr(model, "lower_bound_", -getattr(model, "objective_", np.nan))),
         n_occupied=n_occupied,
         converged=bool(getattr(model, "converged_", True)),
         contingency=None if contingency is None else np.array(contingency),
@@ -287,7 +518,7 @@ def _warn(sweep: ComponentSweep) -> None:
         warnings.warn(
             f"{sweep.criterion} is lowest at K = {sweep.best_n_components}, the {sweep.at_edge} edge of the "
             f"range: the best K may lie beyond. Add {beyond} values to n_components; if the criterion keeps "
-            "falling, the shape of the clusters does not fit the data (another covariance_type?).",
+            "falling, clusters of this shape do not fit the data (another covariance_type or distortion?).",
             UserWarning,
             stacklevel=3,
         )
