@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from linkwise._files import replacing, together
+from linkwise._pages import TextTable
 from linkwise.cli import options
 from linkwise.cli.app import GuardedCommand, run
 from linkwise.cli.errors import EXIT_CODES, USAGE, CommandError
-from linkwise.cli.files import check_folder, replacing, together, write_text
-from linkwise.cli.output import Output, TextTable, as_json
+from linkwise.cli.output import Output, as_json, check_folder, write_text
 
 if TYPE_CHECKING:
     from experiments.framework.experiment import Experiment, Outcome

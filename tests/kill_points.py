@@ -111,12 +111,11 @@ def fit_points(folder: Path, data: str, links: str) -> list[dict]:
     from typer.testing import CliRunner
 
     import linkwise.cli.fit as command
-    import linkwise.cli.pictures as pictures
     from linkwise.cli.app import app
-    from linkwise.cli.preparation import load_prepared_model
+    from linkwise.cli.samples import load_prepared_model
 
-    pictures.clusters_png = lambda *_, **__: b"rows"
-    pictures.convergence_png = lambda *_: None
+    command.clusters_png = lambda *_, **__: b"rows"
+    command.convergence_png = lambda *_: None
     fit_samples, done = command.fit_samples, {}
 
     def fit_once(out, samples, constraints, method, settings, **options):

@@ -1,29 +1,156 @@
-"""How every HTML page of linkwise begins."""
+"""HTML pages that need nothing beside themselves: their frame, style, tables and pictures.
+
+The reports of the command and of class redefinition are made here, and so are the tables of notebooks.
+"""
 
 from __future__ import annotations
 
+import base64
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import Any
 
-__all__ = ["page_head"]
+__all__ = ["Markup", "Page", "TextTable", "html_table", "new_figure", "png_of", "svg_of"]
 
-# Browsers refuse every request, whatever a page may come to hold: it needs nothing beside itself.
+# Browsers refuse every request, whatever a page may come to hold.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_DPI = 110
+
+# All rules are about the inside of one class, because a notebook shows the content among its own.
+_STYLE = """
+.linkwise{font:16px/1.5 system-ui,sans-serif;color:#1a1a1a;background:#fff;max-width:72rem;margin:0 auto}
+.linkwise{padding:1.5rem}.linkwise p{max-width:46rem}.linkwise .wide{overflow-x:auto}
+.linkwise h1{font-size:1.7rem;line-height:1.2;margin:.2em 0 .4em}
+.linkwise h2{font-size:1.25rem;margin:2em 0 .4em}
+.linkwise table{border-collapse:collapse;margin:.4rem 0 1rem;font-size:.94rem}
+.linkwise caption{text-align:left;font-weight:600;padding:.3rem 0}
+.linkwise .list th,.linkwise .list td{padding:.3rem .9rem .3rem 0;text-align:left;vertical-align:top}
+.linkwise .list th,.linkwise .list td{border-bottom:1px solid #ddd}
+.linkwise .list thead th{border-bottom:2px solid #888}
+.linkwise .list .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.linkwise figure{margin:1rem 0}.linkwise figcaption{color:#555;font-size:.9rem;max-width:46rem}
+.linkwise img{max-width:100%;height:auto}.linkwise .maps{display:flex;flex-wrap:wrap;gap:2em}
+.linkwise .warning{border-left:4px solid #e69f00;background:#fdf6e3;padding:.4rem .8rem;margin:.5rem 0}
+.linkwise .kind{font-weight:600}.linkwise .far{color:#b2182b;font-weight:600}.linkwise .quiet{color:#666}
+.linkwise footer{border-top:1px solid #ddd;padding-top:.6rem;color:#666;font-size:.85rem}
+"""
 
 
-def page_head(title: str) -> str:
-    """The page up to its title; ``</head>`` is left to the caller.
+class Markup(str):
+    """Text that is HTML already; all other text is escaped."""
 
-    Parameters
-    ----------
-    title : str
 
-    Returns
-    -------
-    str
+def _markup(text: str) -> str:
+    return text if isinstance(text, Markup) else escape(text)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of cells that are text already, for the terminal and for a page.
+
+    ``columns`` are the heads, all of them empty for a list of facts. The first ``text_columns`` columns hold
+    text, the others figures.
     """
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(title)}</title>"
-    )
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text_columns: int = 1
+
+
+def html_table(table: TextTable) -> str:
+    """Write a table as HTML, its figures at the right of their cells."""
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "".join(
+            f"<{tag}{'' if place < table.text_columns else ' class=number'}>{_markup(cell)}</{tag}>"
+            for place, cell in enumerate(cells)
+        )
+
+    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    head = f"<thead><tr>{line(table.columns, 'th')}</tr></thead>" if any(table.columns) else ""
+    rows = "".join(f"<tr>{line(row, 'td')}</tr>" for row in table.rows)
+    return f"<table class='list'>{caption}{head}<tbody>{rows}</tbody></table>"
+
+
+class Page:
+    """A page that is filled from top to bottom."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._parts = [f"<h1>{escape(title)}</h1>"]
+
+    def add(self, content: str) -> None:
+        """Add HTML as it is."""
+        self._parts.append(content)
+
+    def heading(self, text: str) -> None:
+        """Begin a section."""
+        self.add(f"<h2>{escape(text)}</h2>")
+
+    def text(self, text: str, kind: str = "") -> None:
+        """Add a paragraph; ``kind`` is a class of the style sheet."""
+        self.add(f"<p class='{kind}'>{_markup(text)}</p>" if kind else f"<p>{_markup(text)}</p>")
+
+    def table(self, table: TextTable) -> None:
+        """Add a table, which scrolls where it is wider than the page."""
+        self.add(f"<div class='wide'>{html_table(table)}</div>")
+
+    def picture(self, png: bytes, description: str, caption: str = "") -> None:
+        """Add a picture inside the page; ``description`` is for readers who do not see it."""
+        image = base64.b64encode(png).decode("ascii")
+        below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+        self.add(
+            f"<figure><img alt='{escape(description)}' src='data:image/png;base64,{image}'>{below}</figure>"
+        )
+
+    def body(self) -> str:
+        """Give the content with its style, for a notebook."""
+        return f"<style>{_STYLE}</style><div class='linkwise'>" + "\n".join(self._parts) + "</div>"
+
+    def html(self) -> str:
+        """Give the whole page."""
+        from linkwise import __version__
+
+        footer = f"<div class='linkwise'><footer>Made by linkwise {escape(__version__)}.</footer></div>"
+        return (
+            "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+            "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+            f"<title>{escape(self._title)}</title></head>\n<body>{self.body()}{footer}</body></html>\n"
+        )
+
+
+def new_figure(n_columns: int = 1, size: tuple[float, float] = (7.2, 4.8)) -> tuple[Any, Any]:
+    """Make a matplotlib figure without a window, and its axes side by side, each of this size in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(n_columns * size[0], size[1]), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.subplots(1, n_columns)
+
+
+def png_of(figure: Any) -> bytes:
+    """Draw a figure as the content of a PNG file, without date or version in it."""
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=_DPI, metadata={"Software": None})
+    return stream.getvalue()
+
+
+def svg_of(figure: Any) -> str:
+    """Draw a figure as an SVG element for the inside of a page: it refers to nothing and styles nothing else.
+
+    Nothing is clipped, so that the limits of the axes must hold all that is drawn.
+    """
+    from matplotlib import rc_context
+
+    stream = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "linkwise"}):
+        figure.savefig(stream, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    text = stream.getvalue()
+    text = re.sub(r"<style.*?</style>|<metadata.*?</metadata>", "", text[text.index("<svg") :], flags=re.S)
+    return re.sub(r' (xmlns|xmlns:xlink|clip-path)="[^"]*"', "", text)

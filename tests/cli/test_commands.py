@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from linkwise import PPC, Constraints
-from linkwise.cli.methods import METHODS
+from linkwise.cli.options import METHODS
 from linkwise.metrics import clustering_accuracy
 from linkwise.persistence import save_model
 

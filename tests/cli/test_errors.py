@@ -21,7 +21,7 @@ from PIL import Image
 import linkwise.cli
 from linkwise import PPC
 from linkwise.cli.errors import CommandError
-from linkwise.cli.preparation import load_prepared_model
+from linkwise.cli.samples import load_prepared_model
 from linkwise.persistence import save_model
 
 NUMBERS = ["--ignore", "name,class"]

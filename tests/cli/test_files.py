@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linkwise.cli.files import replacing, write_text
+from linkwise._files import replacing
+from linkwise.cli.output import write_text
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, OSError])

@@ -28,7 +28,7 @@ MARKED = (
 # What swallows exceptions and what no signal handler of Python gets into, each for a minute.
 DEAF = (
     "import sys, time\n"
-    "from linkwise.cli.interruption import listening\n"
+    "from linkwise.cli.errors import listening\n"
     "with listening(sys.argv[1:]):\n"
     "    print('up', flush=True)\n"
     "    while True:\n"
@@ -39,7 +39,7 @@ DEAF = (
 )
 BUSY = (
     "import sys, hashlib\n"
-    "from linkwise.cli.interruption import listening\n"
+    "from linkwise.cli.errors import listening\n"
     "with listening(sys.argv[1:]):\n"
     "    print('up', flush=True)\n"
     "    hashlib.pbkdf2_hmac('sha256', b'', b'', 10**8)\n"
@@ -121,7 +121,7 @@ def test_json_tells_of_the_interruption(endless):
 def test_an_ignored_signal_stays_ignored():
     """As under nohup: the parent decided."""
     code = (
-        "import os, signal; from linkwise.cli.interruption import listening\n"
+        "import os, signal; from linkwise.cli.errors import listening\n"
         "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "with listening([]): os.kill(os.getpid(), signal.SIGINT)\n"
         "print('done')"

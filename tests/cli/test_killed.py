@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from linkwise._files import replacing, settle, together
-from linkwise.cli.files import writing_results
+from linkwise.cli.output import writing_results
 
 KILL_POINTS = Path(__file__).parents[1] / "kill_points.py"
 

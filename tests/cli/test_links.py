@@ -10,8 +10,8 @@ import pytest
 
 from linkwise import Constraints
 from linkwise.cli.errors import CommandError
-from linkwise.cli.links import read_links
 from linkwise.cli.samples import Samples
+from linkwise.cli.tables import read_links
 
 
 def samples_of(n, ids=None):

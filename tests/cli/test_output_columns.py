@@ -11,7 +11,7 @@ import pytest
 
 from linkwise.cli import classes as classes_module
 from linkwise.cli import compare as compare_module
-from linkwise.cli import pictures
+from linkwise.cli import fit as fit_module
 from linkwise.cli import samples as samples_module
 
 IDS = [f"flower {row}" for row in range(24)]
@@ -125,8 +125,8 @@ def test_no_column_of_the_user_is_overwritten(kind, with_ids, invoke, tmp_path, 
         remembered(monkeypatch, classes_module, "sweep_classes")
     if kind is Compare:
         remembered(monkeypatch, compare_module, "compare_methods")
-    monkeypatch.setattr(pictures, "clusters_png", lambda *_, **__: b"")
-    monkeypatch.setattr(pictures, "convergence_png", lambda *_, **__: None)
+    monkeypatch.setattr(fit_module, "clusters_png", lambda *_, **__: b"")
+    monkeypatch.setattr(fit_module, "convergence_png", lambda *_, **__: None)
     monkeypatch.setattr(compare_module, "comparison_png", lambda *_, **__: b"")
     command = kind(invoke, tmp_path)
     id_name = "flower" if with_ids else None

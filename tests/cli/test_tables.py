@@ -9,8 +9,7 @@ import pyarrow.parquet
 import pytest
 
 from linkwise.cli.errors import CommandError
-from linkwise.cli.preparation import Preparation
-from linkwise.cli.samples import read_samples
+from linkwise.cli.samples import Preparation, read_samples
 from linkwise.cli.tables import read_frame, write_frame
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from linkwise import Constraints
 from linkwise.cli.errors import CommandError
-from linkwise.cli.links import read_links
 from linkwise.cli.samples import Samples
+from linkwise.cli.tables import read_links
 from linkwise.constraints.io import by_id, by_row, frame_records, link_list, records
 
 KINDS = {"must_link": 1, "must": 1, "same": 1, "cannot_link": -1, "cannot": -1, "different": -1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from linkwise.cli.interruption import (
+from linkwise.cli.errors import (
     INTERRUPTED,
     exit_code_of_signal,
     leave,

@@ -12,9 +12,8 @@ from linkwise.cli.check import check
 from linkwise.cli.classes import classes
 from linkwise.cli.compare import compare
 from linkwise.cli.demo import demo
-from linkwise.cli.errors import EXIT_CODES, close_pipe, guard
+from linkwise.cli.errors import EXIT_CODES, INTERRUPTED, close_pipe, guard, leave, wants_json
 from linkwise.cli.fit import fit
-from linkwise.cli.interruption import INTERRUPTED, leave, wants_json
 from linkwise.cli.predict import predict
 from linkwise.cli.segment import segment
 

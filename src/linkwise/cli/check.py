@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from linkwise._pages import TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import INFEASIBLE, CommandError
-from linkwise.cli.links import LinkList, read_link_list
-from linkwise.cli.output import Output, TextTable
+from linkwise.cli.output import Output
 from linkwise.cli.samples import Samples, checked_ids
-from linkwise.cli.tables import listed, read_frame
+from linkwise.cli.tables import LinkList, listed, read_frame, read_link_list
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints

@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from linkwise._files import replacing
+from linkwise._pages import TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import REPORT, check_folder, replacing, write_text, writing_results
-from linkwise.cli.methods import Covariance
-from linkwise.cli.output import Output, TextTable
-from linkwise.cli.preparation import Preparation, save_prepared_model
-from linkwise.cli.samples import Samples, free_name, output_frame, read_samples
+from linkwise.cli.options import Covariance
+from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.samples import (
+    Preparation,
+    Samples,
+    free_name,
+    output_frame,
+    read_samples,
+    save_prepared_model,
+)
 from linkwise.cli.tables import listed, write_frame
 
 if TYPE_CHECKING:

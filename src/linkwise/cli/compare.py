@@ -1,4 +1,4 @@
-"""``linkwise compare``: all methods side by side, against known classes and against the links."""
+"""``linkwise compare``: all methods side by side, scored against known classes and against the links."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
+from linkwise._pages import TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import REPORT, check_folder, write_text, writing_results
-from linkwise.cli.links import check_links, read_links
-from linkwise.cli.methods import METHODS, Covariance, Settings, hardened, has_soft
-from linkwise.cli.output import Output, TextTable
-from linkwise.cli.preparation import Preparation
-from linkwise.cli.samples import output_frame, read_samples
-from linkwise.cli.scores import TruthScores, links_kept, score_truth
-from linkwise.cli.tables import write_frame
+from linkwise.cli.options import METHODS, Covariance, Settings, hardened, has_soft
+from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.samples import Preparation, output_frame, read_samples
+from linkwise.cli.tables import check_links, read_links, write_frame
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linkwise.constraints import Constraints
 
-__all__ = ["Comparison", "compare", "compare_methods", "comparison_png"]
 
 _PLAIN = {"kmeans": "k-means, no links", "mixture": "Gaussian mixture, no links"}
 
@@ -106,16 +103,17 @@ def compare(
     out.table(table)
     files: dict[str, Any] = {}
     if output is not None:
-        from linkwise.cli.report import Report
+        from linkwise._pages import Page
 
         results: dict[str, Any] = {
             f"true_{label_column}": [None if name is None else str(name) for name in truth],
             **{row.method: row.labels for row in rows if row.labels is not None},
         }
         frame = output_frame(samples, results, note=out.warn)
-        report = Report(f"Methods compared on {samples.path.name}")
+        report = Page(f"Methods compared on {samples.path.name}")
         report.text(f"{len(samples)} rows, {n_classes} classes, {k} clusters. {constraints}.")
-        report.warnings(out.warnings)
+        for warning in out.warnings:
+            report.text(warning, "warning")
         report.picture(comparison_png(rows), "Accuracy of every method")
         report.table(table)
         with writing_results(output, "compare") as draft:
@@ -207,7 +205,7 @@ def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
 
 def comparison_png(rows: list[Comparison]) -> bytes:
     """Accuracy as bars, the methods without links in grey."""
-    from linkwise.cli.pictures import new_figure, png_of
+    from linkwise._pages import new_figure, png_of
     from linkwise.displays._style import COLOURS
 
     shown = [row for row in rows if row.scores is not None][::-1]
@@ -236,3 +234,58 @@ def _record(row: Comparison) -> dict[str, Any]:
             "rand": row.scores.rand,
         }
     return record
+
+
+@dataclass(frozen=True)
+class TruthScores:
+    """How well clusters match known classes.
+
+    Attributes
+    ----------
+    accuracy, pairwise_f1, rand : float
+    n_rows : int
+        Rows with a known class, the only ones that count.
+    """
+
+    accuracy: float
+    pairwise_f1: float
+    rand: float
+    n_rows: int
+
+
+def score_truth(
+    truth: NDArray[Any] | None, labels: NDArray[Any], rows: NDArray[np.bool_] | None = None
+) -> TruthScores | None:
+    """Scores over the rows whose class is known; None if there are fewer than two.
+
+    Parameters
+    ----------
+    truth : (n,) or None
+        None or -1 where unknown.
+    labels : (n,)
+    rows : (n,) bool, optional
+        Rows to look at.
+    """
+    if truth is None:
+        return None
+    from linkwise import metrics
+
+    known = np.array([name is not None and name != -1 for name in truth.tolist()], dtype=bool)
+    if rows is not None:
+        known &= rows
+    if known.sum() < 2:
+        return None
+    y, found = truth[known], np.asarray(labels)[known]
+    return TruthScores(
+        metrics.clustering_accuracy(y, found),
+        metrics.pairwise_f1(y, found),
+        metrics.rand_score(y, found),
+        int(known.sum()),
+    )
+
+
+def links_kept(links: Constraints, labels: NDArray[Any]) -> str:
+    """``38 of 40``, or a dash without links."""
+    if not links.n_pairs:
+        return "–"
+    return f"{links.n_pairs - int(links.violations(labels).sum())} of {links.n_pairs}"

@@ -1,23 +1,301 @@
-"""``linkwise demo``: what links and beliefs buy, on data that come with the library."""
+"""``linkwise demo``: what links and beliefs gain, on data that come with the library."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from linkwise.cli import demo_chapters as chapters
+from linkwise._pages import Page, TextTable
 from linkwise.cli import options
-from linkwise.cli.demo_chapters import Chapter, Gain
-from linkwise.cli.files import REPORT, check_folder, write_bytes, write_text, writing_results
-from linkwise.cli.output import Output, TextTable
-from linkwise.cli.report import Report
+from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_text, writing_results
 
-__all__ = ["demo"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_N_LINKS, _FLIP, _DRAWS = 40, 0.1, 5
+_PIXEL_LINKS = 40
+
+
+@dataclass(frozen=True)
+class Gain:
+    """One line of the table: the same data without and with what people know."""
+
+    task: str
+    knowledge: str
+    measure: str
+    without: float
+    with_it: float
+
+
+@dataclass(frozen=True)
+class Illustration:
+    """A picture of the report, and the name of its file."""
+
+    name: str
+    png: bytes
+    description: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One part of the demo."""
+
+    title: str
+    text: list[str]
+    gain: list[Gain]
+    tables: list[TextTable]
+    pictures: list[Illustration] = field(default_factory=list)
+
+
+def noisy_links(out: Output) -> Chapter:
+    """Links of an annotator who is wrong one time in ten: with their certainty they help, as facts not."""
+    from sklearn.cluster import KMeans
+    from sklearn.preprocessing import StandardScaler
+
+    from linkwise._pages import new_figure, png_of
+    from linkwise.cli.options import hardened
+    from linkwise.constraints import Constraints
+    from linkwise.datasets import load_bundled
+    from linkwise.displays import ClusterDisplay
+    from linkwise.metrics import clustering_accuracy, match_clusters
+    from linkwise.mixture.ppc import PPC
+
+    X, y = load_bundled("iris")
+    scaled = StandardScaler().fit_transform(X)
+    plain = {
+        "k-means, no links": KMeans(3, n_init=10, random_state=0).fit_predict(scaled),
+        "Gaussian mixture, no links": PPC(3, n_init=10, random_state=0).fit_predict(scaled),
+    }
+    believed, doubted = "PPC, links taken as facts", f"PPC, links {1 - _FLIP:.0%} sure"
+    accuracies: dict[str, list[float]] = {
+        name: [clustering_accuracy(y, labels)] * _DRAWS for name, labels in plain.items()
+    }
+    accuracies |= {believed: [], doubted: []}
+    shown: dict[str, NDArray[np.int64]] = {}
+    drawn = []
+    with out.progress("noisy links on iris", _DRAWS) as advance:
+        for seed in range(_DRAWS):
+            links = Constraints.sample(y, _N_LINKS, flip=_FLIP, certainty=1 - _FLIP, random_state=seed)
+            drawn.append(links)
+            for name, told in ((believed, hardened(links)), (doubted, links)):
+                labels = PPC(3, n_init=3, random_state=0).fit(scaled, constraints=told).labels_
+                accuracies[name].append(clustering_accuracy(y, labels))
+                shown.setdefault(name, labels)
+            advance()
+    figure, axes = new_figure(len(shown), size=(6.2, 4.4))
+    for ax, (name, labels) in zip(axes, shown.items(), strict=True):
+        named = match_clusters(y, labels).apply(labels)
+        ClusterDisplay.from_predictions(X[:, [2, 1]], named, constraints=drawn[0], ax=ax)
+        ax.set_title(name, fontsize=11)
+        ax.set_xlabel("petal length (cm)")
+        ax.set_ylabel("sepal width (cm)")
+    rows = [[name, f"{np.mean(values):.3f}", f"{min(values):.3f}"] for name, values in accuracies.items()]
+    best = max(accuracies[name][0] for name in plain)
+    task = "iris, 3 species"
+    knowledge = f"{_N_LINKS} pairs, one in ten wrong"
+    measure = f"accuracy, mean of {_DRAWS} draws"
+    return Chapter(
+        "Noisy links: iris",
+        [
+            f"150 flowers of three species. {_N_LINKS} pairs were shown to a simulated annotator who says "
+            f'"same" or "different" and is wrong one time in ten, in {_DRAWS} independent draws. Taken as '
+            "facts, such links can ruin a good clustering; told with how sure they are, they improve it, and "
+            "the wrong ones stand out as broken.",
+        ],
+        [
+            Gain(task, f"{knowledge}, as facts", measure, best, float(np.mean(accuracies[believed]))),
+            Gain(
+                task, f"{knowledge}, {1 - _FLIP:.0%} sure", measure, best, float(np.mean(accuracies[doubted]))
+            ),
+        ],
+        [TextTable(f"Accuracy over {_DRAWS} draws of links", ["", "mean", "worst"], rows)],
+        [
+            Illustration(
+                "iris_links.png",
+                png_of(figure),
+                "Iris by cluster, with links drawn between flowers",
+                "The first draw. Solid: must-links, dashed: cannot-links; broken ones red and crossed out.",
+            )
+        ],
+    )
+
+
+def new_classes(out: Output) -> Chapter:
+    """A legend that lumps two wines and names one twice, put right by beliefs about classes."""
+    from sklearn.preprocessing import StandardScaler
+
+    from linkwise._pages import new_figure, png_of
+    from linkwise.beliefs import ClassBeliefs
+    from linkwise.cli.classes import decision_table, sweep_classes
+    from linkwise.datasets import load_bundled
+    from linkwise.displays import BeliefDisplay, CriterionDisplay
+    from linkwise.metrics import pairwise_f1
+
+    X, y = load_bundled("wine")
+    scaled = StandardScaler().fit_transform(X)
+    cultivars = np.unique(y)
+    halves = np.where(np.arange(len(y)) % 2 == 0, "sweet", "dessert")
+    legend = np.where(y == cultivars[2], halves, "table")
+    beliefs = ClassBeliefs.keep(np.unique(legend).tolist()).split("table").merge("sweet", "dessert", 0.5)
+    sweep, report = sweep_classes(
+        out, scaled, legend, beliefs, range(2, 7), {"covariance_type": "diag"}, repeats=3, seed=0
+    )
+    curve, ax = new_figure(size=(8.0, 3.6))
+    CriterionDisplay.from_sweep(sweep, ax=ax)
+    maps, axes = new_figure(2, size=(5.0, 3.8))
+    BeliefDisplay.from_estimator(sweep.best, ax=axes)
+    return Chapter(
+        "New classes: wine",
+        [
+            '178 wines of three cultivars, under a bad legend: "table" lumps two cultivars, and one is '
+            'called "sweet" in one cellar and "dessert" in another. The expert writes down two doubts: '
+            "table may be several, sweet and dessert may be one. Their number is chosen by the data.",
+        ],
+        [
+            Gain(
+                "wine, bad legend",
+                "2 doubts about 3 classes",
+                "pairwise F with the cultivars",
+                pairwise_f1(y, legend),
+                pairwise_f1(y, sweep.best.labels_),
+            )
+        ],
+        [decision_table(report)],
+        [
+            Illustration(
+                "wine_criterion.png",
+                png_of(curve),
+                "Criterion against the number of classes",
+                "The criterion for each number of classes; the lowest mean is chosen.",
+            ),
+            Illustration(
+                "wine_beliefs.png",
+                png_of(maps),
+                "Beliefs beside what came out",
+                "Left: what was believed of each two classes. Right: how much they share their new classes.",
+            ),
+        ],
+    )
+
+
+def textures(out: Output) -> Chapter:
+    """Four textures that no single block tells apart for sure, cut by links between neighbours."""
+    from linkwise.cli import images
+    from linkwise.cli.segment import segment_spatial, segments_png
+    from linkwise.constraints import Constraints
+    from linkwise.datasets import make_texture_mosaic
+    from linkwise.metrics import clustering_accuracy
+
+    block = 7
+    image, truth = make_texture_mosaic(block=block, random_state=0)
+    y = truth[::block, ::block].ravel()
+    brightness = (image - image.min()) / np.ptp(image)
+    picture = images.Picture(
+        brightness[:, :, np.newaxis], np.ones(truth[::block, ::block].shape, dtype=bool), block
+    )
+    done = segment_spatial(out, picture, 4, Constraints(picture.n_samples), n_init=5)
+    plain = done.by_colour
+    assert plain is not None
+    before, after = clustering_accuracy(y, plain), clustering_accuracy(y, done.labels)
+    return Chapter(
+        "An image from spatial links: textures",
+        [
+            f"Four textures of equal brightness, cut into {picture.n_samples} blocks of {block} x {block} "
+            "pixels. A single block does not tell its texture for sure. Telling that neighbouring blocks "
+            "belong together, with a certainty of 0.9, is enough (Lu & Leen 2007, experiment 4).",
+        ],
+        [Gain("texture mosaic", "neighbours, 90% sure", "blocks right", before, after)],
+        [],
+        [
+            Illustration(
+                "textures.png",
+                segments_png(
+                    picture,
+                    {
+                        f"without links: {before:.0%} right": plain,
+                        f"with neighbour links: {after:.0%}": done.labels,
+                    },
+                ),
+                "A mosaic of textures, labelled block by block and with links between neighbours",
+                "The image, its blocks labelled one by one, and with soft links between neighbours.",
+            )
+        ],
+    )
+
+
+def pixels(out: Output) -> Chapter:
+    """Objects that fade into the background, cut by a few links between pixels."""
+    from linkwise.cli import images
+    from linkwise.cli.segment import segment_spectral, segments_png
+    from linkwise.constraints import Constraints
+    from linkwise.datasets import make_noisy_objects
+    from linkwise.metrics import clustering_accuracy
+
+    image, truth = make_noisy_objects(random_state=0)
+    y = truth.ravel()
+    picture = images.Picture(image[:, :, np.newaxis], np.ones(image.shape, dtype=bool))
+    links = Constraints.sample(y, _PIXEL_LINKS, overlap=True, random_state=0)
+    plain = segment_spectral(out, picture, 4, Constraints(len(y))).labels
+    done = segment_spectral(out, picture, 4, links).labels
+    before, after = clustering_accuracy(y, plain), clustering_accuracy(y, done)
+    return Chapter(
+        "An image from a few pixel links: shaded objects",
+        [
+            f"A disc, a bar and a triangle whose brightness fades into the background, {image.shape[0]} x "
+            f'{image.shape[1]} pixels. {_PIXEL_LINKS} random pairs of pixels were labelled "same" or '
+            '"different"; '
+            "each link changes the affinities around both its ends (Lu & Carreira-Perpiñán 2008).",
+        ],
+        [Gain("shaded objects", f"{_PIXEL_LINKS} pairs of pixels", "pixels right", before, after)],
+        [],
+        [
+            Illustration(
+                "objects.png",
+                segments_png(
+                    picture,
+                    {f"without links: {before:.0%} right": plain, f"with links: {after:.0%} right": done},
+                    links,
+                ),
+                "Shaded objects, cut without and with links between pixels",
+                "The image with the links, the cut without them and with them.",
+            )
+        ],
+    )
+
+
+def refusals(out: Output) -> Chapter:
+    """Two mistakes people make, and the answers."""
+    from linkwise.constraints import Constraints
+    from linkwise.exceptions import InfeasibleConstraints
+
+    def refusal(ask: Callable[[], Any]) -> str:
+        try:
+            ask()
+        except InfeasibleConstraints as error:
+            return str(error)
+        raise AssertionError("these links were meant to contradict each other")
+
+    kinds = Constraints(150, cannot_link=[(0, 50), (50, 100), (0, 100)])
+    rows = [
+        [
+            "must-link 3-8 and 8-17, cannot-link 3-17",
+            refusal(lambda: Constraints(150, must_link=[(3, 8), (8, 17)], cannot_link=[(3, 17)])),
+        ],
+        ["three flowers of three kinds, but two clusters", refusal(lambda: kinds.check(n_clusters=2))],
+    ]
+    return Chapter(
+        "Links that cannot hold are refused, with the reason",
+        [],
+        [],
+        [TextTable("Two mistakes people make", ["links", "answer"], rows, 2)],
+    )
 
 
 def demo(
@@ -35,11 +313,11 @@ def demo(
     check_folder(output, "demo", [REPORT])
     began = time.perf_counter()
     makers: list[Callable[[Output], Chapter]] = [
-        chapters.noisy_links,
-        chapters.new_classes,
-        chapters.textures,
-        chapters.pixels,
-        chapters.refusals,
+        noisy_links,
+        new_classes,
+        textures,
+        pixels,
+        refusals,
     ]
     told = []
     for maker in makers:
@@ -48,7 +326,7 @@ def demo(
     table = _gain_table([gain for chapter in told for gain in chapter.gain])
     out.say()
     out.table(table)
-    report = Report("What links buy")
+    report = Page("What links buy")
     report.text(
         "linkwise clusters data while listening to what people know: these two belong together, these two do "
         "not, and how sure they are. Each section shows bundled data without and with such knowledge."
@@ -67,7 +345,7 @@ def demo(
     out.finish({"gains": gains, "files": files, "seconds": seconds})
 
 
-def _tell(report: Report, chapter: Chapter) -> None:
+def _tell(report: Page, chapter: Chapter) -> None:
     report.heading(chapter.title)
     for text in chapter.text:
         report.text(text)

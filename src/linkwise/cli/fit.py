@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from linkwise._pages import Page, TextTable, new_figure, png_of
 from linkwise.cli import options
+from linkwise.cli.compare import TruthScores, links_kept, score_truth
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import REPORT, check_folder, write_text, writing_results
-from linkwise.cli.links import check_links, read_links
-from linkwise.cli.methods import (
+from linkwise.cli.options import (
     METHODS,
     Covariance,
     MethodName,
@@ -25,22 +25,21 @@ from linkwise.cli.methods import (
     has_soft,
     probabilities_of,
 )
-from linkwise.cli.output import Output, TextTable
-from linkwise.cli.preparation import Preparation, save_prepared_model
-from linkwise.cli.samples import Samples, output_frame, read_samples
-from linkwise.cli.scores import TruthScores, links_kept, score_truth
-from linkwise.cli.tables import write_frame
+from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
+from linkwise.cli.tables import check_links, read_links, write_frame
 
 if TYPE_CHECKING:
     import pandas
 
     from linkwise.constraints import Constraints
 
-__all__ = ["fit"]
 
 # Doubtful links that are listed on the terminal and in the report.
 _LISTED_LINKS = 15
 _LISTED_COLUMNS = 12
+# Beyond this a scatter plot takes long and shows no more.
+_MOST_POINTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -284,17 +283,15 @@ def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:
 def _write(
     done: Fit, tables: list[TextTable], out: Output, folder: Path, suffix: str, seed: int
 ) -> dict[str, Path]:
-    from linkwise.cli.pictures import clusters_png, convergence_png
-    from linkwise.cli.report import Report
-
     files = {"labels": write_frame(folder / f"labels{suffix}", _label_frame(done, out))}
     if done.links.n_pairs:
         files["links"] = write_frame(folder / f"links{suffix}", _link_frame(done))
     files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
-    report = Report(f"{len(done.preparation.clusters)} clusters of {done.samples.path.name}")
+    report = Page(f"{len(done.preparation.clusters)} clusters of {done.samples.path.name}")
     for note in done.samples.notes:
         report.text(note)
-    report.warnings(out.warnings)
+    for warning in out.warnings:
+        report.text(warning, "warning")
     _, *rest = tables
     report.table(tables[0])
     report.picture(
@@ -341,3 +338,38 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
     if not files:
         record["labels"] = done.labels
     return record
+
+
+def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: int = 0) -> bytes:
+    """Rows by cluster, with the links; a random part of them if they are very many."""
+    from linkwise.displays import ClusterDisplay
+
+    shown, names = X, np.asarray(labels)
+    if len(names) > _MOST_POINTS:
+        rows = _rows_to_show(len(names), links, seed)
+        shown, names = (X.iloc[rows] if hasattr(X, "iloc") else X[rows]), names[rows]
+        links = None if links is None else links[rows]
+    figure, ax = new_figure()
+    ClusterDisplay.from_predictions(shown, names, constraints=links, ax=ax)
+    return png_of(figure)
+
+
+def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[np.int64]:
+    """Linked rows first, then others at random."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if links is not None and links.n_pairs:
+        linked = np.zeros(n_rows, dtype=bool)
+        linked[links.pairs.ravel()] = True
+        order = order[np.argsort(~linked[order], kind="stable")]
+    return np.sort(order[:_MOST_POINTS])
+
+
+def convergence_png(model: Any) -> bytes | None:
+    """The objective over the iterations, for estimators that keep it."""
+    from linkwise.displays import ConvergenceDisplay
+
+    if not (hasattr(model, "lower_bounds_") or hasattr(model, "objective_history_")):
+        return None
+    figure, ax = new_figure(size=(7.2, 3.4))
+    ConvergenceDisplay.from_estimator(model, ax=ax)
+    return png_of(figure)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
-from linkwise.cli.links import LinkList, build_links, read_link_list
+from linkwise.cli.tables import LinkList, build_links, read_link_list
 from linkwise.constraints.io import column_names, link_sign, link_strength, records, whole_number
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import typer
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
-from linkwise.cli.preparation import Preparation, load_prepared_model
-from linkwise.cli.samples import Samples, output_frame, read_samples
+from linkwise.cli.samples import Preparation, Samples, load_prepared_model, output_frame, read_samples
 from linkwise.cli.tables import write_csv, write_frame
 
 if TYPE_CHECKING:

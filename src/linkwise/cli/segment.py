@@ -11,13 +11,13 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from linkwise._pages import TextTable
 from linkwise.cli import options
+from linkwise.cli.compare import links_kept
 from linkwise.cli.errors import CommandError
-from linkwise.cli.files import REPORT, check_folder, write_bytes, write_text, writing_results
 from linkwise.cli.images import MOST_LABELS, Picture, label_png, pixel_links, read_picture
-from linkwise.cli.links import check_links
-from linkwise.cli.output import Output, TextTable
-from linkwise.cli.scores import links_kept
+from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_text, writing_results
+from linkwise.cli.tables import check_links
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -286,7 +286,7 @@ def segments_png(
     """The image beside one panel of labels for each title; links are drawn into the image."""
     from matplotlib.colors import ListedColormap
 
-    from linkwise.cli.pictures import new_figure, png_of
+    from linkwise._pages import new_figure, png_of
     from linkwise.displays._style import COLOURS
 
     height, width = picture.pixels.shape[:2]
@@ -332,13 +332,14 @@ def _write(
     image: Path,
     out: Output,
 ) -> dict[str, Path]:
-    from linkwise.cli.report import Report
+    from linkwise._pages import Page
 
     files = {"labels": write_bytes(folder / "labels.png", label_png(picture.paint(done.labels)))}
     drawn = segments_png(picture, {f"{len(table.rows)} regions": done.labels}, links)
     files["segments"] = write_bytes(folder / "segments.png", drawn)
-    report = Report(f"Regions of {image.name}")
-    report.warnings(out.warnings)
+    report = Page(f"Regions of {image.name}")
+    for warning in out.warnings:
+        report.text(warning, "warning")
     report.picture(drawn, "The image and its regions")
     report.table(table)
     if done.n_fitted is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from linkwise.cli.report import Report
+from linkwise import _pages
 from linkwise.datasets import make_eleven_gaussians
 from linkwise.metrics import belief_adherence, separability
 from linkwise.mixture.classes.decisions import count_decisions
@@ -241,7 +241,7 @@ class TestPage:
 
     def test_has_the_policy_of_all_pages(self, report):
         """Browsers refuse every request; a notebook, which shows the body alone, has its own policy."""
-        pages = [report.to_html(), Report("Another page").html()]
+        pages = [report.to_html(), _pages.Page("Another page").html()]
         policies = [
             re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', p) for p in pages
         ]

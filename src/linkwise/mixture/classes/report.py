@@ -303,7 +303,7 @@ class ClassReport:
         """
         from linkwise.mixture.classes.report_views import page
 
-        text = page(self)
+        text = page(self).html()
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
@@ -321,9 +321,9 @@ class ClassReport:
         )
 
     def _repr_html_(self) -> str:
-        from linkwise.mixture.classes.report_views import body
+        from linkwise.mixture.classes.report_views import page
 
-        return body(self)
+        return page(self).body()
 
 
 def _certainty(

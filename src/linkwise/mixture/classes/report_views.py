@@ -1,20 +1,20 @@
 """A class report as records, as text and as a self-contained HTML page without scripts.
 
-The records are what the text, the DataFrames and the page are made of. The page draws the criterion of a
-sweep over the number of clusters as inline SVG.
+The records are what the text, the DataFrames and the page are made of. The page shows the criterion of
+a sweep over the number of clusters, if matplotlib is there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from linkwise._heat_map import heat_table, signed
-from linkwise._pages import page_head
+from linkwise._pages import Markup, Page, TextTable, new_figure, svg_of
 from linkwise.mixture.classes.decisions import Decision, held
 from linkwise.mixture.classes.sure_beliefs import contradiction_sentence
 
@@ -24,11 +24,9 @@ if TYPE_CHECKING:
     from linkwise.model_selection import ComponentSweep
 
 __all__ = [
-    "body",
     "class_records",
     "closing",
     "cluster_records",
-    "curve_svg",
     "decision_records",
     "flip_sentence",
     "group_record",
@@ -37,7 +35,6 @@ __all__ = [
     "is_far",
     "other_decisions",
     "page",
-    "round_ticks",
     "span",
     "text",
 ]
@@ -337,61 +334,35 @@ def closing(report: ClassReport) -> str:
     return " ".join(sentences)
 
 
-_STYLE = """
-.linkwise{font:15px/1.45 system-ui,sans-serif;color:#1a1a1a;max-width:72em;margin:0 auto;padding:1em}
-.linkwise h1{font-size:1.5em;margin:.2em 0}.linkwise h2{font-size:1.15em;margin:1.6em 0 .4em}
-.linkwise table{border-collapse:collapse;margin:.3em 0}
-.linkwise table.list td,.linkwise table.list th{padding:.3em .7em;text-align:left;vertical-align:top;
-border-bottom:1px solid #ddd}
-.linkwise table.list .number{text-align:right;font-variant-numeric:tabular-nums}
-.linkwise caption{text-align:left;font-weight:600;padding:.3em 0}
-.linkwise .maps{display:flex;flex-wrap:wrap;gap:2em}.linkwise .wide{overflow-x:auto}
-.linkwise .kind{font-weight:600}.linkwise .far{color:#b2182b;font-weight:600}.linkwise .quiet{color:#666}
-"""
-
-
-def page(report: ClassReport) -> str:
-    """The whole page.
-
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    str
-    """
-    return f"{page_head('Class report')}</head><body>{body(report)}</body></html>\n"
-
-
-def body(report: ClassReport) -> str:
-    """The content of the page, with its style, for a notebook.
-
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    str
-    """
-    sections = [
-        f"<h1>Class report</h1><p>{escape(headline(report))}.</p>{_contradictions(report)}",
-        f"<h2>What became of the classes</h2>{_decisions(report)}{_others(report)}",
-        "<h2>Beliefs and separability</h2><p>Blue: together, red: apart. Where the two maps differ, the data "
-        "did not follow the wish.</p><div class='maps'>"
-        f"<div class='wide'>{heat_table(report.beliefs, report.classes, 'beliefs C')}</div>"
+def page(report: ClassReport) -> Page:
+    """The report as a page; its body is for a notebook."""
+    made = Page("Class report")
+    made.text(f"{headline(report)}.")
+    made.add(_contradictions(report))
+    made.heading("What became of the classes")
+    made.table(_decisions(report))
+    made.add(_others(report))
+    made.heading("Beliefs and separability")
+    made.text("Blue: together, red: apart. Where the two maps differ, the data did not follow the wish.")
+    made.add(
+        f"<div class='maps'><div class='wide'>{heat_table(report.beliefs, report.classes, 'beliefs C')}</div>"
         f"<div class='wide'>{heat_table(report.separability, report.classes, 'separability S')}</div></div>"
-        f"<p>Adherence: sum (C − S)² = {report.adherence:.4g}.</p>",
-        f"<h2>New legend</h2><div class='wide'>{_clusters(report)}</div>",
-        f"<h2>Which belief would flip a decision</h2>{_flips(report)}",
-        f"<h2>Criteria</h2>{_criteria(report)}",
-        f"<p class='quiet'>{escape(closing(report))}</p>",
-    ]
-    return f"<style>{_STYLE}</style><div class='linkwise'>{''.join(sections)}</div>"
+    )
+    made.text(f"Adherence: sum (C − S)² = {report.adherence:.4g}.")
+    made.heading("New legend")
+    made.table(_clusters(report))
+    made.heading("Which belief would flip a decision")
+    _add_flips(made, report)
+    made.heading("Criteria")
+    if report.curve is not None:
+        made.add(_curve(report.curve))
+    rows = [[name, f"{value:.6g}"] for name, value in report.criteria.items()]
+    made.table(TextTable("", ["criterion", "value"], rows))
+    made.text(closing(report), "quiet")
+    return made
 
 
-def _decisions(report: ClassReport) -> str:
+def _decisions(report: ClassReport) -> TextTable:
     rows = []
     for decisions in grouped_decisions(report):
         record = group_record(report, decisions)
@@ -402,20 +373,20 @@ def _decisions(report: ClassReport) -> str:
         far = " <span class='far'>far from the belief</span>" if is_far(record) else ""
         rows.append(
             [
-                f"<span class='kind'>{record['decision']}</span>",
-                escape(record["classes"]) + f" <span class='quiet'>({record['n_rows']} rows)</span>",
-                parts or "–",
+                Markup(f"<span class='kind'>{record['decision']}</span>"),
+                Markup(escape(record["classes"]) + f" <span class='quiet'>({record['n_rows']} rows)</span>"),
+                Markup(parts or "–"),
                 _percent(record["coverage"]),
                 signed(record["certainty"]),
                 span(record["beliefs"]),
-                span(record["separabilities"]) + far,
+                Markup(span(record["separabilities"]) + far),
                 _percent(record["share_of_runs"]),
             ]
         )
     heads = ["", "class", "clusters", "of its rows", "certainty", "belief", "separability", "of runs"]
     if report.stability is None:
         heads, rows = heads[:-1], [row[:-1] for row in rows]
-    return f"<div class='wide'>{_table(heads, rows, text_columns=3)}</div>"
+    return TextTable("", heads, rows, 3)
 
 
 def _contradictions(report: ClassReport) -> str:
@@ -433,7 +404,7 @@ def _others(report: ClassReport) -> str:
     return f"<p>Other runs decided: {escape('; '.join(lines))}.</p>"
 
 
-def _clusters(report: ClassReport) -> str:
+def _clusters(report: ClassReport) -> TextTable:
     rows = []
     for record in cluster_records(report):
         counts = report.contingency[:, record["cluster"]]
@@ -443,169 +414,56 @@ def _clusters(report: ClassReport) -> str:
             contents += f"{', ' if contents else ''}unlabelled: {record['n_unlabelled']}"
         rows.append(
             [
-                f"<span class='kind'>{escape(record['name'])}</span>",
-                escape(contents) or "–",
+                Markup(f"<span class='kind'>{escape(record['name'])}</span>"),
+                contents or "–",
                 str(record["cluster"]),
                 str(record["n_rows"]),
                 _percent(record["purity"]),
                 signed(record["certainty"]),
             ]
         )
-    return _table(["name", "made of", "cluster", "rows", "purity", "certainty"], rows, text_columns=2)
+    return TextTable("", ["name", "made of", "cluster", "rows", "purity", "certainty"], rows, 2)
 
 
-def _flips(report: ClassReport) -> str:
+def _add_flips(made: Page, report: ClassReport) -> None:
     if report.flips is None:
-        return "<p class='quiet'>Not examined: the report was made without the data.</p>"
+        made.text("Not examined: the report was made without the data.", "quiet")
+        return
     if not report.flips:
-        return "<p>With these clusters no decision has a rival.</p>"
+        made.text("With these clusters no decision has a rival.")
+        return
     groups = [group_record(report, decisions) for decisions in grouped_decisions(report)]
     rows = []
     for record in sorted((group for group in groups if group["flip"]), key=lambda group: group["flip"].order):
         flip = record["flip"]
         rows.append(
             [
-                f"{record['decision']} {escape(record['classes'])}",
-                escape(flip_sentence(flip)),
+                f"{record['decision']} {record['classes']}",
+                flip_sentence(flip),
                 signed(abs(flip.change)),
                 f"{flip.margin:.4g}",
             ]
         )
-    heads = ["decision", "flips with", "change", "margin (nats)"]
-    return (
-        "<p>The smallest change of a single belief that lets a grouping without the decision draw level. "
+    made.text(
+        "The smallest change of a single belief that lets a grouping without the decision draw level. "
         "Where clusters overlap, less may do. A large margin is a decision of the data. Of several merges "
-        "into one cluster the easiest is shown.</p>"
-        f"<div class='wide'>{_table(heads, rows, text_columns=2)}</div>"
+        "into one cluster the easiest is shown."
     )
-
-
-def _criteria(report: ClassReport) -> str:
-    rows = [[escape(name), f"{value:.6g}"] for name, value in report.criteria.items()]
-    table = _table(["criterion", "value"], rows, text_columns=1)
-    return table if report.curve is None else curve_svg(report.curve) + table
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, text_columns: int) -> str:
-    """A table of cells that are HTML already; the columns after the first few are figures."""
-
-    def line(cells: Sequence[str], tag: str) -> str:
-        return "".join(
-            f"<{tag}{'' if place < text_columns else ' class=number'}>{cell}</{tag}>"
-            for place, cell in enumerate(cells)
-        )
-
-    content = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    return f"<table class='list'><tr>{line([escape(head) for head in heads], 'th')}</tr>{content}</table>"
+    made.table(TextTable("", ["decision", "flips with", "change", "margin (nats)"], rows, 2))
 
 
 def _percent(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.0%}"
 
 
-_WIDTH, _HEIGHT = 720, 300
-_LEFT, _RIGHT, _TOP, _BOTTOM = 80, 60, 20, 50
+def _curve(sweep: ComponentSweep) -> str:
+    """The criterion against the number of clusters, as drawn by CriterionDisplay; needs matplotlib."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return "<p class='quiet'>The curve of the criterion needs matplotlib: linkwise[plot].</p>"
+    from linkwise.displays import CriterionDisplay
 
-
-def round_ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers between two values, about as many as wanted.
-
-    Parameters
-    ----------
-    low, high : float
-    about : int, default=5
-
-    Returns
-    -------
-    list of float
-
-    Examples
-    --------
-    >>> from linkwise.mixture.classes.report_views import round_ticks
-    >>> round_ticks(3, 48)
-    [10.0, 20.0, 30.0, 40.0]
-    """
-    if not high > low:
-        return [low]
-    raw = (high - low) / about
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= raw)
-    first, last = math.ceil(low / step), math.floor(high / step)
-    return [number * step for number in range(first, last + 1)]
-
-
-def curve_svg(sweep: ComponentSweep) -> str:
-    """Mean criterion with its spread, the chosen K, and the occupied clusters on a second axis.
-
-    Values of K whose criterion is not finite are left out of the line.
-
-    Parameters
-    ----------
-    sweep : ComponentSweep
-
-    Returns
-    -------
-    str
-        An ``svg`` element.
-    """
-    table = sweep.table[np.isfinite(sweep.table["mean"])]
-    spread = np.nan_to_num(table["std"])
-    k_low, k_high = float(sweep.table["n_components"][0]), float(sweep.table["n_components"][-1])
-    low = float((table["mean"] - spread).min(initial=np.inf))
-    high = float((table["mean"] + spread).max(initial=-np.inf))
-    if not high > low:
-        low, high = (0.0, 1.0) if math.isinf(low) else (low - 1.0, low + 1.0)
-    most = float(max(sweep.table["n_occupied"].max(), 1.0))
-
-    def x(k: float) -> float:
-        share = 0.5 if k_high == k_low else (k - k_low) / (k_high - k_low)
-        return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
-
-    def y(value: float, bottom: float = low, top: float = high) -> float:
-        return _HEIGHT - _BOTTOM - (value - bottom) / (top - bottom) * (_HEIGHT - _TOP - _BOTTOM)
-
-    def points(values: list[tuple[float, float]]) -> str:
-        return " ".join(f"{a:.1f},{b:.1f}" for a, b in values)
-
-    ks, means = table["n_components"].tolist(), table["mean"].tolist()
-    upper = [(x(k), y(mean + s)) for k, mean, s in zip(ks, means, spread.tolist(), strict=True)]
-    lower = [(x(k), y(mean - s)) for k, mean, s in zip(ks, means, spread.tolist(), strict=True)]
-    occupied = [(x(row["n_components"]), y(row["n_occupied"], 0.0, most)) for row in sweep.table]
-    chosen = x(sweep.best_n_components)
-    name = escape(sweep.criterion)
-    floor = _HEIGHT - _BOTTOM
-    middle = (_TOP + floor) / 2
-    parts = [
-        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' style='max-width:{_WIDTH}px;width:100%' role='img' "
-        f"font-family='system-ui,sans-serif' font-size='12'>"
-        f"<title>{name} against the number of clusters; lowest mean at {sweep.best_n_components}</title>"
-    ]
-    for value in round_ticks(low, high):
-        parts.append(
-            f"<path d='M{_LEFT} {y(value):.1f}H{_WIDTH - _RIGHT}' stroke='#e5e5e5'/>"
-            f"<text x='{_LEFT - 8}' y='{y(value) + 4:.1f}' text-anchor='end'>{value:.6g}</text>"
-        )
-    for value in (tick for tick in round_ticks(0.0, most, 4) if tick == round(tick)):
-        height = y(value, 0.0, most)
-        parts.append(f"<text x='{_WIDTH - _RIGHT + 8}' y='{height + 4:.1f}' fill='#666'>{value:.0f}</text>")
-    for k in (tick for tick in round_ticks(k_low, k_high, 10) if tick == round(tick)):
-        parts.append(f"<text x='{x(k):.1f}' y='{floor + 18}' text-anchor='middle'>{k:.0f}</text>")
-    parts += [
-        f"<polygon points='{points(upper + lower[::-1])}' fill='#2166ac' fill-opacity='.18'/>",
-        f"<polyline points='{points(occupied)}' fill='none' stroke='#888' stroke-dasharray='2 4'/>",
-        f"<path d='M{chosen:.1f} {_TOP}V{floor}' stroke='#b2182b' stroke-dasharray='6 4'/>",
-        f"<text x='{chosen:.1f}' y='{_TOP - 6}' fill='#b2182b' text-anchor='middle'>"
-        f"chosen: {sweep.best_n_components}</text>",
-        f"<polyline points='{points([(x(k), y(m)) for k, m in zip(ks, means, strict=True)])}' fill='none' "
-        "stroke='#2166ac' stroke-width='2'/>",
-        *(
-            f"<circle cx='{x(k):.1f}' cy='{y(m):.1f}' r='3.5' fill='#2166ac'/>"
-            for k, m in zip(ks, means, strict=True)
-        ),
-        f"<g text-anchor='middle'><text x='{(_LEFT + _WIDTH - _RIGHT) / 2}' y='{_HEIGHT - 8}'>"
-        "number of clusters</text>",
-        f"<text transform='translate(14 {middle}) rotate(-90)' fill='#2166ac'>{name}, mean ± std</text>",
-        f"<text transform='translate({_WIDTH - 10} {middle}) rotate(-90)' fill='#666'>"
-        "occupied (dotted)</text></g></svg>",
-    ]
-    return "".join(parts)
+    figure, ax = new_figure(size=(8.0, 3.6))
+    CriterionDisplay.from_sweep(sweep, ax=ax)
+    return svg_of(figure)
