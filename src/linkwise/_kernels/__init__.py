@@ -21,6 +21,11 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _compiled(function, OPTIONS)
 
 
+def contracting_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile, allowing a * b + c to be one instruction that rounds once."""
+    return _compiled(function, {**OPTIONS, "fastmath": {"contract", "nsz"}})
+
+
 def reassociating_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile, allowing sums to be reordered so that they vectorise (NaN and inf stay exact)."""
     return _compiled(function, {**OPTIONS, "fastmath": {"reassoc", "contract", "nsz"}})

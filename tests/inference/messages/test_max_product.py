@@ -5,9 +5,8 @@ from linkwise._kernels.lanes import padded
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import adjacency
 from linkwise.inference import PottsField
-from linkwise.inference.messages.layout import MAXIMUM, potential_tables
+from linkwise.inference.messages.layout import MAXIMUM, message_graph, potential_tables
 from linkwise.inference.messages.max_product import max_product
-from linkwise.inference.messages.sum_product import message_layout
 from linkwise.inference.messages.sweeps import run_to_fixed_point, sweeps
 from linkwise.inference.problem import Problem, reduce_field
 from linkwise.inference.scoring import problem_score
@@ -36,15 +35,11 @@ def in_whole_numbers(field):
 
 def max_messages(problem, damping=0.0, max_iter=500):
     n_labels = problem.unary.shape[1]
-    graph, class_ptr = message_layout(problem, "sequential")
+    graph = message_graph(problem.graph)
     tables = potential_tables(problem, graph, MAXIMUM)
     messages = np.zeros(len(graph.edges) * padded(n_labels))
     outcome = run_to_fixed_point(
-        sweeps(
-            MAXIMUM, graph, class_ptr, tables, messages, n_labels, damping=damping, settled=0.1, n_threads=1
-        ),
-        1e-12,
-        max_iter,
+        sweeps(MAXIMUM, graph, tables, messages, damping=damping, settled=0.1), 1e-12, max_iter
     )
     return messages_by_name(problem, graph, messages), outcome
 
@@ -221,10 +216,7 @@ def test_the_unit_of_the_scores_does_not_matter():
 
 def test_labels_do_not_depend_on_the_number_of_threads():
     problem, _ = planted_problem(np.random.default_rng(27), 30000, 40000, 3, 0.1)
-    answers = [
-        max_product(problem, np.random.default_rng(2), schedule="coloured", n_threads=n, max_iter=15)
-        for n in (1, 2, 4)
-    ]
+    answers = [max_product(problem, np.random.default_rng(2), n_threads=n, max_iter=15) for n in (1, 2, 4)]
     for other in answers[1:]:
         np.testing.assert_array_equal(other.labels, answers[0].labels)
         np.testing.assert_array_equal(other.details["residuals"], answers[0].details["residuals"])
@@ -242,9 +234,3 @@ def test_same_seed_same_labels_and_honest_convergence():
         assert first.converged == (residuals[-1] < 1e-6)
         outcomes.add(first.converged)
     assert outcomes == {True, False}
-
-
-def test_the_residual_schedule_is_for_sums_only():
-    problem = problem_of(PottsField([[0.0, 1.0]], [], []))
-    with pytest.raises(ValueError, match="use one of sequential, coloured"):
-        max_product(problem, np.random.default_rng(0), schedule="residual")

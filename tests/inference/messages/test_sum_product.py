@@ -4,9 +4,9 @@ from scipy.special import expit, logsumexp
 
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import adjacency
-from linkwise.inference import PottsField
+from linkwise.inference import PottsField, marginals
 from linkwise.inference.messages.layout import LINEAR, LOGARITHMIC, message_graph
-from linkwise.inference.messages.sum_product import belief_propagation, message_layout, run_messages
+from linkwise.inference.messages.sum_product import belief_propagation, run_messages
 from linkwise.inference.problem import Problem, reduce_field
 from tests.inference.message_oracle import (
     bethe_free_energy,
@@ -41,13 +41,10 @@ def loopy_problem(rng, scale, *, per_label=False, hard=0.0, n=7, n_labels=3):
     return problem_of(PottsField(rng.normal(size=(n, n_labels)), field.pairs, field.coupling))
 
 
-def run(problem, arithmetic, schedule="sequential", **options):
-    settings = {"damping": 0.3, "tol": 1e-12, "max_iter": 2000, "n_threads": 1} | options
-    graph, class_ptr = message_layout(problem, schedule)
-    by_residual = schedule == "residual"
-    messages, outcome = run_messages(
-        problem, graph, arithmetic, class_ptr, by_residual=by_residual, **settings
-    )
+def run(problem, arithmetic, **options):
+    settings = {"damping": 0.3, "tol": 1e-12, "max_iter": 2000} | options
+    graph = message_graph(problem.graph)
+    messages, outcome = run_messages(problem, graph, arithmetic, **settings)
     if arithmetic == LINEAR and outcome.failure == 0.0:
         messages = np.log(messages)
     return graph, messages, outcome
@@ -181,14 +178,13 @@ def test_reaches_the_fixed_point_of_dense_flooding_on_weak_fields():
         nodes = [node_belief(problem, messages, node) for node in range(len(problem.unary))]
         links = [pair_belief(problem, messages, edge) for edge in range(len(problem.pairs))]
         free_energy = bethe_free_energy(problem, nodes, links)
-        for schedule in ("sequential", "coloured", "residual"):
-            answer = belief_propagation(problem, RNG, schedule=schedule, tol=1e-12)
-            assert answer.converged
-            assert not answer.exact
-            assert answer.log_partition_kind == "bethe"
-            np.testing.assert_allclose(answer.prob, nodes, rtol=0, atol=1e-10)
-            np.testing.assert_allclose(answer.agreement, [np.trace(table) for table in links], atol=1e-10)
-            assert -answer.log_partition == pytest.approx(free_energy, abs=1e-9)
+        answer = belief_propagation(problem, RNG, tol=1e-12)
+        assert answer.converged
+        assert not answer.exact
+        assert answer.log_partition_kind == "bethe"
+        np.testing.assert_allclose(answer.prob, nodes, rtol=0, atol=1e-10)
+        np.testing.assert_allclose(answer.agreement, [np.trace(table) for table in links], atol=1e-10)
+        assert -answer.log_partition == pytest.approx(free_energy, abs=1e-9)
 
 
 @pytest.mark.parametrize("arithmetic", [LINEAR, LOGARITHMIC])
@@ -297,27 +293,12 @@ def grid_problem(rng, side, n_labels, coupling):
 
 
 def test_numbers_do_not_depend_on_the_number_of_threads():
-    # 100 x 100: a colour has 5000 nodes, more than one piece.
     problem = grid_problem(np.random.default_rng(13), 100, 3, 0.8)
-    answers = [
-        belief_propagation(problem, RNG, schedule="coloured", n_threads=n, max_iter=12) for n in (1, 2, 5)
-    ]
+    answers = [belief_propagation(problem, RNG, n_threads=n, max_iter=12) for n in (1, 2, 5)]
     for other in answers[1:]:
         np.testing.assert_array_equal(other.prob, answers[0].prob)
         np.testing.assert_array_equal(other.details["residuals"], answers[0].details["residuals"])
         assert other.log_partition == answers[0].log_partition
-
-
-def test_schedules_agree_on_a_grid():
-    problem = grid_problem(np.random.default_rng(14), 40, 4, 0.6)
-    answers = [
-        belief_propagation(problem, RNG, schedule=schedule, tol=1e-11)
-        for schedule in ("sequential", "coloured", "residual")
-    ]
-    for other in answers[1:]:
-        assert other.converged
-        np.testing.assert_allclose(other.prob, answers[0].prob, atol=1e-9)
-        assert other.log_partition == pytest.approx(answers[0].log_partition, rel=1e-12)
 
 
 def test_a_symmetric_field_keeps_its_symmetric_marginals():
@@ -345,10 +326,9 @@ def test_contradictions_that_empty_a_node_are_found_on_loops_too():
     # Labels 0 and 1 are taken by two fixed neighbours; the third has nothing left.
     unary = [[0.0, -np.inf], [-np.inf, 0.0], [0.0, 0.0]]
     problem = problem_of(PottsField(unary, [(0, 1), (0, 2), (1, 2)], [-np.inf] * 3))
-    for schedule in ("sequential", "coloured", "residual"):
-        answer = belief_propagation(problem, RNG, schedule=schedule)
-        assert answer.log_partition == -np.inf
-        assert answer.exact
+    answer = belief_propagation(problem, RNG)
+    assert answer.log_partition == -np.inf
+    assert answer.exact
 
 
 def test_links_of_coupling_zero_carry_no_information():
@@ -366,7 +346,6 @@ def test_links_of_coupling_zero_carry_no_information():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"schedule": "flooding"}, "use one of sequential, coloured, residual"),
         ({"damping": 1.0}, "damping is 1.0"),
         ({"tol": 0.0}, "tol is 0.0"),
         ({"max_iter": 0}, "max_iter is 0"),
@@ -374,7 +353,7 @@ def test_links_of_coupling_zero_carry_no_information():
 )
 def test_senseless_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        belief_propagation(problem_of(PottsField([[0.0, 1.0]], [], [])), RNG, **options)
+        marginals(PottsField([[0.0, 1.0]], [], []), "belief_propagation", **options)
 
 
 def test_message_graph_is_consistent():
@@ -382,8 +361,8 @@ def test_message_graph_is_consistent():
     for _ in range(50):
         problem = random_problem(rng, hard=0.0)
         n_nodes = len(problem.unary)
-        order = rng.permutation(n_nodes)
-        graph = message_graph(problem.graph, order)
+        graph = message_graph(problem.graph)
+        order = graph.order
         pairs = set()
         for place in range(n_nodes):
             slots = np.arange(graph.indptr[place], graph.indptr[place + 1])

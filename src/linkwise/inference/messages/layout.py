@@ -1,4 +1,4 @@
-"""The graph as message passing reads it: places in sweep order, every message beside its reader.
+"""The graph and the potentials as message passing reads them: places in sweep order, messages by receiver.
 
 A message is a row of a ``(2 m, width)`` table. Row s belongs to the half-edge s of its *receiver*, so a node
 reads its incoming messages in one piece and writes outgoing ones to the rows ``reverse[s]``.
@@ -6,43 +6,48 @@ reads its incoming messages in one piece and writes outgoing ones to the rows ``
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels import kernel
-from linkwise._kernels.lanes import padded
-from linkwise.graph import Adjacency, breadth_first_order, greedy_colouring
+from linkwise._kernels import inline_kernel, kernel
+from linkwise._kernels.lanes import hint, load, padded, splat
+from linkwise.graph import Adjacency, breadth_first_order, group_labels
 from linkwise.inference.problem import Problem
 
 __all__ = [
-    "AHEAD",
-    "EVEN",
+    "CONTRADICTION",
     "LINEAR",
     "LOGARITHMIC",
     "MAXIMUM",
+    "OUT_OF_RANGE",
     "UNEVEN",
     "LinkTables",
     "MessageGraph",
     "PotentialTables",
-    "coloured_order",
+    "is_forest",
     "link_tables",
+    "load_agree",
     "message_graph",
+    "outgoing",
     "potential_tables",
     "reward_shift",
+    "row_to_write",
 ]
 
+#: Returned instead of a change when a message left the range of floats, and when no label is left for a node.
+OUT_OF_RANGE, CONTRADICTION = -1.0, -2.0
 #: How messages are represented: probabilities, their logarithms, or scores of the best labelling.
 LINEAR, LOGARITHMIC, MAXIMUM = 0, 1, 2
 #: A message differ + gain * h with gain < 0 cancels where h is near 1: relative to its smallest value, agree,
 #: rounding is off by 2e-16 / agree. Cannot-links with a smaller potential take the longer way.
-EVEN = 1e-3
+_EVEN = 1e-3
 #: The ``gain`` of such links; a true gain lies in [-1, 1].
 UNEVEN = -2.0
 #: How many messages before it is written a row is fetched. Hardware does not foresee the rows of neighbours:
 #: without, a sweep over a random graph takes 1.6 times as long.
-AHEAD = 12
+_AHEAD = 12
 #: Rows of scores laid out at a time, so that there is no second table in between.
 _ROWS = 4096
 
@@ -50,25 +55,12 @@ _ROWS = 4096
 class MessageGraph(NamedTuple):
     """Half-edges by place, those to earlier places before those to later ones.
 
-    Attributes
-    ----------
-    order : (n,) int64
-        The node at each place; a sweep visits the places in turn.
-    indptr : (n + 1,) int64
-        Half-edges of place p are ``indptr[p]:indptr[p + 1]``.
-    split : (n,) int64
-        The first half-edge of a place that leads to a later place.
-    target : (2 m,) int64
-        Place at the other end.
-    reverse : (2 m,) int64
-        The same link seen from the other end.
-    edges : (2 m,) int64
-        Row of ``pairs`` of the problem.
-    earlier_rows, later_rows : (m,) int64
-        The rows that a pass to earlier and a pass to later places write, in the order of the half-edges.
-    later_ptr : (n + 1,) int64
-        A place writes ``later_rows[later_ptr[p]:later_ptr[p + 1]]``.
-    max_degree : int
+    A sweep visits the places in turn; ``order`` (n,) has the node at each. Place p has the half-edges
+    ``indptr[p]:indptr[p + 1]``, from ``split[p]`` on those to later places. By half-edge (2 m,):
+    ``target``, the place at the other end; ``reverse``, the same link seen from there; ``edges``, the row
+    of ``pairs``. ``earlier_rows`` and ``later_rows`` (m,) are the rows that a pass to earlier and to later
+    places writes, in the order of the half-edges; a place writes ``later_rows[later_ptr[p]:later_ptr[p +
+    1]]``.
     """
 
     order: NDArray[np.int64]
@@ -94,19 +86,12 @@ class LinkTables(NamedTuple):
 class PotentialTables(NamedTuple):
     """Scores and links laid out for a sweep, with rows padded to ``width``.
 
-    Attributes
-    ----------
-    unary : (n * width,) float64
-        Rows by place, shifted so that the largest log entry is 0; padding is a label nobody can take.
-    agree : (2 m,) or (m, width) float64
-        Potential of equal labels, per half-edge; per link and label if the coupling is.
-    differ : (2 m,) float64
-        Potential of different labels, per half-edge.
-    gain : (2 m,) float64
-        agree - differ where a message may be written differ + gain * h (see ``EVEN``); ``UNEVEN`` for
-        couplings per label and for strong cannot-links.
-    coupling : (m,) or (m, K) float64
-        The coupling of the problem.
+    ``unary`` (n * width,): rows by place, shifted so that the largest log entry is 0; the labels of the
+    padding are forbidden. ``agree`` (2 m,) or (m, width) and ``differ`` (2 m,): potentials of equal and
+    different labels, per half-edge; ``agree`` per link and label if the coupling is. ``gain`` (2 m,): agree
+    - differ where a message may be written differ + gain * h (see ``_EVEN``), ``UNEVEN`` for couplings per
+    label and strong cannot-links. ``coupling`` (m,) or (m, K): that of the problem, with its number of
+    labels.
     """
 
     unary: NDArray[np.float64]
@@ -114,6 +99,41 @@ class PotentialTables(NamedTuple):
     differ: NDArray[np.float64]
     gain: NDArray[np.float64]
     coupling: NDArray[np.float64]
+    n_labels: int
+
+
+@inline_kernel
+def outgoing(
+    indptr: NDArray[np.int64],
+    split: NDArray[np.int64],
+    later_ptr: NDArray[np.int64],
+    place: int,
+    forwards: bool,
+) -> tuple[int, int, int]:
+    """Half-edges first:last that a place sends along in a pass; the one at s writes ``rows[offset + s]``."""
+    if forwards:
+        first = split[place]
+        return first, indptr[place + 1], later_ptr[place] - first
+    return indptr[place], split[place], -later_ptr[place]
+
+
+@inline_kernel
+def row_to_write(
+    rows: NDArray[np.int64], at: int, forwards: bool, messages: NDArray[np.float64], width: int
+) -> int:
+    """First entry of the row that a pass writes as its ``at``-th; prefetches one that comes soon."""
+    ahead = _AHEAD if forwards else -_AHEAD
+    soon = rows[min(max(at + ahead, 0), rows.shape[0] - 1)] * width
+    hint(messages, soon, soon + width)
+    return rows[at] * width
+
+
+@inline_kernel
+def load_agree(agree: NDArray[np.float64], slot: int, edge: int, k: int) -> Any:
+    """Potentials of equal labels k, k + 1, ..."""
+    if agree.ndim == 1:
+        return splat(agree[slot])
+    return load(agree, edge * agree.shape[1] + k)
 
 
 @kernel
@@ -158,31 +178,13 @@ def _lay_out(
     return new_indptr, split, target, reverse, new_edges
 
 
-def message_graph(graph: Adjacency, order: NDArray[np.int64] | None = None) -> MessageGraph:
-    """Lay the graph out for sweeps in a given order.
+def message_graph(graph: Adjacency) -> MessageGraph:
+    """Lay the graph out for sweeps in breadth-first order.
 
-    Parameters
-    ----------
-    graph : Adjacency
-    order : (n,) int64, optional
-        The node at each place; breadth first by default. On a forest that makes the pass from the
-        last place to the first and back exact: every node has one earlier neighbour, its parent.
-
-    Returns
-    -------
-    MessageGraph
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> from linkwise.inference.messages.layout import message_graph
-    >>> path = message_graph(adjacency(3, np.array([[0, 2], [1, 2]])))
-    >>> path.order, path.target, path.reverse
-    (array([0, 2, 1]), array([1, 0, 2, 1]), array([1, 0, 3, 2]))
+    On a forest every place then has one earlier neighbour, its parent, so that one sweep backwards and
+    forwards is exact.
     """
-    if order is None:
-        order = breadth_first_order(graph)
+    order = breadth_first_order(graph)
     indptr, split, target, reverse, edges = _lay_out(order, graph.indptr, graph.neighbours, graph.edges)
     degree = np.diff(indptr)
     later = target > np.repeat(np.arange(len(order)), degree)
@@ -193,48 +195,19 @@ def message_graph(graph: Adjacency, order: NDArray[np.int64] | None = None) -> M
     )  # fmt: skip
 
 
-def coloured_order(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Nodes by colour, and where each colour starts: no link joins two nodes of one colour.
-
-    Parameters
-    ----------
-    graph : Adjacency
-
-    Returns
-    -------
-    order : (n,) int64
-    class_ptr : (n_colours + 1,) int64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> from linkwise.inference.messages.layout import coloured_order
-    >>> coloured_order(adjacency(3, np.array([[0, 2], [1, 2]])))
-    (array([2, 0, 1]), array([0, 1, 3]))
-    """
-    colours = greedy_colouring(graph)
-    class_ptr = np.concatenate([[0], np.cumsum(np.bincount(colours))])
-    return np.argsort(colours, kind="stable"), class_ptr
+def is_forest(problem: Problem) -> bool:
+    """Whether the graph has no cycle: a forest has as many links as nodes minus components."""
+    n_nodes = len(problem.unary)
+    _, n_components = group_labels(n_nodes, problem.pairs)
+    return len(problem.pairs) == n_nodes - n_components
 
 
 def potential_tables(
     problem: Problem, graph: MessageGraph, arithmetic: int, links: LinkTables | None = None
 ) -> PotentialTables:
-    """Unary and link potentials in the layout of ``graph``.
+    """Scores and links in the layout of ``graph``; ``links`` are those of ``link_tables``, if known.
 
-    Parameters
-    ----------
-    problem : Problem
-    graph : MessageGraph
-    arithmetic : {LINEAR, LOGARITHMIC, MAXIMUM}
-        ``LINEAR``: all in [0, 1]; ``LOGARITHMIC``: log unary, links in [0, 1]; ``MAXIMUM``: all logarithms.
-    links : LinkTables, optional
-        Those of ``link_tables``, if they are known.
-
-    Returns
-    -------
-    PotentialTables
+    ``LINEAR``: all in [0, 1]; ``LOGARITHMIC``: log unary, links in [0, 1]; ``MAXIMUM``: all logarithms.
     """
     n_nodes, n_labels = problem.unary.shape
     unary = np.full((n_nodes, padded(n_labels)), -np.inf)
@@ -246,23 +219,11 @@ def potential_tables(
         np.exp(unary, out=unary)
     if links is None:
         links = link_tables(problem, graph, arithmetic)
-    return PotentialTables(unary.ravel(), *links, problem.coupling)
+    return PotentialTables(unary.ravel(), *links, problem.coupling, n_labels)
 
 
 def link_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> LinkTables:
-    """Potentials of the links in the layout of ``graph``.
-
-    Parameters
-    ----------
-    problem : Problem
-        Only its links and its number of labels matter.
-    graph : MessageGraph
-    arithmetic : {LINEAR, LOGARITHMIC, MAXIMUM}
-
-    Returns
-    -------
-    LinkTables
-    """
+    """Potentials of the links in the layout of ``graph``; scores do not matter."""
     n_labels = problem.unary.shape[1]
     if problem.coupling.ndim == 1:
         links = problem.coupling[graph.edges]
@@ -277,7 +238,7 @@ def link_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> LinkT
         np.exp(differ, out=differ)
     gain = np.full(len(differ), UNEVEN)
     if problem.coupling.ndim == 1:
-        np.subtract(agree, differ, out=gain, where=links >= np.log(EVEN))
+        np.subtract(agree, differ, out=gain, where=links >= np.log(_EVEN))
     return LinkTables(agree, differ, gain)
 
 

@@ -16,11 +16,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels import inline_kernel, kernel
+from linkwise._kernels import contracting_kernel, inline_kernel, kernel
 from linkwise._kernels.lanes import (
     WIDTH,
     exp_lanes,
-    hint,
     lane_max,
     lane_sum,
     larger,
@@ -31,14 +30,18 @@ from linkwise._kernels.lanes import (
     store,
 )
 from linkwise._kernels.math import exp_nonpositive
-from linkwise.inference.messages.layout import AHEAD, MessageGraph, PotentialTables
-from linkwise.inference.messages.linear import load_agree
+from linkwise.inference.messages.layout import (
+    CONTRADICTION,
+    MessageGraph,
+    PotentialTables,
+    load_agree,
+    outgoing,
+    row_to_write,
+)
 from linkwise.inference.problem import log_agree, log_differ
 
-__all__ = ["CONTRADICTION", "log_message", "send_log", "sum_before", "sweep_log"]
+__all__ = ["log_message", "sum_before", "sweep_log"]
 
-#: Returned instead of a change when no label is left for some node.
-CONTRADICTION = -2.0
 # Terms below this may have lost digits to underflow.
 _SMALLEST = 1e-290
 
@@ -106,11 +109,11 @@ def log_message(
     differ: NDArray[np.float64],
     coupling: NDArray[np.float64],
     n_labels: int,
-    width: int,
     weight: NDArray[np.float64],
     message: NDArray[np.float64],
 ) -> None:
     """Write the message over a link for a log cavity with maximum ``top``."""
+    width = cavity.shape[0]
     zero = splat(0.0)
     one = splat(1.0)
     highest = splat(top)
@@ -144,17 +147,16 @@ def log_message(
 @inline_kernel
 def sum_before(
     place: int,
-    begin: int,
     first: int,
     last: int,
-    end: int,
+    indptr: NDArray[np.int64],
     unary: NDArray[np.float64],
     messages: NDArray[np.float64],
-    width: int,
     before: NDArray[np.float64],
     after: NDArray[np.float64],
 ) -> None:
-    """Unary plus messages before each half-edge of first:last, and the messages from ``last`` on."""
+    """Write unary scores plus messages before each half-edge of first:last, and messages from ``last`` on."""
+    begin, end, width = indptr[place], indptr[place + 1], after.shape[0]
     for k in range(0, width, WIDTH):
         total = load(unary, place * width + k)
         for slot in range(begin, first):
@@ -169,72 +171,7 @@ def sum_before(
         store(after, k, total)
 
 
-@inline_kernel
-def send_log(
-    place: int,
-    begin: int,
-    first: int,
-    last: int,
-    end: int,
-    rows: NDArray[np.int64],
-    offset: int,
-    ahead: int,
-    edges: NDArray[np.int64],
-    unary: NDArray[np.float64],
-    agree: NDArray[np.float64],
-    differ: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    messages: NDArray[np.float64],
-    n_labels: int,
-    width: int,
-    damping: float,
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
-    cavity: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    fresh: NDArray[np.float64],
-) -> float:
-    """Send along the half-edges first:last of a place; the largest change of a log message.
-
-    A change is measured against the old entry where that is above 1, so that scores of 1e12 nats can converge
-    at all. Sums over all other messages come from running sums on both sides, never by subtraction.
-    """
-    sum_before(place, begin, first, last, end, unary, messages, width, before, after)
-    zero = splat(0.0)
-    one = splat(1.0)
-    keep = splat(damping)
-    take = splat(1.0 - damping)
-    change = zero
-    lowest = 0.0
-    for slot in range(last - 1, first - 1, -1):
-        highest = splat(-np.inf)
-        for k in range(0, width, WIDTH):
-            behind = load(after, k)
-            h = load(before, (slot - first) * width + k) + behind
-            store(cavity, k, h)
-            highest = larger(h, highest)
-            store(after, k, behind + load(messages, slot * width + k))
-        top = lane_max(highest)
-        lowest = min(lowest, top)
-        log_message(cavity, top, slot, edges[slot], agree, differ, coupling, n_labels, width, weight, fresh)
-        out = rows[offset + slot] * width
-        soon = rows[min(max(offset + slot + ahead, 0), rows.shape[0] - 1)] * width
-        hint(messages, soon, soon + width)
-        for k in range(0, width, WIDTH):
-            new = load(fresh, k)
-            old = load(messages, out + k)
-            step = new - old
-            size = larger(zero - old, one)
-            change = larger(larger(step, zero - step) / size, change)
-            if damping > 0.0:
-                new = take * new + keep * old
-            store(messages, out + k, new)
-    if lowest == -np.inf:
-        return CONTRADICTION
-    return lane_max(change)
-
-
-@kernel
+@contracting_kernel
 def sweep_log(
     start: int,
     stop: int,
@@ -242,33 +179,52 @@ def sweep_log(
     graph: MessageGraph,
     tables: PotentialTables,
     messages: NDArray[np.float64],
-    n_labels: int,
-    width: int,
     damping: float,
 ) -> float:
-    """Send from the places start:stop to later or earlier ones; the largest change or ``CONTRADICTION``."""
+    """Send from the places start:stop to later or earlier ones; the largest change or ``CONTRADICTION``.
+
+    A change is measured against the old entry where that is above 1, so that scores of 1e12 nats can converge
+    at all. Sums over all other messages come from running sums on both sides, never by subtraction.
+    """
     indptr, split, edges, later_ptr = graph.indptr, graph.split, graph.edges, graph.later_ptr
     rows = graph.later_rows if forwards else graph.earlier_rows
     unary, agree, differ, coupling = tables.unary, tables.agree, tables.differ, tables.coupling
+    n_labels, width = tables.n_labels, unary.shape[0] // max(split.shape[0], 1)
     before = np.empty(max(graph.max_degree, 1) * width)
-    after = np.empty(width)
-    cavity = np.empty(width)
-    weight = np.empty(width)
-    fresh = np.empty(width)
-    ahead = AHEAD if forwards else -AHEAD
-    change = 0.0
-    for step in range(stop - start):
-        place = start + step if forwards else stop - 1 - step
-        first = split[place] if forwards else indptr[place]
-        last = indptr[place + 1] if forwards else split[place]
-        offset = (later_ptr[place] if forwards else first - later_ptr[place]) - first
-        if first < last:
-            moved = send_log(
-                place, indptr[place], first, last, indptr[place + 1], rows, offset, ahead, edges,
-                unary, agree, differ, coupling, messages, n_labels, width, damping,
-                before, after, cavity, weight, fresh,
-            )  # fmt: skip
-            if moved < 0.0:
-                return moved
-            change = max(change, moved)
-    return change
+    after, cavity, weight, fresh = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    zero = splat(0.0)
+    one = splat(1.0)
+    keep = splat(damping)
+    take = splat(1.0 - damping)
+    moved = zero
+    for turn in range(stop - start):
+        place = start + turn if forwards else stop - 1 - turn
+        first, last, offset = outgoing(indptr, split, later_ptr, place, forwards)
+        if first == last:
+            continue
+        sum_before(place, first, last, indptr, unary, messages, before, after)
+        lowest = 0.0
+        for slot in range(last - 1, first - 1, -1):
+            highest = splat(-np.inf)
+            for k in range(0, width, WIDTH):
+                behind = load(after, k)
+                h = load(before, (slot - first) * width + k) + behind
+                store(cavity, k, h)
+                highest = larger(h, highest)
+                store(after, k, behind + load(messages, slot * width + k))
+            top = lane_max(highest)
+            lowest = min(lowest, top)
+            log_message(cavity, top, slot, edges[slot], agree, differ, coupling, n_labels, weight, fresh)
+            out = row_to_write(rows, offset + slot, forwards, messages, width)
+            for k in range(0, width, WIDTH):
+                new = load(fresh, k)
+                old = load(messages, out + k)
+                step = new - old
+                size = larger(zero - old, one)
+                moved = larger(larger(step, zero - step) / size, moved)
+                if damping > 0.0:
+                    new = take * new + keep * old
+                store(messages, out + k, new)
+        if lowest == -np.inf:
+            return CONTRADICTION
+    return lane_max(moved)

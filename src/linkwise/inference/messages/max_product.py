@@ -8,11 +8,17 @@ from numpy.typing import NDArray
 from linkwise._kernels import kernel
 from linkwise._kernels.lanes import WIDTH, load, padded, store
 from linkwise.graph import group_labels
-from linkwise.inference.engines import EngineLabels, choice, labels_engine, number, whole
+from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
 from linkwise.inference.local_search.forest_descent import polish
-from linkwise.inference.messages.layout import MAXIMUM, MessageGraph, PotentialTables, potential_tables
-from linkwise.inference.messages.logarithmic import CONTRADICTION
-from linkwise.inference.messages.sum_product import is_forest, message_layout
+from linkwise.inference.messages.layout import (
+    CONTRADICTION,
+    MAXIMUM,
+    MessageGraph,
+    PotentialTables,
+    is_forest,
+    message_graph,
+    potential_tables,
+)
 from linkwise.inference.messages.sweeps import SETTLED, sweeps
 from linkwise.inference.problem import Problem, log_ratio
 from linkwise.inference.scoring import component_scores, n_broken, problem_score
@@ -31,8 +37,6 @@ def _decode(
     graph: MessageGraph,
     tables: PotentialTables,
     messages: NDArray[np.float64],
-    n_labels: int,
-    width: int,
     labels: NDArray[np.int64],
 ) -> None:
     """Label the places in turn: the best label given those of earlier neighbours and what later ones say.
@@ -41,7 +45,8 @@ def _decode(
     breaks ties consistently, where the best label of each belief by itself would not.
     """
     order, indptr, split, target, edges = graph.order, graph.indptr, graph.split, graph.target, graph.edges
-    unary, coupling = tables.unary, tables.coupling
+    unary, coupling, n_labels = tables.unary, tables.coupling, tables.n_labels
+    width = unary.shape[0] // max(order.shape[0], 1)
     score = np.empty(width)
     for place in range(order.shape[0]):
         for k in range(0, width, WIDTH):
@@ -61,7 +66,6 @@ def _decode(
 
 @labels_engine(
     "belief_propagation",
-    schedule=choice("sequential", "coloured"),
     damping=number(below=1.0),
     tol=number(positive=True),
     max_iter=whole(1),
@@ -73,7 +77,6 @@ def max_product(
     *,
     initial: NDArray[np.int64] | None = None,
     n_threads: int = 1,
-    schedule: str = "sequential",
     damping: float = 0.3,
     tol: float = 1e-9,
     max_iter: int = 300,
@@ -84,47 +87,17 @@ def max_product(
     Labels are decoded after every sweep and the best ones of each component kept: messages that do not
     converge still pass through good labellings. Seeded noise, a millionth of the typical score, breaks
     symmetries: on flat fields all messages would stay flat. Links that contradict each other are found only
-    where they leave some node without a label.
+    where they leave some node without a label. The result scores no less than ``initial`` and is optimal if
+    the graph is a forest.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-    initial : (n,) int64, optional
-        Labels that the result must not score less than.
-    n_threads : int, default=1
-        Used by the coloured schedule.
-    schedule : {"sequential", "coloured"}, default="sequential"
-        As in :func:`~linkwise.inference.messages.sum_product.belief_propagation`.
-    damping : float, default=0.3
-        Share of the old message that is kept while messages still move.
-    tol : float, default=1e-9
-        Stop when no message changes by more than this share of the typical score.
-    max_iter : int, default=300
-        Limit of sweeps; they also stop when a hundred of them have found nothing better.
-    max_work : float or None, default=None
-        Limit of message entries, which allows one sweep in any case.
-
-    Returns
-    -------
-    EngineLabels
-        Optimal if the graph is a forest. ``details["residuals"]`` holds the largest change in each sweep.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.messages.max_product import max_product
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[1.0, 0.0], [0.5, 0.0], [0.0, 0.2]], [(0, 1), (1, 2)], [-2.0, 1.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=False).problem
-    >>> answer = max_product(problem, np.random.default_rng(0))
-    >>> answer.labels, answer.optimal
-    (array([0, 1, 1]), True)
+    ``damping`` is the share of the old message that is kept while messages still move. Sweeps stop when no
+    message changes by more than ``tol`` times the typical score, after ``max_iter``, or when a hundred of
+    them have found nothing better. ``max_work`` limits the message entries, but allows one sweep in any
+    case. ``details["residuals"]`` holds the largest change in each sweep.
     """
     n_nodes, n_labels = problem.unary.shape
     forest = is_forest(problem)
-    graph, class_ptr = message_layout(problem, "sequential" if forest else schedule)
+    graph = message_graph(problem.graph)
     scale = _typical_score(problem)
     jitter = 0.0 if forest else _JITTER * scale
     tables = potential_tables(
@@ -138,14 +111,13 @@ def max_product(
     residuals: list[float] = []
     max_iter = sweeps_within(max_work, sweep_work(problem), max_iter)
     for change in sweeps(
-        MAXIMUM, graph, class_ptr, tables, messages, n_labels,
-        damping=0.0 if forest else damping, settled=SETTLED * scale, n_threads=n_threads,
-    ):  # fmt: skip
+        MAXIMUM, graph, tables, messages, damping=0.0 if forest else damping, settled=SETTLED * scale
+    ):
         if change == CONTRADICTION:
             return EngineLabels(best, -np.inf, True, True, len(residuals), {"residuals": np.array(residuals)})
         residuals.append(change)
         n_iter = len(residuals)
-        _decode(graph, tables, messages, n_labels, padded(n_labels), labels)
+        _decode(graph, tables, messages, labels)
         scores = component_scores(problem, labels, component, n_components)
         better = (scores > best_scores) | (n_iter == 1)
         if better.any():

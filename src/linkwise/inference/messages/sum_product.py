@@ -1,8 +1,7 @@
 """Sum-product belief propagation: marginals from messages, exact on forests, close to it on most loops.
 
-Beliefs and the Bethe log partition function from the messages of belief propagation.
-
-With h_ij(k) the product of exp(unary_ik) and all messages to i but that of j (Yedidia, Freeman & Weiss 2005),
+Beliefs and the Bethe log partition function come from the messages at the end. With h_ij(k) the product of
+exp(unary_ik) and all messages to i but that of j (Yedidia, Freeman & Weiss 2005),
 
     log Z = sum_i log Z_i - sum_{links ij} (log Z_i + log Z_j - log Z_ij),
     Z_i  = sum_k h_ij(k) m_ji(k)  for any j,      Z_ij = sum_{a,b} psi(a, b) h_ij(a) h_ji(b).
@@ -13,7 +12,7 @@ It is stationary in the messages, so a small error of theirs counts only squared
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,42 +20,33 @@ from numpy.typing import NDArray
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.lanes import padded
 from linkwise._kernels.math import exp_nonpositive
-from linkwise.graph import group_labels
-from linkwise.inference.engines import EngineMarginals, choice, marginals_engine, number, whole
+from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.messages.layout import (
+    CONTRADICTION,
     LINEAR,
     LOGARITHMIC,
+    OUT_OF_RANGE,
     LinkTables,
     MessageGraph,
     PotentialTables,
-    coloured_order,
+    is_forest,
     link_tables,
     message_graph,
     potential_tables,
     reward_shift,
 )
-from linkwise.inference.messages.linear import OUT_OF_RANGE
-from linkwise.inference.messages.logarithmic import CONTRADICTION, log_message, sum_before
-from linkwise.inference.messages.residual import residual_visits
+from linkwise.inference.messages.logarithmic import log_message, sum_before
 from linkwise.inference.messages.sweeps import SETTLED, Propagation, run_to_fixed_point, sweeps
 from linkwise.inference.problem import Problem, log_agree, remembered
 from linkwise.inference.work import LOGARITHMIC_ENTRY, sweep_work, sweeps_within
 
-__all__ = [
-    "Beliefs",
-    "belief_propagation",
-    "beliefs_from_messages",
-    "is_forest",
-    "message_layout",
-    "run_messages",
-]
+__all__ = ["belief_propagation", "run_messages"]
 
 
 @marginals_engine(
     "belief_propagation",
     uses_initial=False,
     differentiable=True,
-    schedule=choice("sequential", "coloured", "residual"),
     damping=number(below=1.0),
     tol=number(positive=True),
     max_iter=whole(1),
@@ -68,7 +58,6 @@ def belief_propagation(
     *,
     initial: NDArray[np.float64] | None = None,
     n_threads: int = 1,
-    schedule: str = "sequential",
     damping: float = 0.3,
     tol: float = 1e-8,
     max_iter: int = 300,
@@ -77,81 +66,31 @@ def belief_propagation(
     """Marginals, pair agreements and the Bethe log partition function by loopy belief propagation.
 
     Exact on forests, after one sweep and one more to see that nothing moves. Messages start flat, without
-    random jitter: where a field is symmetric, the symmetric fixed point is the right marginal.
+    random jitter: where a field is symmetric, the symmetric fixed point is the right marginal. ``initial``
+    is not used: first messages made from the marginals of a similar problem saved one sweep of ten where
+    the fixed point is unique, and led to another one, no better, where it is not. ``damping`` is the share
+    of the old message that is kept while messages still move by more than a tenth; sweeps end when no log
+    message changes by more than ``tol``, or after ``max_iter``. ``max_work`` limits the message entries,
+    those in logarithms counted four times, but allows one sweep in any case.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-        Not used.
-    initial : (n, K) float64, optional
-        Not used. First messages made from the marginals of a similar problem saved one sweep of ten
-        where the fixed point is unique, and led to another one, no better, where it is not.
-    n_threads : int, default=1
-        Used by the coloured schedule.
-    schedule : {"sequential", "coloured", "residual"}, default="sequential"
-        ``sequential`` sweeps backwards and forwards over a breadth-first order. ``coloured`` visits nodes
-        without common links together, so it runs in parallel; on grids it can take twice as many
-        sweeps. ``residual`` sends the largest change first: a visit costs several times as much, but
-        fields in which changes are local, such as strong must-links on a grid, need fewer.
-        Forests are always swept sequentially.
-    damping : float, default=0.3
-        Share of the old message that is kept while messages still move by more than a tenth.
-    tol : float, default=1e-8
-        Stop when no log message changes by more than this.
-    max_iter : int, default=300
-        Limit of sweeps.
-    max_work : float or None, default=None
-        Limit of message entries, those in logarithms counted four times; allows one sweep in any case.
-
-    Returns
-    -------
-    EngineMarginals
-        ``details["residuals"]`` holds the largest change in each sweep, ``details["arithmetic"]`` whether
-        messages were plain numbers or, for potentials beyond the range of floats, logarithms,
-        ``details["work"]`` the message entries, and ``details["limited"]`` whether their limit ended it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.messages.sum_product import belief_propagation
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[1.0, 0.0], [0.0, 0.0]], pairs=[(0, 1)], coupling=[2.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> answer = belief_propagation(problem, np.random.default_rng(0))
-    >>> answer.prob.round(3)
-    array([[0.731, 0.269],
-           [0.676, 0.324]])
-    >>> answer.exact, answer.n_iter
-    (True, 2)
+    ``details["residuals"]`` holds the largest change in each sweep, ``details["arithmetic"]`` whether
+    messages were plain numbers or, for potentials beyond the range of floats, logarithms,
+    ``details["work"]`` the message entries, and ``details["limited"]`` whether their limit ended it.
     """
     forest = remembered(problem, "is forest", lambda: is_forest(problem))
-    if forest:
-        schedule, damping = "sequential", 0.0
-    graph, class_ptr = remembered(
-        problem, ("message layout", schedule), lambda: message_layout(problem, schedule)
-    )
-    by_residual = schedule == "residual"
+    graph = remembered(problem, "message graph", lambda: message_graph(problem.graph))
     # The same for messages that are numbers and for those that are logarithms.
-    links = remembered(problem, ("link tables", schedule), lambda: link_tables(problem, graph, LINEAR))
-    arithmetic = LOGARITHMIC if by_residual else LINEAR
-    per_sweep = sweep_work(problem) * (LOGARITHMIC_ENTRY if by_residual else 1)
-    most = sweeps_within(max_work, per_sweep, max_iter)
-    messages, run = run_messages(
-        problem, graph, arithmetic, class_ptr, by_residual=by_residual,
-        damping=damping, tol=tol, max_iter=most, n_threads=n_threads, links=links,
-    )  # fmt: skip
-    work = per_sweep * len(run.residuals)
-    if run.failure == OUT_OF_RANGE:
-        arithmetic = LOGARITHMIC
-        per_sweep *= LOGARITHMIC_ENTRY
+    links = remembered(problem, "link tables", lambda: link_tables(problem, graph, LINEAR))
+    work = 0
+    for arithmetic in (LINEAR, LOGARITHMIC):
+        per_sweep = sweep_work(problem) * (LOGARITHMIC_ENTRY if arithmetic == LOGARITHMIC else 1)
         most = sweeps_within(None if max_work is None else max_work - work, per_sweep, max_iter)
         messages, run = run_messages(
-            problem, graph, arithmetic, class_ptr, by_residual=by_residual,
-            damping=damping, tol=tol, max_iter=most, n_threads=n_threads, links=links,
-        )  # fmt: skip
+            problem, graph, arithmetic, links, damping=0.0 if forest else damping, tol=tol, max_iter=most
+        )
         work += per_sweep * len(run.residuals)
+        if run.failure != OUT_OF_RANGE:
+            break
     n_iter = len(run.residuals)
     details: dict[str, Any] = {
         "work": work,
@@ -166,7 +105,7 @@ def belief_propagation(
     if arithmetic == LINEAR:
         np.log(messages, out=messages)
     tables = potential_tables(problem, graph, LOGARITHMIC, links)
-    prob, agreement, log_partition = beliefs_from_messages(problem, graph, tables, messages)
+    prob, agreement, log_partition = _beliefs_from_messages(problem, graph, tables, messages)
     # A node without a label proves that there is no labelling, whatever the graph.
     exact = (forest and run.converged) or log_partition == -np.inf
     return EngineMarginals(
@@ -185,58 +124,18 @@ def run_messages(
     problem: Problem,
     graph: MessageGraph,
     arithmetic: int,
-    class_ptr: NDArray[np.int64],
+    links: LinkTables | None = None,
     *,
-    by_residual: bool,
     damping: float,
     tol: float,
     max_iter: int,
-    n_threads: int,
-    links: LinkTables | None = None,
 ) -> tuple[NDArray[np.float64], Propagation]:
     """Sum-product messages from a flat start in one arithmetic, and how the iteration ended."""
-    n_labels = problem.unary.shape[1]
     tables = potential_tables(problem, graph, arithmetic, links)
-    messages = np.full(len(graph.edges) * padded(n_labels), 1.0 if arithmetic == LINEAR else 0.0)
-    if by_residual:
-        changes = residual_visits(graph, tables, messages, n_labels, damping=damping, tol=tol)
-    else:
-        changes = sweeps(
-            arithmetic, graph, class_ptr, tables, messages, n_labels,
-            damping=damping, settled=SETTLED, n_threads=n_threads,
-        )  # fmt: skip
+    flat = 1.0 if arithmetic == LINEAR else 0.0
+    messages = np.full(len(graph.edges) * padded(tables.n_labels), flat)
+    changes = sweeps(arithmetic, graph, tables, messages, damping=damping, settled=SETTLED)
     return messages, run_to_fixed_point(changes, tol, max_iter)
-
-
-def message_layout(problem: Problem, schedule: str) -> tuple[MessageGraph, NDArray[np.int64]]:
-    """Message graph in the order of a schedule, and the classes that may be visited together."""
-    if schedule == "coloured":
-        order, class_ptr = coloured_order(problem.graph)
-        return message_graph(problem.graph, order), class_ptr
-    return message_graph(problem.graph), np.array([0, len(problem.unary)])
-
-
-def is_forest(problem: Problem) -> bool:
-    """Whether the graph has no cycle: a forest has as many links as nodes minus components."""
-    n_nodes = len(problem.unary)
-    _, n_components = group_labels(n_nodes, problem.pairs)
-    return len(problem.pairs) == n_nodes - n_components
-
-
-class Beliefs(NamedTuple):
-    """What the messages say.
-
-    Attributes
-    ----------
-    prob : (n, K) float64
-    agreement : (m,) float64
-    log_partition : float
-        ``-inf`` if some node has no label left.
-    """
-
-    prob: NDArray[np.float64]
-    agreement: NDArray[np.float64]
-    log_partition: float
 
 
 @kernel
@@ -256,7 +155,7 @@ def _node_beliefs(
     for place in range(order.shape[0]):
         first = indptr[place]
         last = indptr[place + 1]
-        sum_before(place, first, first, last, last, unary, messages, width, before, after)
+        sum_before(place, first, last, indptr, unary, messages, before, after)
         for k in range(n_labels):
             after[k] = before[max(last - first - 1, 0) * width + k]
             if last > first:
@@ -302,7 +201,6 @@ def _link_beliefs(
     graph: MessageGraph,
     tables: PotentialTables,
     cavities: NDArray[np.float64],
-    n_labels: int,
     width: int,
     shift: NDArray[np.float64],
     agreement: NDArray[np.float64],
@@ -310,7 +208,7 @@ def _link_beliefs(
 ) -> None:
     """Probability of equal labels and log Z_ij of every link, from the cavities of its two ends."""
     indptr, split, reverse, edges = graph.indptr, graph.split, graph.reverse, graph.edges
-    agree, differ, coupling = tables.agree, tables.differ, tables.coupling
+    agree, differ, coupling, n_labels = tables.agree, tables.differ, tables.coupling, tables.n_labels
     mine = np.empty(width)
     weight = np.empty(width)
     joint = np.empty(width)
@@ -320,7 +218,7 @@ def _link_beliefs(
             theirs = reverse[slot] * width
             for k in range(width):
                 mine[k] = cavities[slot * width + k]
-            log_message(mine, 0.0, slot, edge, agree, differ, coupling, n_labels, width, weight, joint)
+            log_message(mine, 0.0, slot, edge, agree, differ, coupling, n_labels, weight, joint)
             for k in range(n_labels):
                 joint[k] += cavities[theirs + k]
             top = _largest(joint, 0, n_labels)
@@ -337,23 +235,12 @@ def _link_beliefs(
             agreement[edge] = min(equal / mass, 1.0)
 
 
-def beliefs_from_messages(
+def _beliefs_from_messages(
     problem: Problem, graph: MessageGraph, tables: PotentialTables, messages: NDArray[np.float64]
-) -> Beliefs:
-    """Node and link beliefs and the Bethe log partition function.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Node beliefs (n, K), P(equal) of every link, and Bethe's log Z, -inf if a node has no label left.
 
-    Parameters
-    ----------
-    problem : Problem
-    graph : MessageGraph
-    tables : PotentialTables
-        In ``LOGARITHMIC`` form.
-    messages : (2 m * width,) float64
-        Log messages; overwritten.
-
-    Returns
-    -------
-    Beliefs
+    ``tables`` and ``messages`` are logarithms; the messages are overwritten.
     """
     n_nodes, n_labels = problem.unary.shape
     width = padded(n_labels)
@@ -364,7 +251,7 @@ def beliefs_from_messages(
     node_terms, link_terms = np.zeros(n_nodes), np.zeros(len(problem.pairs))
     _node_beliefs(graph, tables.unary, messages, n_labels, width, prob, node_terms)
     if (node_terms == -np.inf).any():
-        return Beliefs(prob, agreement, -np.inf)
+        return prob, agreement, -np.inf
     shift = reward_shift(problem.coupling)
-    _link_beliefs(graph, tables, messages, n_labels, width, shift, agreement, link_terms)
-    return Beliefs(prob, agreement, float(constant + node_terms.sum() + link_terms.sum()))
+    _link_beliefs(graph, tables, messages, width, shift, agreement, link_terms)
+    return prob, agreement, float(constant + node_terms.sum() + link_terms.sum())
