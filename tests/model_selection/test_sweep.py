@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import matplotlib
@@ -379,9 +378,3 @@ class TestDisplay:
         axes = pyplot.subplots()[1]
         assert sweep.plot(axes).ax_ is axes
         pyplot.close(axes.figure)
-
-    def test_picture_for_notebooks(self, sweep, monkeypatch):
-        assert sweep._repr_png_().startswith(b"\x89PNG")
-        assert sweep._repr_png_() == sweep._repr_png_()
-        monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        assert sweep._repr_png_() is None

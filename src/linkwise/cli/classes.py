@@ -155,7 +155,7 @@ def classes(
     if beliefs is None:
         _write_template(out, present, output)
         return
-    from linkwise.mixture.classes.sure_beliefs import n_held_apart
+    from linkwise.mixture.classes.decisions import n_held_apart
 
     table = _read_beliefs(beliefs, present)
     # Fewer clusters than classes held apart by -1 must contradict those beliefs, whatever the data say. With
@@ -330,7 +330,7 @@ def decision_table(report: ClassReport) -> TextTable:
 
 def _say_contradictions(out: Output, report: ClassReport) -> None:
     """Say which outcomes are against a belief of ±1, however certain they look, and what to do about it."""
-    from linkwise.mixture.classes.sure_beliefs import contradiction_sentence
+    from linkwise.mixture.classes.decisions import contradiction_sentence
 
     if report.contradictions:
         out.say("Against beliefs of ±1 (raise --confidence, allow more clusters with -k, or change them):")

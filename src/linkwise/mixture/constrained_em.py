@@ -32,6 +32,8 @@ class ConstrainedEM(LinkedGaussianMixture):
     inference : str or engine, default="auto"
         ``exact`` is the junction tree of the paper, ``tree`` its spanning tree, which warns of the links it
         drops.
+    inference_options : dict, optional
+        As in :class:`PPC`.
     mixing : {"exact", "disjoint", "ignore", "fixed", "grid"}, default="exact"
         As in :class:`PPC`. With must-links alone and ``sampling="chunklets"``, Omega is 1 and the update is
         closed.
@@ -77,6 +79,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         sampling: str = "chunklets",
         covariance_type: str = "full",
         inference: str | Callable[..., Any] = "auto",
+        inference_options: dict[str, Any] | None = None,
         mixing: str = "exact",
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
@@ -96,6 +99,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         self.sampling = sampling
         self.covariance_type = covariance_type
         self.inference = inference
+        self.inference_options = inference_options
         self.mixing = mixing
         self.tol = tol
         self.reg_covar = reg_covar

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 import warnings
 from typing import Any, Self
@@ -11,23 +12,32 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from linkwise._threads import Workers
+from linkwise._validation import (
+    as_vector,
+    check_choice,
+    check_number,
+    check_whole_number,
+    label_codes,
+    refuse_links_as_labels,
+)
+from linkwise.beliefs import ClassBeliefs, check_belief_array
 from linkwise.exceptions import ApproximationWarning
 from linkwise.metrics import belief_adherence, separability
 from linkwise.mixture.classes.criteria import class_criteria, mixture_likelihoods
 from linkwise.mixture.classes.decisions import THRESHOLD
 from linkwise.mixture.classes.e_step import block_sweeps_climb, class_rows, pair_weights
 from linkwise.mixture.classes.em import ClassRun, ClassStep, run_class_em
-from linkwise.mixture.classes.inputs import check_beliefs, check_class_labels, check_class_parameters
 from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
 from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.classes.starts import class_start, half_start
 from linkwise.mixture.em import best_run
 from linkwise.mixture.gaussian.conditioning import condition
 from linkwise.mixture.gaussian.data import Points
-from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
+from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_free_parameters
 from linkwise.mixture.prediction import FittedMixture
 
 __all__ = ["CPPC"]
@@ -220,41 +230,18 @@ class CPPC(FittedMixture):
     # Fitting
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Find clusters.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like
-        y : (n_samples,) array_like
-            Present classes; -1, NaN or None where unlabelled.
-
-        Returns
-        -------
-        self
-        """
+        """Find clusters; y (n_samples,) are the present classes: -1, NaN or None where unlabelled."""
         self.fit_predict(X, y)
         return self
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
-        """Find clusters and return those of the training rows.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like
-        y : (n_samples,) array_like
-            Present classes; -1, NaN or None where unlabelled.
-
-        Returns
-        -------
-        (n_samples,) int64
-            ``labels_``.
-        """
+        """Find clusters as :meth:`fit` does, and return ``labels_`` of the training rows."""
         data: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
-        criterion_weight = check_class_parameters(self.get_params(deep=False), len(data))
-        codes, classes = check_class_labels(y, len(data))
-        beliefs = check_beliefs(self.beliefs, classes)
+        criterion_weight = self._check_parameters(data)
+        codes, classes = _check_labels(y, len(data))
+        beliefs = _check_beliefs(self.beliefs, classes)
         n_components = len(classes) if self.n_components is None else int(self.n_components)
         rows = class_rows(codes, len(classes))
         weights = pair_weights(beliefs, self.confidence, rows.sizes, self.normalize)
@@ -296,6 +283,36 @@ class CPPC(FittedMixture):
         self._store_measures(points, codes, criterion_weight)
         self._warn(best)
         return self.labels_
+
+    def _check_parameters(self, X: NDArray[np.floating]) -> float:
+        """Refuse bad parameters; the weight of the beliefs in the criteria."""
+        if self.n_components is not None:
+            check_whole_number(self.n_components, "n_components")
+        for name in ("max_iter", "n_init"):
+            check_whole_number(getattr(self, name), name)
+        for name in ("confidence", "tol", "reg_covar"):
+            check_number(getattr(self, name), name)
+        for name, allowed in (
+            ("normalize", ("class", "none")),
+            ("sweep", ("auto", "sequential", "block")),
+            ("covariance_type", COVARIANCE_TYPES),
+            ("mixing", ("ignore", "sampled")),
+        ):
+            check_choice(getattr(self, name), name, allowed)
+        n_components, n_samples = self.n_components, len(X)
+        if n_components is not None and n_samples < n_components:
+            raise ValueError(
+                f"{n_components} components cannot be fitted to n_samples={n_samples}; "
+                "use at most as many components as rows"
+            )
+        given = self.criterion_weight
+        weight = self.confidence if given is None else given
+        if not isinstance(weight, numbers.Real) or not 0.0 <= float(weight) <= 1.0:
+            raise ValueError(
+                f"criterion_weight must lie between 0 and 1, got {given!r} with confidence="
+                f"{self.confidence!r}; a confidence above 1 needs a criterion_weight of its own: pass one"
+            )
+        return float(weight)
 
     # Results of fitting
 
@@ -374,18 +391,37 @@ class CPPC(FittedMixture):
     ) -> ClassReport:
         """Which classes were split, merged and kept, with counts, separability and beliefs.
 
-        Parameters
-        ----------
-        X, y : array_like, optional
-            The training data, to find out which belief would flip a decision.
-        threshold : float, default=0.15
-            Share of a class that a cluster must have to hold it.
-
-        Returns
-        -------
-        ClassReport
+        With the training data X and y it says which belief would flip a decision. A cluster holds a class if
+        it has at least the share ``threshold`` of it.
         """
         return ClassReport.from_estimator(self, X, y, threshold=threshold)
+
+
+def _check_labels(y: Any, n_samples: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Class number of each row (n,), -1 where unlabelled, and the sorted classes (L,)."""
+    if y is None:
+        raise ValueError(
+            "CPPC requires y to be passed, but the target y is None: pass the present class of each row"
+        )
+    refuse_links_as_labels(y)
+    values = as_vector(y, "y")
+    if len(values) != n_samples:
+        raise ValueError(f"y has {len(values)} labels, but X has {n_samples} rows; pass one label per row")
+    codes, classes = label_codes(values)
+    if not len(classes):
+        raise ValueError("y has no labelled row (all are -1, NaN or None); label some, or use PPC")
+    if classes.dtype.kind == "f":
+        check_classification_targets(values[codes >= 0])
+    return codes, classes
+
+
+def _check_beliefs(beliefs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+    """The matrix C (L, L) in the order of the classes; None keeps the classes as they are."""
+    if beliefs is None:
+        return 2.0 * np.eye(len(classes)) - 1.0
+    if isinstance(beliefs, ClassBeliefs) or hasattr(beliefs, "columns"):
+        return ClassBeliefs(beliefs).for_classes(classes.tolist())
+    return check_belief_array(beliefs, len(classes))
 
 
 def _keep_leader(leading: list[ClassRun], run: ClassRun) -> None:

@@ -1,8 +1,9 @@
-"""What the link mixtures share when they are fitted: checks, starts, EM and its results."""
+"""LinkedGaussianMixture, the base of PPC and ConstrainedEM: checks, starts, EM and its results."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
@@ -21,6 +22,7 @@ from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
+from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
 from linkwise.mixture.gaussian.conditioning import condition
 from linkwise.mixture.gaussian.data import Points
@@ -62,19 +64,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     # Fitting
 
     def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
-        """Fit the mixture.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like
-        y : ignored
-        constraints : Constraints, optional
-            Links between the rows of X.
-
-        Returns
-        -------
-        self
-        """
+        """Fit the mixture to X (n_samples, n_features) and links between its rows; y is ignored."""
         self.fit_predict(X, y, constraints=constraints)
         return self
 
@@ -82,18 +72,9 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     def fit_predict(
         self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
     ) -> NDArray[np.int64]:
-        """Fit the mixture and return the labels of the training rows, which use the links.
+        """Fit the mixture and return ``labels_`` of the training rows, which use the links.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like
-        y : ignored
-        constraints : Constraints, optional
-
-        Returns
-        -------
-        (n_samples,) int64
-            ``labels_``. Without constraints the same as ``predict(X)``.
+        Without constraints this is the same as ``predict(X)``.
         """
         data: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
@@ -117,7 +98,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         with Workers(n_jobs if len(starts) == 1 else 1) as workers:
             step = LinkedStep(
                 points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-                sources, seed, workers, len(starts),
+                sources, seed, workers, len(starts), self.inference_options,
             )  # fmt: skip
             ended: list[tuple[EMRun, LinkedStep]] = []
 
@@ -175,6 +156,12 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
             ("decode", ("marginal", "map")),
         ):
             check_choice(getattr(self, name), name, allowed)
+        if not isinstance(self.inference_options, Mapping | None):
+            raise TypeError(
+                f"inference_options must be a dict, got {self.inference_options!r}; pass for example "
+                'inference_options={"max_iter": 200}'
+            )
+        find_marginals_engine(self.inference, self.inference_options)
         if self.mixing == "grid" and self._n_gaussians > GRID_LARGEST:
             raise ValueError(
                 f'mixing="grid" would try millions of weights for {self._n_gaussians} components; '

@@ -31,6 +31,8 @@ class PPC(LinkedGaussianMixture):
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
     inference : str or engine, default="auto"
         How the labels of linked rows are inferred: a method of :func:`linkwise.inference.marginals`.
+    inference_options : dict, optional
+        Options of that method, for example ``{"max_iter": 200, "damping": 0.5}``.
     mixing : {"exact", "disjoint", "grid", "ignore", "fixed"}, default="exact"
         How the weights pi are updated. ``exact`` maximises the penalised likelihood. ``disjoint`` pretends
         that no two links share a point, or a chunklet of hard must-links (Shental et al. 2003). ``grid``
@@ -143,6 +145,7 @@ class PPC(LinkedGaussianMixture):
         *,
         covariance_type: str = "full",
         inference: str | Callable[..., Any] = "auto",
+        inference_options: dict[str, Any] | None = None,
         mixing: str = "exact",
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
@@ -163,6 +166,7 @@ class PPC(LinkedGaussianMixture):
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.inference = inference
+        self.inference_options = inference_options
         self.mixing = mixing
         self.tol = tol
         self.reg_covar = reg_covar

@@ -1,4 +1,4 @@
-"""A fitted mixture at work on rows old and new: labels, probabilities, scores and samples, without links."""
+"""Labels, probabilities, scores and samples of a fitted mixture, for old and new rows and without links."""
 
 from __future__ import annotations
 
@@ -79,44 +79,17 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return new_points(data, gaussians, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Most probable cluster of each row, by the fitted mixture alone.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        (n,) int64
-        """
+        """Most probable cluster of each row (n,), by the fitted mixture alone."""
         return self._labels_of(self._posterior(self._points(X), labels=True))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Probability of each cluster for each row, by the fitted mixture alone.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        (n, n_components) float
-        """
+        """Probability of each cluster for each row (n, n_components), by the fitted mixture alone."""
         posterior = self._posterior(self._points(X), probabilities=True)
         assert posterior.probabilities is not None
         return self._sum_clusters(posterior.probabilities)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-likelihood of each row under the fitted mixture.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        (n,) float64
-        """
+        """Log-likelihood of each row (n,) under the fitted mixture."""
         posterior = self._posterior(self._points(X), log_likelihood=True)
         assert posterior.log_likelihood is not None
         return posterior.log_likelihood
@@ -129,38 +102,19 @@ class FittedMixture(DensityMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         constraints: Constraints | None = None,
     ) -> float:
-        """Mean log-likelihood of the rows under the fitted mixture.
+        """Mean log-likelihood of the rows under the fitted mixture, weighted by ``sample_weight`` (n,).
 
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-        y : ignored
-        sample_weight : (n,) array_like, optional
-            Weights of the mean.
-        constraints : Constraints, optional
-            Accepted so that cross-validation may pass it on; new rows are scored without links.
-
-        Returns
-        -------
-        float
+        ``constraints`` is accepted so that cross-validation may pass it on; new rows are scored without
+        links.
         """
         check_constraints(constraints, None, y)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(self.score_samples(X), weights=weights))
 
     def sample(self, n_samples: float = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Draw new rows from the fitted mixture.
+        """Draw rows (n_samples, n_features) from the fitted mixture, and their clusters (n_samples,).
 
-        Parameters
-        ----------
-        n_samples : int, default=1
-
-        Returns
-        -------
-        X : (n_samples, n_features)
-            The only table of this size that is made.
-        y : (n_samples,)
-            Cluster of each row; rows come sorted by component.
+        Rows come sorted by component. No other table of this size is made.
         """
         check_is_fitted(self)
         if isinstance(n_samples, float) and n_samples.is_integer():
@@ -179,29 +133,11 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return rows, np.repeat(self._cluster_of, counts)
 
     def aic(self, X: ArrayLike) -> float:
-        """Akaike's criterion of the fitted mixture on these rows; lower is better.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        float
-        """
+        """Akaike's criterion of the fitted mixture on these rows; lower is better."""
         return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
 
     def bic(self, X: ArrayLike) -> float:
-        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like
-
-        Returns
-        -------
-        float
-        """
+        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better."""
         log_likelihood = self.score_samples(X)
         return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import io
 import numbers
 import warnings
 from collections.abc import Iterable, Iterator
@@ -154,19 +153,6 @@ class ComponentSweep:
         from linkwise.displays import CriterionDisplay
 
         return CriterionDisplay.from_sweep(self, ax=ax)
-
-    def _repr_png_(self) -> bytes | None:
-        """The picture, for notebooks and reports; None without matplotlib or without a finite criterion."""
-        try:
-            from matplotlib.figure import Figure
-        except ImportError:
-            return None
-        if not np.isfinite(self.table["mean"]).any():
-            return None
-        figure, stream = Figure(figsize=(7.4, 4.2), layout="constrained"), io.BytesIO()
-        self.plot(figure.subplots())
-        figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
-        return stream.getvalue()
 
     def __repr__(self) -> str:
         k = self.table["n_components"]

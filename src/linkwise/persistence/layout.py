@@ -393,12 +393,6 @@ def _class_sizes(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
     return {"K": int(n_clusters), "G": int(n_clusters)}
 
 
-def _check_class_parameters(model: Any, n_rows: int) -> None:
-    from linkwise.mixture.classes.inputs import check_class_parameters
-
-    check_class_parameters(model.get_params(deep=False), n_rows)
-
-
 _CENTRES: dict[str, Check] = {
     **_OF_DATA,
     "cluster_centers_": array("f", "K", "D"),
@@ -543,7 +537,7 @@ _HMRF = Layout(_check_hmrf_parameters, _n_clusters, _hmrf_entries, _hmrf_relatio
 #: By the name of the class; the same names as in ``linkwise._exports.ESTIMATORS``.
 LAYOUTS = {
     "COPKMeans": Layout(_own_check, _n_clusters, _cop_entries, _no_relations),
-    "CPPC": Layout(_check_class_parameters, _class_sizes, _class_entries, _gaussian_relations),
+    "CPPC": Layout(_own_check_of_rows, _class_sizes, _class_entries, _gaussian_relations),
     "ConstrainedEM": _LINK_MIXTURE,
     "ConstrainedSpectralClustering": Layout(
         _own_check, _n_clusters, _spectral_entries, _embedding_relations, _neighbour_state

@@ -48,42 +48,9 @@ def class_criteria(
     adherence: float,
     criterion_weight: float,
 ) -> dict[str, float]:
-    """All criteria of one fit.
+    """All criteria of one fit; ``adherence`` is G / (4 L^2), ``criterion_weight`` w in [0, 1].
 
-    Parameters
-    ----------
-    log_likelihood : float
-        Of all rows under the mixture.
-    assigned_log_density : (n,)
-        log N(x_i; z_i), without the mixing weight.
-    assigned_log_weight : (n,)
-        log pi of z_i.
-    n_components : int
-        K, counting empty clusters.
-    n_parameters : int
-        p.
-    n_labelled : int
-        N_l.
-    adherence : float
-        G / (4 L^2), in [0, 1].
-    criterion_weight : float
-        w, in [0, 1]; 0 leaves the beliefs out.
-
-    Returns
-    -------
-    dict
-        ``bic``, ``icl``, ``cbic``, ``bic_paper``, ``cbic_paper``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.criteria import class_criteria
-    >>> criteria = class_criteria(
-    ...     -2.0, np.log([0.5, 0.25]), np.log([1.0, 1.0]), n_components=1, n_parameters=2, n_labelled=2,
-    ...     adherence=0.0, criterion_weight=0.5,
-    ... )
-    >>> {name: round(value, 3) for name, value in criteria.items()}
-    {'bic': 5.386, 'icl': 5.545, 'cbic': 2.693, 'bic_paper': -1.108, 'cbic_paper': -inf}
+    The two arrays (n,) are log N(x_i; z_i) and log pi_{z_i}. ``n_components`` counts empty clusters.
     """
     n_samples = len(assigned_log_density)
     penalty = n_parameters * math.log(n_samples)
@@ -110,23 +77,7 @@ def class_criteria(
 def mixture_likelihoods(
     points: Points, gaussians: Gaussians, log_weights: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """What the criteria need of the densities, a few rows at a time.
-
-    Parameters
-    ----------
-    points : Points
-    gaussians : Gaussians
-    log_weights : (K,)
-    labels : (n,) int64
-        Cluster z_i of each row.
-
-    Returns
-    -------
-    log_likelihood : float
-        sum_i log sum_k pi_k N(x_i; k).
-    assigned_log_density : (n,)
-        log N(x_i; z_i).
-    """
+    """sum_i log sum_k pi_k N(x_i; k), and log N(x_i; z_i) of each row (n,), a few rows at a time."""
     total, assigned = 0.0, np.empty(points.n_samples)
     for start, stop in chunk_bounds(0, points.n_samples, _ROWS_AT_ONCE):
         rows = np.arange(start, stop)

@@ -1,42 +1,44 @@
-"""Which classes a clustering split, merged or kept, read from the table of classes and clusters.
+"""What a clustering decided about classes, read from the table of classes and clusters.
 
-How often a class-level clustering decides the same when the rows are drawn anew.
+Which classes it split, merged or kept, how often it decides the same when the rows are drawn anew, and which
+outcomes contradict a belief of ±1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from string import ascii_lowercase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from linkwise._heat_map import signed
 from linkwise._run_warnings import warn_once
 from linkwise._validation import as_generator, as_vector, label_codes
 
-__all__ = ["Decision", "DecisionStability", "count_decisions", "find_decisions", "name_clusters", "stability"]
+if TYPE_CHECKING:
+    from linkwise.mixture.classes.report import ClassReport
+
+__all__ = ["Decision", "DecisionStability", "stability"]
 
 #: A cluster with at least this share of a class holds the class.
 THRESHOLD = 0.15
+#: Beliefs at least this strong count as ±1; a table may have been through a spreadsheet.
+SURE = 1.0 - 1e-9
 
 
 @dataclass(frozen=True)
 class Decision:
     """What happened to one class or to two.
 
-    Attributes
-    ----------
-    kind : {"split", "merged", "kept", "scattered"}
-        ``split``: several clusters hold the class. ``merged``: a cluster holds both classes. ``kept``: one
-        cluster holds the class and none other. ``scattered``: no cluster holds the class.
-    classes : tuple
-        Names: two for ``merged``, otherwise one.
-    clusters : tuple of int
-        The clusters that hold it, those with most of its rows first.
+    ``kind`` is "split": several clusters hold the class; "merged": a cluster holds both classes; "kept": one
+    cluster holds the class and no other class; or "scattered": no cluster holds the class. ``classes`` are
+    two names for "merged", otherwise one. ``clusters`` are those that hold it, most rows first.
     """
 
     kind: str
@@ -45,7 +47,7 @@ class Decision:
 
     @property
     def key(self) -> tuple[str, tuple[Hashable, ...]]:
-        """Kind and classes: what makes decisions of two runs the same, whose clusters have other numbers."""
+        """Kind and classes. They identify a decision across runs, whose clusters have other numbers."""
         return self.kind, self.classes
 
 
@@ -53,13 +55,8 @@ class Decision:
 class DecisionStability:
     """How often decisions occurred in a number of runs.
 
-    Attributes
-    ----------
-    shares : dict
-        Share of the runs for each (kind, classes), decreasing.
-    n_runs : int
-    source : str
-        What the runs were, for display: "repeats" or "bootstrap samples".
+    ``shares`` has the share of the runs for each (kind, classes), decreasing. ``source`` says what the runs
+    were, for display: "repeats" or "bootstrap samples".
     """
 
     shares: dict[tuple[str, tuple[Hashable, ...]], float]
@@ -67,49 +64,17 @@ class DecisionStability:
     source: str
 
     def share(self, decision: Decision) -> float:
-        """Share of the runs that decided the same.
-
-        Parameters
-        ----------
-        decision : Decision
-
-        Returns
-        -------
-        float
-        """
+        """Share of the runs that decided the same."""
         return self.shares.get(decision.key, 0.0)
 
 
 def find_decisions(
     contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
 ) -> tuple[Decision, ...]:
-    """Splits, merges and classes kept.
+    """Splits, merges, kept and scattered classes of a table (L, K), each kind in the order of the classes.
 
-    A cluster holds a class if at least ``threshold`` of the rows of the class are in it. A class is split if
-    several clusters hold it; two classes are merged if one cluster holds both. A class can be both.
-
-    Parameters
-    ----------
-    contingency : (L, K) int
-        Rows of each class in each cluster.
-    classes : sequence of length L
-        Names.
-    threshold : float in (0, 0.5], default=0.15
-
-    Returns
-    -------
-    tuple of Decision
-        Splits, merges, kept and scattered classes, each in the order of the classes.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.decisions import find_decisions
-    >>> table = np.array([[60, 40, 0], [0, 5, 95], [0, 0, 50]])
-    >>> for decision in find_decisions(table, ["crops", "mixed", "deciduous"]):
-    ...     print(decision.kind, decision.classes, decision.clusters)
-    split ('crops',) (0, 1)
-    merged ('mixed', 'deciduous') (2,)
+    A cluster holds a class if at least ``threshold`` of the rows of the class are in it. A class can be split
+    and merged.
     """
     check_threshold(threshold)
     table = np.asarray(contingency, dtype=np.int64)
@@ -166,23 +131,6 @@ def name_clusters(
 
     Clusters of the same classes get letters, the largest (a). A cluster that holds no class is a "rest",
     one without labelled rows "(none)".
-
-    Parameters
-    ----------
-    contingency : (L, K) int
-    classes : sequence of length L
-    threshold : float, default=0.15
-
-    Returns
-    -------
-    tuple of str, of length K
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.decisions import name_clusters
-    >>> name_clusters(np.array([[60, 40, 0], [0, 5, 95], [0, 0, 50]]), ["crops", "mixed", "deciduous"])
-    ('crops (a)', 'crops (b)', 'mixed + deciduous')
     """
     table = np.asarray(contingency, dtype=np.int64)
     holds = held(table, threshold)
@@ -206,29 +154,7 @@ def count_decisions(
     threshold: float = THRESHOLD,
     source: str = "repeats",
 ) -> DecisionStability:
-    """Share of the runs in which each decision occurs.
-
-    Parameters
-    ----------
-    contingencies : iterable of (L, K) int
-        One table a run; the number of clusters may differ.
-    classes : sequence of length L
-    threshold : float, default=0.15
-    source : str
-        What the runs were.
-
-    Returns
-    -------
-    DecisionStability
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.decisions import count_decisions
-    >>> runs = [np.array([[5, 5], [0, 8]]), np.array([[10, 0], [0, 8]])]
-    >>> count_decisions(runs, ["a", "b"]).shares[("kept", ("a",))]
-    0.5
-    """
+    """Share of the runs, given by their tables (L, K), in which each decision occurs."""
     counts: dict[tuple[str, tuple[Hashable, ...]], int] = {}
     n_runs = 0
     for contingency in contingencies:
@@ -300,3 +226,83 @@ def stability(
     with warn_once():
         tables = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(resampled_table)(seed) for seed in seeds)
     return count_decisions(tables, tuple(names.tolist()), threshold, "bootstrap samples")
+
+
+def n_held_apart(beliefs: NDArray[np.float64]) -> int:
+    """Size of a set of classes of which any two are believed apart by -1: fewer clusters contradict them.
+
+    The set is grown greedily, so that a larger one may exist.
+    """
+    apart = np.asarray(beliefs) <= -SURE
+    np.fill_diagonal(apart, False)
+    candidates = np.ones(len(apart), dtype=bool)
+    size = 0
+    for place in np.argsort(-apart.sum(axis=1), kind="stable"):
+        if candidates[place]:
+            candidates &= apart[place]
+            size += 1
+    return size
+
+
+def contradictions(report: ClassReport) -> list[dict[str, Any]]:
+    """Outcomes that contradict a belief of ±1, each with the belief, its certainty and its rows.
+
+    Two classes believed apart may be "merged", two believed together "apart" (they share no cluster), a class
+    believed whole "split", and one that should be split "whole".
+    """
+    holds = held(report.contingency, report.threshold)
+    found = []
+    for a in range(len(report.classes)):
+        clusters = np.flatnonzero(holds[a])
+        belief = report.beliefs[a, a]
+        if belief >= SURE and len(clusters) > 1:
+            found.append(_contradiction(report, "split", [a], clusters))
+        elif belief <= -SURE and len(clusters) == 1:
+            found.append(_contradiction(report, "whole", [a], clusters))
+    for a, b in combinations(range(len(report.classes)), 2):
+        belief = report.beliefs[a, b]
+        if abs(belief) < SURE:
+            continue
+        shared = np.flatnonzero(holds[a] & holds[b])
+        if belief < 0 and len(shared):
+            found.append(_contradiction(report, "merged", [a, b], shared))
+        elif belief > 0 and not len(shared) and holds[a].any() and holds[b].any():
+            found.append(_contradiction(report, "apart", [a, b], np.flatnonzero(holds[a] | holds[b])))
+    return found
+
+
+def _contradiction(
+    report: ClassReport, outcome: str, places: list[int], clusters: NDArray[np.int64]
+) -> dict[str, Any]:
+    counts = report.contingency[places].sum(axis=0)[clusters]
+    pair = places[0], places[-1]
+    return {
+        "outcome": outcome,
+        "classes": tuple(report.classes[place] for place in places),
+        "belief": float(report.beliefs[pair]),
+        "separability": float(report.separability[pair]),
+        "clusters": tuple(report.legend[k] for k in clusters.tolist()),
+        "n_rows": int(counts.sum()),
+        "certainty": float(np.average(report.certainty[clusters], weights=counts)),
+    }
+
+
+_OUTCOMES = {
+    "merged": ("keeps {names} apart", "{n_rows} of their rows share {clusters}"),
+    "apart": ("puts {names} together", "no cluster holds both: {n_rows} rows in {clusters}"),
+    "split": ("keeps {names} whole", "it is split: {n_rows} rows in {clusters}"),
+    "whole": ("asks to split {names}", "{n_rows} of its rows are in {clusters}"),
+}
+
+
+def contradiction_sentence(record: dict[str, Any]) -> str:
+    """A record of ``contradictions`` in words."""
+    names = " and ".join(str(name) for name in record["classes"])
+    wish, outcome = (
+        part.format(names=names, n_rows=record["n_rows"], clusters=", ".join(record["clusters"]))
+        for part in _OUTCOMES[record["outcome"]]
+    )
+    return (
+        f"the belief {signed(record['belief'])} {wish}, but {outcome} "
+        f"(certainty {record['certainty']:.2f}, separability {signed(record['separability'])})"
+    )

@@ -1,9 +1,4 @@
-"""Kernels of the class-level E-step: rows are read once, whatever the number of classes.
-
-Rows are padded to whole lanes by clusters of score -inf and probability 0. Tables may be float64 or float32;
-arithmetic is float64 in both, so that float32 halves the memory and its traffic but not the digits of sums.
-
-The class-level E-step: links of equal strength between any two rows of two classes, never listed.
+"""The class-level E-step: links of equal strength between any two rows of two classes, never listed.
 
 With the class sums T(l, k) = sum of q_ik over the rows of class l and pair weights A (L, L), the mean field
 
@@ -20,7 +15,10 @@ A sweep visits the classes in turn and costs O(NK + L^2 K), in place of the prin
 * block sweeps update all rows from the same sums. F never falls while 0 <= A(l, l) <= 2: the part
   A(l, l) |T(l)|^2 / 2 is convex, so its linearisation bounds it from below, and the rest changes by
   KL(old, new) - A(l, l) / 2 |new - old|^2 >= (1 - A(l, l) / 2) |new - old|^2 by Pinsker's inequality. With a
-  negative A(l, l) the rows flee from where all of them went before, and jump back and forth for ever.
+  negative A(l, l) all rows leave the clusters where all of them are, and jump back and forth for ever.
+
+Rows are padded to whole lanes by clusters of score -inf and probability 0. Tables may be float64 or float32;
+arithmetic is float64 in both, so that float32 halves the memory and its traffic but not the digits of sums.
 """
 
 from __future__ import annotations
@@ -115,7 +113,7 @@ def _new_row(
 ) -> tuple[float, float, float]:
     """Unnormalised new probabilities of one row in ``score``; row maximum, normaliser, sum of score * shift.
 
-    shift = pull - self_weight * old probability is what the other rows say.
+    shift = pull - self_weight * old probability is the pull of the other rows.
     """
     stride = pull.shape[0]
     highest = splat(-np.inf)
@@ -189,14 +187,9 @@ _SERIAL = Workers()
 
 
 class ClassRows(NamedTuple):
-    """The rows class by class, unlabelled ones last: the order of the tables of the E-step.
+    """Row numbers class by class in ``order`` (n,), unlabelled ones last: the order of the tables.
 
-    Attributes
-    ----------
-    order : (n,) int64
-        Row numbers of the data.
-    starts : (L + 1,) int64
-        Class l has the places ``starts[l]:starts[l + 1]`` of ``order``; unlabelled rows follow.
+    Class l has the places ``starts[l]:starts[l + 1]``, (L + 1,).
     """
 
     order: NDArray[np.int64]
@@ -209,40 +202,14 @@ class ClassRows(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """What one sweep did.
-
-    Attributes
-    ----------
-    objective : float
-        F after the sweep.
-    change : float
-        Largest change of a probability.
-    """
+    """F after a sweep, and the largest change of a probability in it."""
 
     objective: float
     change: float
 
 
 def class_rows(codes: NDArray[np.integer], n_classes: int) -> ClassRows:
-    """Sort rows by class.
-
-    Parameters
-    ----------
-    codes : (n,) int
-        Class of each row, -1 where unlabelled.
-    n_classes : int
-
-    Returns
-    -------
-    ClassRows
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.e_step import class_rows
-    >>> class_rows(np.array([1, -1, 0, 1]), 2)
-    ClassRows(order=array([2, 0, 3, 1]), starts=array([0, 1, 3]))
-    """
+    """Sort rows by class; ``codes`` (n,) are -1 where unlabelled."""
     place = np.where(codes < 0, n_classes, codes)
     order = np.argsort(place, kind="stable").astype(np.int64)
     counts = np.bincount(place, minlength=n_classes)[:n_classes]
@@ -252,33 +219,11 @@ def class_rows(codes: NDArray[np.integer], n_classes: int) -> ClassRows:
 def pair_weights(
     beliefs: NDArray[np.float64], confidence: float, sizes: NDArray[np.int64], normalize: str
 ) -> NDArray[np.float64]:
-    """Reward A(a, b), in nats, of putting a row of class a and a row of class b together.
+    """Reward A(a, b), in nats, of putting a row of class a and a row of class b together, (L, L).
 
-    Parameters
-    ----------
-    beliefs : (L, L)
-        The matrix C.
-    confidence : float
-        lambda.
-    sizes : (L,)
-        Rows of each class, 1 or more.
-    normalize : {"class", "none"}
-        ``none``: A = 2 lambda C (the paper), so that the pull on a row grows with the number of rows.
-        ``class``: A(a, b) = 2 lambda C(a, b) / sqrt(N_a N_b): a class that stays whole pulls its rows with
-        2 lambda C(a, a) nats, whatever its size.
-
-    Returns
-    -------
-    (L, L) float64
-        Symmetric.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.e_step import pair_weights
-    >>> pair_weights(np.array([[1.0, -1.0], [-1.0, 1.0]]), 0.25, np.array([100, 25]), "class")
-    array([[ 0.005, -0.01 ],
-           [-0.01 ,  0.02 ]])
+    ``normalize="none"``: A = 2 lambda C (the paper), so that the pull on a row grows with the number of rows.
+    ``"class"``: A(a, b) = 2 lambda C(a, b) / sqrt(N_a N_b), so that a class that stays whole pulls its rows
+    with 2 lambda C(a, a) nats, whatever its size.
     """
     weights = 2.0 * confidence * np.asarray(beliefs, dtype=np.float64)
     if normalize == "class":
@@ -288,57 +233,18 @@ def pair_weights(
 
 
 def block_sweeps_climb(weights: NDArray[np.float64]) -> bool:
-    """Whether block sweeps are proved never to lower F: 0 <= A(l, l) <= 2 for every class.
-
-    Parameters
-    ----------
-    weights : (L, L)
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.e_step import block_sweeps_climb
-    >>> block_sweeps_climb(np.array([[0.4, -3.0], [-3.0, 0.0]]))
-    True
-    >>> block_sweeps_climb(np.array([[0.4, 0.0], [0.0, -0.1]]))
-    False
-    """
+    """Whether block sweeps are proved never to lower F: 0 <= A(l, l) <= 2 for every class."""
     diagonal = np.diagonal(weights)
     return bool(((diagonal >= 0.0) & (diagonal <= 2.0)).all())
 
 
 def empty_table(n_rows: int, n_components: int, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
-    """A table (n, K) for the kernels: K is rounded up, and the columns added hold zeros.
-
-    Parameters
-    ----------
-    n_rows, n_components : int
-    dtype : float64 or float32
-
-    Returns
-    -------
-    (n_rows, K rounded up to whole lanes)
-    """
+    """A table of zeros (n, K) for the kernels, K rounded up to whole lanes."""
     return np.zeros((n_rows, padded(n_components)), dtype=dtype)
 
 
 def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> NDArray[np.float64]:
-    """T(l, k) = sum of q_ik over the rows of class l.
-
-    Parameters
-    ----------
-    prob : (n, K)
-        In the order of ``rows``.
-    rows : ClassRows
-
-    Returns
-    -------
-    (L, K) float64
-    """
+    """T(l, k) = sum of q_ik over the rows of class l, (L, K)."""
     spans = pairwise(rows.starts)
     return np.array([prob[start:stop].sum(axis=0, dtype=np.float64) for start, stop in spans])
 
@@ -353,43 +259,10 @@ def class_sweep(
     sequential: bool = False,
     workers: Workers | None = None,
 ) -> Sweep:
-    """Update every row once, class by class; ``prob`` and ``sums`` are changed in place.
+    """Update every row once, class by class; ``prob`` (n, K) and ``sums`` (L, K) are changed in place.
 
+    ``unary`` (n, K) is u_ik in the order of ``rows``, -inf in columns that only pad a row to whole lanes.
     Any number of threads gives the same numbers. Sequential sweeps share out the unlabelled rows only.
-
-    Parameters
-    ----------
-    unary : (n, K)
-        u_ik in the order of ``rows``, -inf in columns that only pad a row to whole lanes.
-    prob : (n, K), C-contiguous
-        q_ik, of the type of ``unary``.
-    sums : (L, K) float64
-        Class sums of ``prob``.
-    weights : (L, L)
-        A, symmetric.
-    rows : ClassRows
-    sequential : bool, default=False
-        One row after another instead of all rows of a class at once.
-    workers : Workers or None
-
-    Returns
-    -------
-    Sweep
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.e_step import class_rows, class_sums, class_sweep
-    >>> unary = np.zeros((3, 4))
-    >>> unary[0, 0] = 1.0
-    >>> prob = np.full((3, 4), 0.25)
-    >>> rows = class_rows(np.array([0, 0, -1]), 1)
-    >>> sums = class_sums(prob, rows)
-    >>> sweep = class_sweep(unary, prob, sums, np.array([[2.0]]), rows, sequential=True)
-    >>> prob.round(2)
-    array([[0.48, 0.17, 0.17, 0.17],
-           [0.38, 0.21, 0.21, 0.21],
-           [0.25, 0.25, 0.25, 0.25]])
     """
     n_classes = len(rows.starts) - 1
     ends = np.append(rows.starts, len(unary))

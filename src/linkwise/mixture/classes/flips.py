@@ -1,21 +1,14 @@
-"""Parts of CPPC's objective for a table of responsibilities, and for its rivals in which a class moves.
+"""Which belief, changed least, would reverse a decision of a class-level clustering.
 
 With responsibilities q, class sums T(a, k) = sum of q_ik over class a, and mixing weights, means and
-covariances that are the M-step of q, the objective is F = G(q) + sum_ab weight_ab C(a, b) m_ab(q) with
-
-    G = sum_ik q_ik (log pi_k + log N(x_i; k) - log q_ik),
-    m_ab = sum_k T_ak T_bk - [a = b] sum_{i in a} |q_i|^2.
-
-A rival gives the mass that one class has in some clusters to another cluster and leaves everything else.
-
-Which belief, changed least, would flip a decision of a class-level clustering.
-
-The objective of CPPC is linear in every belief (:mod:`linkwise.mixture.classes.flips`):
+covariances that are the M-step of q, the objective of CPPC is linear in every belief:
 
     F(q; C) = G(q) + sum_{a <= b} g_ab(q) C(a, b),    g_ab = (2 - [a = b]) lambda w_ab m_ab(q),
+    G = sum_ik q_ik (log pi_k + log N(x_i; k) - log q_ik),
+    m_ab = sum_k T_ak T_bk - [a = b] sum_{i in a} |q_i|^2,
 
 with w_ab = 1 or 1 / sqrt(N_a N_b) (``normalize="class"``); log Omega is left out, as in CPPC. A decision is
-compared with the rivals that reverse it by giving what one class has in some clusters to another cluster:
+compared with rivals, which reverse it by moving what one class has in some clusters to another cluster:
 
 * split: all parts of the class go to one cluster, any of the K;
 * merged: one of the two classes leaves the shared clusters for one that does not hold the other;
@@ -28,8 +21,8 @@ The flip of the decision is the smallest such change over all rivals and beliefs
 The rival moves as a block and is not fitted further, so where clusters overlap the change is overstated. On
 three draws of the eleven Gaussians of Preston et al. (11 clusters), refits with other beliefs ended the split
 of class 1 between 0.66 and 0.86, above 0.99, and between 0.41 and 0.61, where flips said 0.56, 0.89 and 0.51;
-but the merge of classes 2 and 3 between 0.1 and 0.3 each time, where flips said -0.5.
-That a class kept whole might be split is not examined: it is no move of a whole class.
+but the merge of classes 2 and 3 between 0.1 and 0.3 each time, where flips said -0.5. That a class kept whole
+might be split is not examined: it is no move of a whole class.
 """
 
 from __future__ import annotations
@@ -45,21 +38,13 @@ from scipy.special import xlogy
 from linkwise.mixture.classes.decisions import Decision, held
 from linkwise.mixture.classes.e_step import pair_weights
 
-__all__ = ["Flip", "Rival", "SoftGrouping", "find_flips", "find_rivals", "smallest_flip"]
+__all__ = ["Flip"]
 
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class Rival(NamedTuple):
-    """A class whose rows leave some clusters for another one.
-
-    Attributes
-    ----------
-    class_code : int
-    sources : tuple of int
-        Clusters, without the target.
-    target : int
-    """
+    """The rows of a class leave the clusters ``sources`` for ``target``."""
 
     class_code: int
     sources: tuple[int, ...]
@@ -67,32 +52,7 @@ class Rival(NamedTuple):
 
 
 class SoftGrouping:
-    """Objective of responsibilities and of their rivals.
-
-    Parameters
-    ----------
-    X : (n, d) float
-    codes : (n,) int
-        Class of each row, -1 where unlabelled.
-    n_classes : int
-    responsibilities : (n, K)
-        Rows sum to 1.
-    covariance_type : {"full", "tied", "diag", "spherical"}
-    reg_covar : float
-        Added to the variances.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.flips import Rival, SoftGrouping
-    >>> X, codes = np.array([[0.0], [1.0], [9.0], [10.0]]), np.array([0, 0, 1, 1])
-    >>> grouping = SoftGrouping(X, codes, 2, np.eye(2)[codes])
-    >>> grouping.data_term() > grouping.data_term(Rival(1, (1,), 0))  # class 1 moves to cluster 0
-    True
-    >>> grouping.pair_mass()
-    array([[2., 0.],
-           [0., 2.]])
-    """
+    """G and m of responsibilities (n, K) and of their rivals; ``codes`` (n,) are classes, -1 unlabelled."""
 
     def __init__(
         self,
@@ -117,16 +77,7 @@ class SoftGrouping:
         self._entropy = -sum(float(xlogy(column, column).sum(dtype=np.float64)) for column in self._q.T)
 
     def data_term(self, rival: Rival | None = None) -> float:
-        """G, of the present responsibilities or of a rival; -inf if a covariance is singular.
-
-        Parameters
-        ----------
-        rival : Rival, optional
-
-        Returns
-        -------
-        float
-        """
+        """G of the present responsibilities or of a rival; -inf if a covariance is singular."""
         changed: dict[int, _Moments] = {}
         entropy = self._entropy
         if rival is not None:
@@ -150,16 +101,7 @@ class SoftGrouping:
         return total
 
     def pair_mass(self, rival: Rival | None = None) -> NDArray[np.float64]:
-        """The expected number m of ordered pairs of different rows that are together, (L, L).
-
-        Parameters
-        ----------
-        rival : Rival, optional
-
-        Returns
-        -------
-        (L, L) float64
-        """
+        """The expected number m of ordered pairs of different rows that are together, (L, L)."""
         sums, squares = self._sums, self._squares
         if rival is not None:
             a, sources, target = rival
@@ -251,22 +193,10 @@ _ROUNDING = 1e-12
 class Flip:
     """The smallest change of one belief that would reverse a decision.
 
-    Attributes
-    ----------
-    decision : Decision
-    entry : (name, name)
-        The two classes of the belief; equal ones for the diagonal.
-    belief : float
-        Its present value.
-    value : float
-        Where the rival draws level; beyond it the rival has the higher objective.
-    margin : float
-        Objective of the fit less that of the rival, in nats. Not above 0: the rival is as good already
-        (EM stopped at a local maximum), and ``value`` is the present belief.
-    mover : name
-        The rival: rows of this class leave the clusters ``sources`` for ``target``.
-    sources : tuple of int
-    target : int
+    ``entry`` are the two classes of the belief, equal ones for the diagonal; at ``value`` the rival draws
+    level. ``margin`` is the objective of the fit less that of the rival, in nats. If it is not above 0 the
+    rival is as good already (EM stopped at a local maximum), and ``value`` is the present belief. In the
+    rival, rows of the class ``mover`` leave the clusters ``sources`` for ``target``.
     """
 
     decision: Decision
@@ -297,31 +227,7 @@ class Flip:
 def find_rivals(
     decision: Decision, contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float
 ) -> Iterator[Rival]:
-    """Moves of one class that reverse a decision.
-
-    Parameters
-    ----------
-    decision : Decision
-    contingency : (L, K) int
-        Rows of each class in each cluster.
-    classes : sequence of length L
-    threshold : float
-        As the decision was found with.
-
-    Yields
-    ------
-    Rival
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.flips import find_rivals
-    >>> from linkwise.mixture.classes.decisions import find_decisions
-    >>> table = np.array([[60, 40, 0], [0, 0, 90]])
-    >>> split, _ = find_decisions(table, ["crops", "water"])
-    >>> list(find_rivals(split, table, ["crops", "water"], 0.15))[0]
-    Rival(class_code=0, sources=(1,), target=0)
-    """
+    """Moves of one class that reverse a decision, which was found in this table with this threshold."""
     holds = held(contingency, threshold)
     n_classes, n_clusters = holds.shape
     places = [classes.index(name) for name in decision.classes]
@@ -355,25 +261,7 @@ def smallest_flip(
     beliefs: NDArray[np.float64],
     pair_weight: NDArray[np.float64],
 ) -> Flip | None:
-    """The belief that reverses a decision with the smallest change.
-
-    Parameters
-    ----------
-    decision : Decision
-    rivals : sequence of Rival
-        Moves that reverse it.
-    grouping : SoftGrouping
-        The fit.
-    classes : sequence of length L
-    beliefs : (L, L)
-    pair_weight : (L, L)
-        lambda w.
-
-    Returns
-    -------
-    Flip or None
-        None if there is no rival or no belief has any weight.
-    """
+    """The flip with the smallest change, ``pair_weight`` (L, L) being lambda w; None without a rival."""
     rows, columns = np.triu_indices(len(classes))
     believed = beliefs[rows, columns]
     factor = np.where(rows == columns, 1.0, 2.0) * pair_weight[rows, columns]
@@ -419,27 +307,7 @@ def find_flips(
     covariance_type: str,
     reg_covar: float,
 ) -> tuple[Flip, ...]:
-    """The smallest flip of each decision that has one, smallest change first, impossible ones last.
-
-    Parameters
-    ----------
-    decisions : sequence of Decision
-    X : (n, d)
-    codes : (n,) int
-        Class of each row, -1 where unlabelled.
-    responsibilities : (n, K)
-    contingency : (L, K) int
-    classes : sequence of length L
-    beliefs : (L, L)
-    threshold : float
-        As the decisions were found with.
-    confidence, normalize, covariance_type, reg_covar
-        Parameters of :class:`linkwise.CPPC`.
-
-    Returns
-    -------
-    tuple of Flip
-    """
+    """The smallest flip of each decision that has one, smallest change first, impossible ones last."""
     sizes = np.asarray(contingency, dtype=np.int64).sum(axis=1)
     weight = pair_weights(np.ones_like(beliefs), confidence, sizes, normalize) / 2.0
     grouping = SoftGrouping(X, codes, len(classes), responsibilities, covariance_type, reg_covar)

@@ -36,16 +36,9 @@ _DRAWS_AT_ONCE = 200
 
 
 class OmegaDraws(NamedTuple):
-    """Labellings drawn from independent rows.
+    """Labellings drawn from independent rows with log pi0 = ``log_weights``.
 
-    Attributes
-    ----------
-    log_weights : (K,)
-        log pi0 they were drawn with.
-    counts : (S, K)
-        Rows in each cluster.
-    energy : (S,)
-        sum_{i < j} A(l_i, l_j) [z_i = z_j].
+    ``counts`` (S, K) are the rows in each cluster, ``energy`` (S,) sum_{i < j} A(l_i, l_j) [z_i = z_j].
     """
 
     log_weights: NDArray[np.float64]
@@ -54,15 +47,7 @@ class OmegaDraws(NamedTuple):
 
 
 class OmegaEstimate(NamedTuple):
-    """log Omega at some mixing weights.
-
-    Attributes
-    ----------
-    value : float
-    expected_counts : (K,)
-        E_prior[n_k] = dlog Omega / dlog pi_k.
-    effective_sample_size : float
-    """
+    """log Omega at some mixing weights, with E_prior[n_k] = dlog Omega / dlog pi_k."""
 
     value: float
     expected_counts: NDArray[np.float64]
@@ -70,17 +55,10 @@ class OmegaEstimate(NamedTuple):
 
 
 class MixingStep(NamedTuple):
-    """New mixing weights.
+    """New mixing weights, and log Omega at those before the step.
 
-    Attributes
-    ----------
-    log_weights : (K,)
-    log_omega : float
-        At the weights before the step; 0 where it could not be estimated.
-    effective_sample_size : float
-        Of that estimate.
-    usable : bool
-        Whether it was enough; if not, the weights are those of ``mixing="ignore"``.
+    Where it could not be estimated, ``usable`` is False, ``log_omega`` 0, and the weights are those of
+    ``mixing="ignore"``.
     """
 
     log_weights: NDArray[np.float64]
@@ -96,23 +74,7 @@ def draw_labellings(
     rng: np.random.Generator,
     n_draws: int = N_DRAWS,
 ) -> OmegaDraws:
-    """Draw labellings of the labelled rows, each row on its own.
-
-    Parameters
-    ----------
-    log_weights : (K,)
-        log pi.
-    sizes : (L,)
-        Rows of each class.
-    weights : (L, L)
-        Pair weights A.
-    rng : Generator
-    n_draws : int
-
-    Returns
-    -------
-    OmegaDraws
-    """
+    """Draw labellings of the labelled rows, each row on its own; ``sizes`` (L,) are rows of each class."""
     shares = softmax(log_weights)
     counts = np.empty((n_draws, len(shares)))
     energy = np.full(n_draws, -0.5 * float(np.diagonal(weights) @ sizes))
@@ -125,32 +87,7 @@ def draw_labellings(
 
 
 def log_omega(draws: OmegaDraws, log_weights: NDArray[np.float64]) -> OmegaEstimate:
-    """Estimate log Omega, its gradient and how many draws carry the estimate.
-
-    Parameters
-    ----------
-    draws : OmegaDraws
-    log_weights : (K,)
-        log pi, near those of the draws.
-
-    Returns
-    -------
-    OmegaEstimate
-
-    Examples
-    --------
-    Two rows of one class, held together by A = log 3: Omega = 3 (pi_1^2 + pi_2^2) + 2 pi_1 pi_2, which is 2
-    at equal weights.
-
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.omega import draw_labellings, log_omega
-    >>> log_weights = np.log([0.5, 0.5])
-    >>> rng = np.random.default_rng(0)
-    >>> draws = draw_labellings(log_weights, np.array([2]), np.log([[3.0]]), rng, 100_000)
-    >>> estimate = log_omega(draws, log_weights)
-    >>> bool(abs(np.exp(estimate.value) - 2.0) < 0.02)
-    True
-    """
+    """Estimate log Omega, its gradient and how many draws carry the estimate, at weights near the draws."""
     exponent = draws.energy + draws.counts @ (log_weights - draws.log_weights)
     top = float(exponent.max())
     weight = np.exp(exponent - top)
@@ -169,25 +106,10 @@ def sampled_mixing(
     weights: NDArray[np.float64],
     rng: np.random.Generator,
 ) -> MixingStep:
-    """Mixing weights that maximise sum_k N_k log pi_k - log Omega(pi), started from the present ones.
+    """Mixing weights that maximise sum_k N_k log pi_k - log Omega(pi), N_k = ``counts``.
 
-    The step is shortened until the draws still speak about its end; where they do not even speak about its
-    start, Omega is left out.
-
-    Parameters
-    ----------
-    counts : (K,)
-        N_k = sum_i q_ik over all rows, labelled or not.
-    log_weights : (K,)
-        Present log pi.
-    sizes : (L,)
-    weights : (L, L)
-        Pair weights A.
-    rng : Generator
-
-    Returns
-    -------
-    MixingStep
+    The step starts from the present weights. It is shortened until the draws have weight at its end; where
+    they have none even at its start, Omega is left out.
     """
     ignoring = log_softmax(np.log(np.maximum(counts, np.finfo(np.float64).tiny)))
     start = log_softmax(log_weights)

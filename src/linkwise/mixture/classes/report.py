@@ -17,6 +17,7 @@ from linkwise.mixture.classes.decisions import (
     THRESHOLD,
     Decision,
     DecisionStability,
+    contradictions,
     count_decisions,
     find_decisions,
     name_clusters,
@@ -24,7 +25,6 @@ from linkwise.mixture.classes.decisions import (
 )
 from linkwise.mixture.classes.flips import Flip, find_flips
 from linkwise.mixture.classes.report_views import class_records, cluster_records, decision_records
-from linkwise.mixture.classes.sure_beliefs import contradictions
 
 __all__ = ["ClassReport", "stability"]
 
@@ -107,19 +107,10 @@ class ClassReport:
         *,
         threshold: float = THRESHOLD,
     ) -> ClassReport:
-        """Report of one fit.
+        """Report of one fitted CPPC.
 
-        Parameters
-        ----------
-        estimator : fitted CPPC
-        X, y : array_like, optional
-            The training data and classes, to find out which belief would flip a decision.
-        threshold : float in (0, 0.5], default=0.15
-            Share of a class that a cluster must have to hold it.
-
-        Returns
-        -------
-        ClassReport
+        With the training data ``X`` and classes ``y`` it says which belief would flip each decision.
+        ``threshold`` in (0, 0.5] is the share of a class that a cluster must have to hold it.
         """
         check_is_fitted(estimator, ["classes_", "contingency_", "beliefs_"])
         classes = tuple(estimator.classes_.tolist())
@@ -157,19 +148,9 @@ class ClassReport:
         *,
         threshold: float = THRESHOLD,
     ) -> ClassReport:
-        """Report of the first of several fits, with the share of the fits that decided the same.
+        """Report of the first of several CPPC fitted to the same classes, and how many decided the same.
 
-        Parameters
-        ----------
-        estimators : sequence of fitted CPPC
-            About the same classes.
-        X, y : array_like, optional
-            The training data and classes of the first.
-        threshold : float, default=0.15
-
-        Returns
-        -------
-        ClassReport
+        ``X`` and ``y`` are the training data of the first, ``threshold`` as in :meth:`from_estimator`.
         """
         if not len(estimators):
             raise ValueError("there are no estimators; pass at least one fitted CPPC")
@@ -192,21 +173,10 @@ class ClassReport:
         n_components: int | None = None,
         threshold: float = THRESHOLD,
     ) -> ClassReport:
-        """Report of the chosen run of a sweep, with the criterion curve and the agreement of its repeats.
+        """Report of the chosen run of a sweep of CPPC, with the curve and the agreement of its repeats.
 
-        Parameters
-        ----------
-        sweep : ComponentSweep
-            Of CPPC.
-        X, y : array_like, optional
-            The data and classes of the sweep.
-        n_components : int, optional
-            Another K than the one the sweep chose.
-        threshold : float, default=0.15
-
-        Returns
-        -------
-        ClassReport
+        ``n_components`` takes another K than the one the sweep chose; the others as in
+        :meth:`from_estimator`.
         """
         k = sweep.best_n_components if n_components is None else n_components
         if k not in sweep.typical:
@@ -244,17 +214,7 @@ class ClassReport:
         )  # fmt: skip
 
     def with_stability(self, stability: DecisionStability) -> ClassReport:
-        """The same report with another account of how often its decisions occur.
-
-        Parameters
-        ----------
-        stability : DecisionStability
-            For example of :func:`stability`.
-
-        Returns
-        -------
-        ClassReport
-        """
+        """The same report with another account of how often its decisions occur (:func:`stability`)."""
         return replace(self, stability=stability)
 
     @property
@@ -262,24 +222,18 @@ class ClassReport:
         """Outcomes that contradict a belief of ±1, with belief, certainty and rows.
 
         However sure the rows are of their clusters (certainty), such an outcome is against what was stated
-        as sure; a stronger ``confidence``, more clusters or another belief settles it. See
-        :func:`linkwise.mixture.classes.sure_beliefs.contradictions` for the entries.
+        as sure; a stronger ``confidence``, more clusters or another belief settles it. Entries are
+        ``outcome`` ("merged", "apart", "split" or "whole"), ``classes``, ``belief``, ``separability``,
+        ``clusters`` (their names), ``n_rows`` (rows of the classes in them) and ``certainty``.
         """
         return contradictions(self)
 
     def to_frame(self, which: str = "decisions") -> Any:
         """One of the tables of the report as a pandas DataFrame.
 
-        Parameters
-        ----------
-        which : {"decisions", "classes", "clusters"}, default="decisions"
-            ``decisions``: one row for each split, merge and kept class, with counts, belief, separability,
-            share of runs, flip, and the belief of ±1 it contradicts. ``classes``: one row for each class.
-            ``clusters``: one row for each cluster, with its name in the legend and its rows of each class.
-
-        Returns
-        -------
-        DataFrame
+        ``decisions``: one row for each split, merge and kept class, with counts, belief, separability, share
+        of runs, flip, and the belief of ±1 it contradicts. ``classes``: one row for each class. ``clusters``:
+        one row for each cluster, with its name in the legend and its rows of each class.
         """
         import pandas
 
@@ -289,18 +243,7 @@ class ClassReport:
         return pandas.DataFrame(tables[which](self))
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The report as a self-contained page: tables, heat maps of C and S, criterion curve.
-
-        Parameters
-        ----------
-        path : path_like, optional
-            Where to write it.
-
-        Returns
-        -------
-        str
-            The page.
-        """
+        """The report as a self-contained page with tables, maps and curve; written to ``path`` if given."""
         from linkwise.mixture.classes.report_views import page
 
         text = page(self).html()

@@ -15,29 +15,12 @@ import numpy as np
 
 from linkwise._heat_map import heat_table, signed
 from linkwise._pages import Markup, Page, TextTable, new_figure, svg_of
-from linkwise.mixture.classes.decisions import Decision, held
-from linkwise.mixture.classes.sure_beliefs import contradiction_sentence
+from linkwise.mixture.classes.decisions import Decision, contradiction_sentence, held
 
 if TYPE_CHECKING:
     from linkwise.mixture.classes.flips import Flip
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.model_selection import ComponentSweep
-
-__all__ = [
-    "class_records",
-    "closing",
-    "cluster_records",
-    "decision_records",
-    "flip_sentence",
-    "group_record",
-    "grouped_decisions",
-    "headline",
-    "is_far",
-    "other_decisions",
-    "page",
-    "span",
-    "text",
-]
 
 # Beliefs and separability differ by more than half their range: the outcome is far from what was wished.
 FAR = 1.0
@@ -48,17 +31,9 @@ _KIND_OF = {"whole": "kept"}
 def decision_records(report: ClassReport) -> list[dict[str, Any]]:
     """One record for each decision.
 
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    list of dict
-        ``n_rows``: rows of the classes; ``coverage``: the share of them in ``clusters``; ``certainty``: mean
-        probability of these clusters; ``gap``: separability less belief; ``flip_change``: how much one
-        belief would have to change; ``contradiction``: the belief of ±1 that the decision is against, in
-        words, or empty.
+    ``n_rows``: rows of the classes; ``coverage``: the share of them in ``clusters``; ``certainty``: mean
+    probability of these clusters; ``gap``: separability less belief; ``flip_change``: how much one belief
+    would have to change; ``contradiction``: the belief of ±1 that the decision is against, in words.
     """
     records = []
     against = {
@@ -84,16 +59,7 @@ def decision_records(report: ClassReport) -> list[dict[str, Any]]:
 
 
 def grouped_decisions(report: ClassReport) -> list[list[Decision]]:
-    """Decisions as a reader wants them: pairs of classes that share the same clusters are one merge.
-
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    list of list of Decision
-    """
+    """The decisions, where pairs of classes that share the same clusters are one group of merges."""
     groups: dict[Hashable, list[Decision]] = {}
     for decision in report.decisions:
         key = frozenset(decision.clusters) if decision.kind == "merged" else decision
@@ -104,16 +70,8 @@ def grouped_decisions(report: ClassReport) -> list[list[Decision]]:
 def group_record(report: ClassReport, decisions: list[Decision]) -> dict[str, Any]:
     """The facts about one decision, or about several merges into the same clusters.
 
-    Parameters
-    ----------
-    report : ClassReport
-    decisions : list of Decision
-
-    Returns
-    -------
-    dict
-        ``beliefs`` and ``separabilities`` have one entry for each decision; ``share_of_runs`` is the
-        smallest of theirs, ``flip`` the easiest.
+    ``beliefs`` and ``separabilities`` have one entry for each decision; ``share_of_runs`` is the smallest of
+    theirs, ``flip`` the easiest.
     """
     involved = {name for decision in decisions for name in decision.classes}
     places = [place for place, name in enumerate(report.classes) if name in involved]
@@ -145,16 +103,7 @@ def group_record(report: ClassReport, decisions: list[Decision]) -> dict[str, An
 
 
 def class_records(report: ClassReport) -> list[dict[str, Any]]:
-    """One record for each class.
-
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    list of dict
-    """
+    """One record for each class."""
     holds = held(report.contingency, report.threshold)
     records = []
     for place, name in enumerate(report.classes):
@@ -185,17 +134,7 @@ def _companions(decisions: list[Decision], name: Hashable) -> list[Hashable]:
 
 
 def cluster_records(report: ClassReport) -> list[dict[str, Any]]:
-    """One record for each cluster, with a column for each class.
-
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    list of dict
-        ``purity``: share of the largest class among the labelled rows.
-    """
+    """One record for each cluster: ``purity`` is the share of its largest class; a column for each class."""
     records = []
     for k, name in enumerate(report.legend):
         counts = report.contingency[:, k]
@@ -252,16 +191,7 @@ _OFTEN = 0.2
 
 
 def text(report: ClassReport) -> str:
-    """The report as plain text.
-
-    Parameters
-    ----------
-    report : ClassReport
-
-    Returns
-    -------
-    str
-    """
+    """The report as plain text."""
     records = [group_record(report, decisions) for decisions in grouped_decisions(report)]
     lines = [headline(report), f"adherence {report.adherence:.4g}; {criteria_line(report.criteria)}"]
     against = [contradiction_sentence(found) for found in report.contradictions]

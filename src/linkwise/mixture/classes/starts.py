@@ -23,46 +23,11 @@ def class_start(
     n_components: int,
     random_state: np.random.RandomState,
 ) -> NDArray[np.int64]:
-    """Assign every labelled row to one of K clusters.
+    """Assign every labelled row to one of K clusters; -1 where unlabelled.
 
     With as many clusters as classes, a cluster is a class. For more, the cluster with the largest variance
     (averaged over the features) is split by 2-means again and again; for fewer, the two clusters with the
     nearest means are merged. Only the splits are random.
-
-    Parameters
-    ----------
-    X : (n, d)
-    codes : (n,) int
-        Class 0, ..., L - 1 of each row, -1 where unlabelled.
-    n_components : int
-        K.
-    random_state : RandomState
-        For the seeds of 2-means.
-
-    Returns
-    -------
-    (n,) int64
-        Cluster of each row, -1 where unlabelled.
-
-    Raises
-    ------
-    ValueError
-        If no cluster is left that can be split.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.starts import class_start
-    >>> X = np.array([[0.0], [0.1], [5.0], [5.1], [20.0], [20.1], [7.0]])
-    >>> codes = np.array([0, 0, 0, 0, 1, 1, -1])
-    >>> random_state = np.random.RandomState(0)
-    >>> class_start(X, codes, 2, random_state)
-    array([ 0,  0,  0,  0,  1,  1, -1])
-    >>> labels = class_start(X, codes, 3, random_state)
-    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
-    True
-    >>> class_start(X, codes, 1, random_state)
-    array([ 0,  0,  0,  0,  0,  0, -1])
     """
     n_classes = int(codes.max()) + 1
     members = [np.flatnonzero(codes == label) for label in range(n_classes)]
@@ -79,32 +44,10 @@ def class_start(
 def half_start(
     X: NDArray[np.floating], labels: NDArray[np.int64], random_state: np.random.RandomState
 ) -> NDArray[np.int64]:
-    """Another start near a given one: clusters of a random half of their rows.
+    """Another start near a given one: clusters of a random half of their rows, the others -1.
 
-    Classes, unlike random centres, are a start worth staying close to; their halves are different enough for
-    EM to find other optima, and cluster k still stands for class k.
-
-    Parameters
-    ----------
-    X : (n, d)
-    labels : (n,) int64
-        A start, -1 for rows that do not take part in it.
-    random_state : RandomState
-
-    Returns
-    -------
-    (n,) int64
-        The same labels, -1 for the rows left out. Clusters keep d + 1 rows or more, if they have them: fewer
-        would make covariances singular.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.classes.starts import half_start
-    >>> labels = np.repeat([0, 1, -1], [10, 2, 3])
-    >>> half = half_start(np.zeros((15, 1)), labels, np.random.RandomState(0))
-    >>> np.bincount(half[half >= 0])
-    array([5, 2])
+    Halves of classes are different enough for EM to find other optima, and cluster k still stands for class
+    k. Clusters keep d + 1 rows or more, if they have them: fewer would make covariances singular.
     """
     half = np.full_like(labels, -1)
     for cluster in range(int(labels.max()) + 1):

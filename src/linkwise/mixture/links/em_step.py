@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._threads import Workers
+from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
@@ -29,8 +30,6 @@ from linkwise.mixture.links.weights import (
 __all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
 
 MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
-#: Engines that make nothing of probabilities to start from.
-_WITHOUT_START = ("auto", "exact", "tree", "belief_propagation")
 #: Table and message entries for the posteriors of a fit with hard cannot-links, and for its priors as well
 #: (see ``linkwise.inference.work``): four to eight seconds. Large data has this many per entry of the
 #: responsibilities. On the faces of ``experiments`` a limit of 1e8 lowered pairwise F from .625 and .856 to
@@ -57,6 +56,8 @@ class LinkedStep:
     workers : Workers
     n_starts : int
         Runs of EM that share the limit of work of a fit.
+    inference_options : mapping or None
+        Options of the engine. A ``max_work`` among them holds for each call, in place of the limit of a fit.
 
     Attributes
     ----------
@@ -76,26 +77,32 @@ class LinkedStep:
         random_state: int,
         workers: Workers,
         n_starts: int = 1,
+        inference_options: Mapping[str, Any] | None = None,
     ) -> None:
         self.points = points
         self.linked = linked
         self.covariance_type = covariance_type
         self.reg_covar = reg_covar
+        engine = find_marginals_engine(inference, inference_options)
         self.inference = inference
+        self.inference_options = engine.options
+        self._uses_initial = engine.uses_initial
         self.mixing = mixing
         self.noise_sources = noise_sources
         self.random_state = random_state
         self.workers = workers
         self.posterior: LinkedPosterior | None = None
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
-        self._max_work = None if linked is None else _work_limit(linked, n_starts)
+        self._max_work = None
+        if linked is not None and "max_work" not in engine.options:
+            self._max_work = _work_limit(linked, n_starts)
         self._work_left = self._max_work
         self._limited = False
         self._prior: Prior = _no_prior
         if linked is not None and mixing == "disjoint":
             self._prior = DisjointPrior(linked)
         elif linked is not None and mixing != "ignore":
-            self._prior = LabelPrior(linked, inference, random_state, self._max_work)
+            self._prior = LabelPrior(linked, inference, random_state, self._max_work, engine.options)
         self._log_omega = LastValue(self._prior)
 
     def fresh(self) -> LinkedStep:
@@ -153,7 +160,7 @@ class LinkedStep:
         ).log_likelihood  # fmt: skip
         if self.linked is not None:
             step = self.fresh()
-            step.inference = "auto"
+            step.inference, step.inference_options = "auto", {}
             posterior = step.e_step(parameters)
             penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
             value += self._of_links(posterior, penalty, parameters.coupling)
@@ -179,15 +186,17 @@ class LinkedStep:
         if self.noise_sources is not None:
             links = link_field(self.linked.pairs, parameters.coupling, len(self.linked.rows))
         initial = None
-        if self.posterior is not None and (self._limited or self.inference not in _WITHOUT_START):
+        if self.posterior is not None and (self._limited or self._uses_initial):
             initial = self.posterior.marginals.prob
         # Two posteriors at a time only where the last one is a start.
         self.posterior = None
         log_density = log_density_pass(
             self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
         )
-        options: dict[str, Any] = {}
-        if self.inference == "auto" and self._work_left is not None:
+        options = dict(self.inference_options)
+        limited = self.inference == "auto" and self._work_left is not None
+        if limited:
+            assert self._work_left is not None
             # Once belief propagation is too dear it stays so: EM is to see one objective.
             options["max_work"] = 1.0 if self._limited else max(self._work_left, 1.0)
         self.posterior = linked_posterior(
@@ -200,7 +209,7 @@ class LinkedStep:
             initial,
             **options,
         )
-        if options:
+        if limited:
             assert self._work_left is not None
             details = self.posterior.marginals.details
             self._work_left -= details["work"]

@@ -16,7 +16,7 @@ rows: 1 where chunklets are drawn as a whole, its size where points are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from linkwise._kernels import kernel
 from linkwise._kernels.math import log_sum_exp
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
+from linkwise.inference.engines import find_marginals_engine
 from linkwise.inference.problem import Problem, induced, reduce_field
 from linkwise.mixture.links.rows import LinkedRows, link_field, sum_components
 
@@ -116,10 +117,6 @@ def add_pairs(
     return log_omega
 
 
-#: Engines whose marginals are the gradient of the partition function they return.
-_ENGINES = ("auto", "exact", "tree", "belief_propagation")
-
-
 class LabelPrior:
     """log Omega and expected counts as a function of log pi.
 
@@ -134,6 +131,8 @@ class LabelPrior:
         Table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once they are
         used up, the larger components count as if their rows were independent: log Omega keeps the value it
         had, and the weights follow the responsibilities.
+    options : mapping or None
+        Options of ``method``, used where it is.
 
     Attributes
     ----------
@@ -149,9 +148,12 @@ class LabelPrior:
         method: str | Callable[..., Any],
         random_state: int,
         max_work: float | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._cluster_of = linked.cluster_of
-        self._method = method if method in _ENGINES else "auto"
+        engine = find_marginals_engine(method, options)
+        self._method = method if engine.differentiable else "auto"
+        self._options = engine.options if engine.differentiable else {}
         self._random_state = random_state
         self.exact = True
         self.limited = False
@@ -194,7 +196,9 @@ class LabelPrior:
             return 0.0, np.zeros(len(log_weights))
         total, log_total = self._rest_power.sum(), log_sum_exp(log_weights)
         if not self.limited:
-            options: dict[str, Any] = {} if self._work_left is None else {"max_work": self._work_left}
+            options = dict(self._options)
+            if self._work_left is not None:
+                options["max_work"] = self._work_left
             field = self._rest.with_unary(self._rest_power[:, np.newaxis] * log_weights)
             found = marginals(field, self._method, self._random_state, overwrite_unary=True, **options)
             self.exact = self.exact and found.exact

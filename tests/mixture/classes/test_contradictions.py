@@ -8,9 +8,13 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from linkwise.mixture.classes.decisions import find_decisions, name_clusters
+from linkwise.mixture.classes.decisions import (
+    contradiction_sentence,
+    find_decisions,
+    n_held_apart,
+    name_clusters,
+)
 from linkwise.mixture.classes.report import ClassReport
-from linkwise.mixture.classes.sure_beliefs import contradiction_sentence, n_held_apart
 
 NAMES = ("crops", "mixed", "water")
 #: crops in two clusters, mixed with crops in the first, water alone.
