@@ -78,39 +78,17 @@ class ConstraintKFold(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, *, constraints: Constraints | None = None
     ) -> int:
-        """Number of folds.
-
-        Parameters
-        ----------
-        X, y, groups, constraints : ignored
-
-        Returns
-        -------
-        int
-        """
+        """Number of folds."""
         _refuse_links(y, groups)
         return self.n_splits
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None, *, constraints: Constraints | None = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Row numbers of training and test set, fold by fold.
+        """Row numbers of training and test set, fold by fold; y and groups are ignored.
 
-        Parameters
-        ----------
-        X : array_like of n_samples rows
-        y, groups : ignored
-        constraints : Constraints, optional
-            Links among these rows, instead of those of the constructor.
-
-        Yields
-        ------
-        train, test : int64 arrays
-
-        Raises
-        ------
-        ValueError
-            If the links leave fewer components than folds.
+        ``constraints`` replaces the links of the constructor. If the links leave fewer components than folds,
+        ValueError says how many folds are possible.
         """
         _refuse_links(y, groups)
         n_samples = len(X) if hasattr(X, "__len__") else int(X.shape[0])
@@ -120,22 +98,17 @@ class ConstraintKFold(BaseCrossValidator):
                 "ConstraintKFold has no links to keep: pass ConstraintKFold(n_splits, constraints=links) or "
                 "split(X, constraints=links); without links use scikit-learn's KFold"
             )
-        fold_of = assign_folds(
-            links.components(),
-            self._checked_splits(),
-            as_generator(self.random_state) if self.shuffle else None,
-        )
+        n_splits = check_whole_number(self.n_splits, "n_splits", 2)
+        rng = as_generator(self.random_state) if self.shuffle else None
+        fold_of = assign_folds(links.components(), n_splits, rng)
         rows = np.arange(n_samples)
-        for fold in range(self.n_splits):
+        for fold in range(n_splits):
             chosen = fold_of == fold
             yield rows[~chosen], rows[chosen]
 
-    def _checked_splits(self) -> int:
-        return check_whole_number(self.n_splits, "n_splits", 2)
-
 
 def _refuse_links(*ignored: Any) -> None:
-    """Links given by position would be ignored."""
+    """Refuse links that were given by position and would be ignored."""
     for value in ignored:
         refuse_links_as_labels(value)
 
@@ -143,28 +116,10 @@ def _refuse_links(*ignored: Any) -> None:
 def assign_folds(
     component_of: NDArray[np.int64], n_splits: int, rng: np.random.Generator | None = None
 ) -> NDArray[np.int64]:
-    """Fold of every sample: whole components, largest first, each into the smallest fold.
+    """Fold of every sample (n,): whole components, largest first, each into the smallest fold.
 
-    The largest fold is at most 4/3 as large as in the best possible division (Graham 1969).
-
-    Parameters
-    ----------
-    component_of : (n_samples,) int
-        Component of each sample, numbered from 0.
-    n_splits : int
-    rng : Generator, optional
-        Deals out components of equal size in random order.
-
-    Returns
-    -------
-    (n_samples,) int64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.model_selection.folds import assign_folds
-    >>> assign_folds(np.array([0, 0, 0, 1, 2, 2, 3]), 2)
-    array([0, 0, 0, 0, 1, 1, 1])
+    The largest fold is at most 4/3 as large as in the best possible division (Graham 1969). ``rng`` deals out
+    components of equal size in random order.
     """
     sizes = np.bincount(component_of)
     n_components, n_samples = len(sizes), len(component_of)

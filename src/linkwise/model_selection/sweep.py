@@ -41,20 +41,9 @@ _COLUMNS = [
 class SweepRun:
     """What a sweep keeps of every run.
 
-    Attributes
-    ----------
-    n_components, repeat : int
-    seed : int
-        ``random_state`` of the run: the same estimator with it gives the same fit.
-    criterion : float
-    objective : float
-        ``lower_bound_`` of mixtures, minus ``objective_`` of others: higher is better. NaN where the
-        estimator has none.
-    n_occupied : int
-        Clusters that hold a row.
-    converged : bool
-    contingency : (L, K) array or None
-        Rows of each class in each cluster, for estimators that have it (CPPC).
+    ``seed`` is the ``random_state`` of the run: the same estimator with it gives the same fit. ``objective``
+    is ``lower_bound_`` of mixtures and minus ``objective_`` of others, so that higher is better, and NaN
+    where the estimator has none. ``contingency`` (L, K) has the rows of each class in each cluster (CPPC).
     """
 
     n_components: int

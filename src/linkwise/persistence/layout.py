@@ -1,7 +1,7 @@
 """What a fitted estimator consists of: the type, shape and bounds of every attribute, in one table each.
 
-Models are checked against these tables before they are stored and after they are read, so that no kernel
-sees an array whose shape contradicts the others or the parameters: kernels do not check bounds.
+Models are checked against these tables before they are stored and after they are read, so that no kernel sees
+an array whose shape contradicts the others or the parameters: kernels do not check bounds.
 
 Sizes are letters: K clusters, G Gaussians, D features, N training rows, P links, L classes, M columns of an
 embedding. A letter takes the first size it meets, or the one the parameters give it, and every other array
@@ -15,8 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-
-__all__ = ["LAYOUTS", "LayoutError", "check_fitted"]
 
 #: Probabilities and weights are rounded: they may leave [0, 1] by this much.
 _ROUNDING = 1e-6
@@ -48,13 +46,7 @@ Check = Callable[[Any, Sizes], None]
 
 
 class Entries(NamedTuple):
-    """Names of entries and what they must be.
-
-    Attributes
-    ----------
-    required, optional : mapping
-        From the name of an entry to its check.
-    """
+    """Names of entries and the check of each."""
 
     required: Mapping[str, Check]
     optional: Mapping[str, Check] = {}
@@ -266,24 +258,16 @@ def _kind(value: Any) -> str:
 class Layout(NamedTuple):
     """How to check one kind of estimator.
 
-    Attributes
-    ----------
-    parameters : callable
-        ``parameters(model, n_rows)`` raises ValueError or TypeError if the constructor's parameters are bad.
-    sizes : callable
-        ``sizes(model, fitted)``: sizes that are known before any array is looked at.
-    entries : callable
-        ``entries(model)``: the fitted attributes under these parameters.
-    relations : callable
-        ``relations(model, fitted)`` raises LayoutError where entries of right shapes contradict each other.
-    state : callable or None
-        ``state(model)``: what prediction needs beside the attributes.
+    ``parameters(model, n_rows)`` raises ValueError or TypeError if the constructor's parameters are bad.
+    ``sizes(model, fitted)`` are sizes known before any array is looked at. ``entries(model)`` are the fitted
+    attributes under these parameters, ``state(model)`` what prediction needs beside them. ``relations(model,
+    fitted)`` raises LayoutError where entries of right shapes contradict each other.
     """
 
     parameters: Callable[[Any, int], object]
     sizes: Callable[[Any, Mapping[str, Any]], dict[str, int]]
     entries: Callable[[Any], Entries]
-    relations: Callable[[Any, Mapping[str, Any]], None]
+    relations: Callable[[Any, Mapping[str, Any]], None] = lambda model, fitted: None
     state: Callable[[Any], Entries] | None = None
 
 
@@ -527,16 +511,12 @@ def _own_check_of_rows(model: Any, n_rows: int) -> None:
     model._check_parameters(np.broadcast_to(0.0, (n_rows, 1)))
 
 
-def _no_relations(model: Any, fitted: Mapping[str, Any]) -> None:
-    """Shapes and bounds say all."""
-
-
 _LINK_MIXTURE = Layout(_own_check_of_rows, _n_components, _link_mixture_entries, _gaussian_relations)
 _HMRF = Layout(_check_hmrf_parameters, _n_clusters, _hmrf_entries, _hmrf_relations)
 
 #: By the name of the class; the same names as in ``linkwise._exports.ESTIMATORS``.
 LAYOUTS = {
-    "COPKMeans": Layout(_own_check, _n_clusters, _cop_entries, _no_relations),
+    "COPKMeans": Layout(_own_check, _n_clusters, _cop_entries),
     "CPPC": Layout(_own_check_of_rows, _class_sizes, _class_entries, _gaussian_relations),
     "ConstrainedEM": _LINK_MIXTURE,
     "ConstrainedSpectralClustering": Layout(
@@ -555,19 +535,8 @@ LAYOUTS = {
 def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
     """Refuse an estimator whose parameters and fitted attributes do not belong together.
 
-    Parameters
-    ----------
-    model : estimator
-        With its parameters; its fitted attributes are not looked at.
-    fitted : mapping
-        The fitted attributes.
-    state : mapping or None
-        What prediction needs beside them.
-
-    Raises
-    ------
-    LayoutError
-        Naming the first entry that is wrong.
+    The parameters are those of ``model``; its own attributes are not looked at. ``state`` is what prediction
+    needs beside ``fitted``. LayoutError names the first entry that is wrong.
     """
     layout = LAYOUTS[type(model).__name__]
     labels = fitted.get("labels_")
