@@ -5,6 +5,9 @@ RUN := $(VENV)/bin/python
 SCALE ?= quick
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
+# Byte code is kept, as numba's is: else each of the many processes of the tests would compile it again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test lint bench reproduce docs clean
 
 help:
@@ -39,7 +42,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 test: lint
-	$(RUN) -m pytest -n 2 --dist loadfile
+	$(RUN) -m pytest -n 2 --dist worksteal
 
 bench: $(VENV)/.bench
 	$(RUN) -m benchmarks $(SECTION)

@@ -1,6 +1,13 @@
 """Settings of the whole suite."""
 
-from hypothesis import settings
+import os
+
+# Workers share the cores. With two threads each, OpenMP's wait for each other at every turn: scikit-learn's
+# K-means took ten times as long. Before numpy is imported, which reads these once.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+from hypothesis import settings  # noqa: E402
 
 # Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike.
 settings.register_profile("linkwise", deadline=None, derandomize=True)

@@ -41,17 +41,19 @@ def room_of(module: str) -> str:
     return (module.split(".") + [""])[1]
 
 
+KNOWN = {name_of(path) for path in MODULES}
+
+
 def imported_modules(path: Path) -> set[str]:
     """Modules of linkwise that are imported when the module is: not inside functions, not for types only."""
     found: set[str] = set()
-    known = {name_of(other) for other in MODULES}
 
     def visit(nodes: list[ast.stmt]) -> None:
         for node in nodes:
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "linkwise":
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
-                    found.add(whole if whole in known else str(node.module))
+                    found.add(whole if whole in KNOWN else str(node.module))
             elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
                 visit(node.body + node.orelse)
             elif isinstance(node, ast.Try | ast.With):

@@ -2,70 +2,61 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 
 from linkwise.inference import PottsField
 from linkwise.inference.problem import Problem
 
 
+def all_labellings(n, n_labels):
+    """Every labelling, (K**n, n)."""
+    return np.indices((n_labels,) * n).reshape(n, -1).T
+
+
 def scores(field):
     """All labellings (K**n, n) and their scores, straight from the definition of the score."""
-    labellings = np.array(list(itertools.product(range(field.n_labels), repeat=field.n_points)))
+    labellings = all_labellings(field.n_points, field.n_labels)
     total = np.zeros(len(labellings))
     for i in range(field.n_points):
         total += field.unary[i, labellings[:, i]]
     for (i, j), c in zip(field.pairs, field.coupling, strict=True):
-        a, b = labellings[:, i], labellings[:, j]
         c = np.broadcast_to(c, field.n_labels)
-        for row in range(len(labellings)):
-            first, second = c[a[row]], c[b[row]]
-            if a[row] != b[row]:
-                total[row] -= 0.5 * (max(first, 0.0) + max(second, 0.0))
-            else:
-                total[row] -= max(-first, 0.0)
+        first, second = c[labellings[:, i]], c[labellings[:, j]]
+        apart = 0.5 * (np.maximum(first, 0.0) + np.maximum(second, 0.0))
+        total -= np.where(labellings[:, i] != labellings[:, j], apart, np.maximum(-first, 0.0))
     return labellings, total
+
+
+def summary(labellings, total, pairs, n_labels):
+    """(prob, log_partition, agreement, best score, best labelling); log_partition -inf if infeasible."""
+    best = int(np.argmax(total))
+    if total[best] == -np.inf:
+        return None, -np.inf, None, -np.inf, None
+    weight = np.exp(total - total[best])
+    log_partition = float(total[best] + np.log(weight.sum()))
+    weight /= weight.sum()
+    prob = np.array([[weight[labels == k].sum() for k in range(n_labels)] for labels in labellings.T])
+    agreement = np.array([weight[labellings[:, i] == labellings[:, j]].sum() for i, j in pairs])
+    return prob, log_partition, agreement, float(total[best]), labellings[best]
 
 
 def enumerate_field(field):
     """(prob, log_partition, agreement, best score, best labelling); log_partition -inf if infeasible."""
-    labellings, total = scores(field)
-    best = int(np.argmax(total))
-    if total[best] == -np.inf:
-        return None, -np.inf, None, -np.inf, None
-    weight = np.exp(total - total[best])
-    log_partition = float(total[best] + np.log(weight.sum()))
-    weight /= weight.sum()
-    prob = np.array(
-        [[weight[labellings[:, i] == k].sum() for k in range(field.n_labels)] for i in range(field.n_points)]
-    )
-    agreement = np.array([weight[labellings[:, i] == labellings[:, j]].sum() for i, j in field.pairs])
-    return prob, log_partition, agreement, float(total[best]), labellings[best]
+    return summary(*scores(field), field.pairs, field.n_labels)
 
 
 def enumerate_problem(problem: Problem):
-    """The same for a reduced problem, whose links read differently (see potentials.py)."""
+    """The same for a reduced problem, whose links read differently (see ``linkwise.inference.problem``)."""
     if problem.coupling.ndim == 1:
         return enumerate_field(PottsField(problem.unary, problem.pairs, problem.coupling))
     n, n_labels = problem.unary.shape
-    labellings = np.array(list(itertools.product(range(n_labels), repeat=n)))
-    total = np.array(
-        [
-            sum(problem.unary[i, z[i]] for i in range(n))
-            + sum(problem.coupling[e, z[i]] for e, (i, j) in enumerate(problem.pairs) if z[i] == z[j])
-            for z in labellings
-        ]
-    )
-    best = int(np.argmax(total))
-    if total[best] == -np.inf:
-        return None, -np.inf, None, -np.inf, None
-    weight = np.exp(total - total[best])
-    log_partition = float(total[best] + np.log(weight.sum()))
-    weight /= weight.sum()
-    prob = np.array([[weight[labellings[:, i] == k].sum() for k in range(n_labels)] for i in range(n)])
-    agreement = np.array([weight[labellings[:, i] == labellings[:, j]].sum() for i, j in problem.pairs])
-    return prob, log_partition, agreement, float(total[best]), labellings[best]
+    labellings = all_labellings(n, n_labels)
+    total = np.zeros(len(labellings))
+    for i in range(n):
+        total += problem.unary[i, labellings[:, i]]
+    for (i, j), reward in zip(problem.pairs, problem.coupling, strict=True):
+        total += np.where(labellings[:, i] == labellings[:, j], reward[labellings[:, i]], 0.0)
+    return summary(labellings, total, problem.pairs, n_labels)
 
 
 GRAPHS = ("empty", "tree", "cycle", "clique", "sparse", "dense", "two_parts")

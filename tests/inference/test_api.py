@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,16 +33,18 @@ def field_of(seed):
     )
 
 
-def is_infeasible(field):
-    return enumerate_field(field)[1] == -np.inf
+@cache
+def case_of(seed):
+    """A field and its truth, which all methods are held against."""
+    field = field_of(seed)
+    return field, *enumerate_field(field)[:4]
 
 
 @pytest.mark.parametrize("method", ["auto", "exact"])
 def test_exact_methods_against_enumeration(method):
     n_infeasible = 0
     for seed in SEEDS:
-        field = field_of(seed)
-        prob, log_partition, agreement, best, _ = enumerate_field(field)
+        field, prob, log_partition, agreement, best = case_of(seed)
         if prob is None:
             n_infeasible += 1
             for solve in (marginals, best_labels):
@@ -67,8 +70,7 @@ def test_exact_methods_against_enumeration(method):
 def test_flags_of_marginals_never_lie(method):
     options = {"tol": 0.05} if method == "gibbs" else {}
     for seed in list(SEEDS)[:: 6 if method == "gibbs" else 2]:
-        field = field_of(seed)
-        prob, log_partition, agreement, _, _ = enumerate_field(field)
+        field, prob, log_partition, agreement, _ = case_of(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ApproximationWarning))
             warnings.simplefilter("ignore", (FeasibilityWarning))
@@ -97,8 +99,7 @@ def test_flags_of_marginals_never_lie(method):
 @pytest.mark.parametrize("method", LABELS)
 def test_flags_of_labels_never_lie(method):
     for seed in list(SEEDS)[::2]:
-        field = field_of(seed)
-        _, _, _, best, _ = enumerate_field(field)
+        field, *_, best = case_of(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FeasibilityWarning)
             try:
@@ -116,23 +117,29 @@ def test_flags_of_labels_never_lie(method):
 
 @pytest.mark.parametrize("method", ["icm", "belief_propagation", "lp", "forest_descent", "auto"])
 def test_labels_never_score_less_than_the_start(method):
+    n_feasible = 0
     for seed in range(100):
-        field = field_of(seed)
-        if is_infeasible(field):
+        field, prob, *_ = case_of(seed)
+        if prob is None:
             continue
+        n_feasible += 1
         start = np.random.default_rng(seed).integers(field.n_labels, size=field.n_points)
         found = best_labels(field, method, random_state=seed, initial=start)
         assert found.score >= field.score(start)
+    assert n_feasible > 60
 
 
 class TestInvariances:
     """Of the exact answer, through the whole pipeline."""
 
-    @pytest.mark.parametrize("seed", range(60))
-    def test_permutations_scaling_and_splitting(self, seed):
+    def test_permutations_scaling_and_splitting(self):
+        feasible = [seed for seed in range(60) if case_of(seed)[1] is not None]
+        assert len(feasible) > 35
+        for seed in feasible:
+            self.check_permutations_scaling_and_splitting(seed)
+
+    def check_permutations_scaling_and_splitting(self, seed):
         field = field_of(seed)
-        if is_infeasible(field):
-            return
         rng = np.random.default_rng(seed)
         base = marginals(field)
 
@@ -294,7 +301,10 @@ class TestHonesty:
     @pytest.mark.parametrize("method", ["mean_field", "gibbs", "belief_propagation"])
     def test_threads_do_not_change_the_numbers(self, method):
         field = self.grid(30)
-        one, two = (marginals(field, method, random_state=0, n_threads=threads) for threads in (1, 2))
+        options = {"tol": 0.05} if method == "gibbs" else {}
+        one, two = (
+            marginals(field, method, random_state=0, n_threads=threads, **options) for threads in (1, 2)
+        )
         np.testing.assert_array_equal(one.prob, two.prob)
 
     def test_iteration_limits_are_reported(self):
