@@ -288,7 +288,7 @@ class Constraints:
         """
         if n_clusters is not None:
             n_clusters = check_whole_number(n_clusters, "n_clusters")
-        found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters)
+        found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters, labelling=False)
         if found.witness is not None:
             raise InfeasibleConstraints(found.witness)
         if found.status == "unknown":

@@ -1,6 +1,6 @@
-"""Undirected graphs as arrays: canonical pairs, compressed sparse rows, subgraphs, and arrays that grow.
+"""Undirected graphs as arrays: canonical pairs, compressed sparse rows, components, subgraphs.
 
-The compressed rows are built by a counting sort.
+What every fit with links calls is NumPy and SciPy: compiling it would take longer than a small fit.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from linkwise._kernels import kernel
 
@@ -33,54 +34,26 @@ class Adjacency(NamedTuple):
     edges: NDArray[np.int64]
 
 
-@kernel
-def _counting_sort(
-    n_nodes: int, pairs: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Two passes over the pairs: count, then place. O(n + m)."""
-    n_pairs = pairs.shape[0]
-    indptr = np.zeros(n_nodes + 1, dtype=np.int64)
-    for edge in range(n_pairs):
-        indptr[pairs[edge, 0] + 1] += 1
-        indptr[pairs[edge, 1] + 1] += 1
-    for node in range(n_nodes):
-        indptr[node + 1] += indptr[node]
-    cursor = indptr[:-1].copy()
-    neighbours = np.empty(2 * n_pairs, dtype=np.int64)
-    edges = np.empty(2 * n_pairs, dtype=np.int64)
-    # Lower ends first: with i < j and rows sorted, the neighbours of a node come out ascending.
-    for side in range(2):
-        for edge in range(n_pairs):
-            node = pairs[edge, 1 - side]
-            slot = cursor[node]
-            neighbours[slot] = pairs[edge, side]
-            edges[slot] = edge
-            cursor[node] = slot + 1
-    return indptr, neighbours, edges
-
-
 def adjacency(n_nodes: int, pairs: NDArray[np.int64]) -> Adjacency:
-    """Compressed sparse rows of the graph with these edges.
+    """Compressed sparse rows of the graph with the edges ``pairs`` (m, 2), in O(n + m)."""
+    n_pairs = len(pairs)
+    # Lower ends first: with i < j and rows sorted, the neighbours of a node come out ascending.
+    nodes = np.concatenate((pairs[:, 1], pairs[:, 0]))
+    others = np.concatenate((pairs[:, 0], pairs[:, 1]))
+    indptr, order = counting_sort(nodes, n_nodes)
+    return Adjacency(indptr, others[order], order % max(n_pairs, 1))
 
-    Parameters
-    ----------
-    n_nodes : int
-    pairs : (m, 2) int64
-        One row per undirected edge, no loops.
 
-    Returns
-    -------
-    Adjacency
+def counting_sort(values: NDArray[np.int64], n_values: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of each value 0, 1, ... in order, and where those of every value begin.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> graph = adjacency(4, np.array([[0, 1], [1, 3]]))
-    >>> graph.neighbours[graph.indptr[1]:graph.indptr[2]]
-    array([0, 3])
+    The columns of a sparse matrix with one entry each, by rows: scipy's conversion is a stable counting sort.
     """
-    return Adjacency(*_counting_sort(n_nodes, pairs))
+    n_places = len(values)
+    marks = sparse.csc_array(
+        (np.ones(n_places, dtype=np.int8), values, np.arange(n_places + 1)), shape=(n_values, n_places)
+    ).tocsr()
+    return marks.indptr.astype(np.int64), marks.indices.astype(np.int64)
 
 
 @kernel
@@ -165,58 +138,17 @@ def unique_pairs(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int
     return np.column_stack(np.divmod(unique, n_nodes)), row_of.astype(np.int64, copy=False)
 
 
-@kernel
-def _select(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    nodes: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of the nodes, columns outside left out and the others renumbered."""
-    place = np.full(indptr.size - 1, -1, dtype=np.int64)
-    n_half_edges = 0
-    for row in range(nodes.size):
-        place[nodes[row]] = row
-        n_half_edges += indptr[nodes[row] + 1] - indptr[nodes[row]]
-    new_indptr = np.zeros(nodes.size + 1, dtype=np.int64)
-    new_neighbours = np.empty(n_half_edges, dtype=np.int64)
-    new_edges = np.empty(n_half_edges, dtype=np.int64)
-    filled = 0
-    for row in range(nodes.size):
-        for slot in range(indptr[nodes[row]], indptr[nodes[row] + 1]):
-            column = place[neighbours[slot]]
-            if column >= 0:
-                new_neighbours[filled] = column
-                new_edges[filled] = edges[slot]
-                filled += 1
-        new_indptr[row + 1] = filled
-    return new_indptr, new_neighbours[:filled].copy(), new_edges[:filled].copy()
-
-
 def induced_subgraph(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
-    """The edges with both ends among ``nodes``, which are renumbered 0, 1, ... in the order given.
-
-    Parameters
-    ----------
-    graph : Adjacency
-    nodes : (k,) int64
-        Distinct nodes.
-
-    Returns
-    -------
-    Adjacency
-        ``edges`` keeps the numbers of the whole graph.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, induced_subgraph
-    >>> graph = adjacency(4, np.array([[0, 1], [1, 3], [2, 3]]))
-    >>> part = induced_subgraph(graph, np.array([1, 2, 3]))
-    >>> part.indptr, part.neighbours, part.edges
-    (array([0, 1, 2, 4]), array([2, 2, 0, 1]), array([1, 2, 1, 2]))
-    """
-    return Adjacency(*_select(graph.indptr, graph.neighbours, graph.edges, nodes))
+    """The edges with both ends among ``nodes``, renumbered in that order; ``edges`` stay the same."""
+    place = np.full(len(graph.indptr) - 1, -1)
+    place[nodes] = np.arange(len(nodes))
+    starts, degrees = graph.indptr[nodes], np.diff(graph.indptr)[nodes]
+    ends = np.cumsum(degrees)
+    slots = np.arange(degrees.sum()) + np.repeat(starts - ends + degrees, degrees)
+    columns = place[graph.neighbours[slots]]
+    kept = columns >= 0
+    n_before = np.concatenate(([0], np.cumsum(kept)))
+    return Adjacency(n_before[np.concatenate(([0], ends))], columns[kept], graph.edges[slots[kept]])
 
 
 @kernel

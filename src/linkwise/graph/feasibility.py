@@ -11,6 +11,7 @@ from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph.colourability import k_colouring
 from linkwise.graph.contraction import chunklet_labels
 from linkwise.graph.csr import adjacency, unique_pairs
+from linkwise.graph.disjoint_set import group_labels
 from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import (
     clique_witness,
@@ -23,6 +24,10 @@ from linkwise.graph.witness import (
 __all__ = ["Feasibility", "check_feasibility", "must_link_path"]
 
 
+#: Rounds in which nodes of low degree are left out before the search starts.
+_ROUNDS = 8
+
+
 class Feasibility(NamedTuple):
     """Answer to the question of feasibility.
 
@@ -32,7 +37,7 @@ class Feasibility(NamedTuple):
     witness : Witness or None
         The links that contradict each other, if infeasible.
     labels : (n,) int64 or None
-        A labelling 0..K-1 that satisfies every hard link, if feasible and K was given.
+        A labelling 0..K-1 that satisfies every hard link, if feasible, wanted, and K was given.
     """
 
     status: Literal["feasible", "infeasible", "unknown"]
@@ -47,6 +52,7 @@ def check_feasibility(
     n_clusters: int | None = None,
     *,
     node_budget: int = 200_000,
+    labelling: bool = True,
 ) -> Feasibility:
     """Decide whether some labelling satisfies all hard links; soft links are ignored.
 
@@ -65,6 +71,8 @@ def check_feasibility(
         Number of labels; without it any number is allowed.
     node_budget : int
         Search nodes after which the answer is "unknown".
+    labelling : bool
+        Whether ``labels`` are wanted; without them sparse links need no search.
 
     Returns
     -------
@@ -97,6 +105,8 @@ def check_feasibility(
         return Feasibility("feasible", None, np.zeros(n_nodes, dtype=np.int64))
 
     edges, edge_of = unique_pairs(n_groups, groups[cannot_link])
+    if not labelling and _is_sparse(n_groups, edges, n_clusters):
+        return Feasibility("feasible", None, None)
     graph = adjacency(n_groups, edges)
     if n_clusters == 2:
         colours, ring, ring_edges = two_colouring(graph)
@@ -117,6 +127,19 @@ def check_feasibility(
     is_clique = len(found.proof) == n_involved * (n_involved - 1) // 2
     prove = clique_witness if is_clique else subgraph_witness
     return Feasibility("infeasible", prove(must_link, groups, links, n_clusters), None)
+
+
+def _is_sparse(n_nodes: int, edges: NDArray[np.int64], n_colours: int) -> bool:
+    """Whether the graph is a forest, or vanishes as nodes with fewer than K neighbours are left out.
+
+    Both can be coloured with K >= 2 colours. False proves nothing: rounds are few.
+    """
+    if group_labels(n_nodes, edges)[1] == n_nodes - len(edges):
+        return True
+    for _ in range(_ROUNDS):
+        degree = np.bincount(edges.ravel(), minlength=n_nodes)
+        edges = edges[(degree[edges] >= n_colours).all(axis=1)]
+    return len(edges) == 0
 
 
 def _first_link(edge_of: NDArray[np.int64], n_edges: int) -> NDArray[np.int64]:

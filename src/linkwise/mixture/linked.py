@@ -409,7 +409,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
             return labels
         gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
         joint = log_density_pass(points, gaussians, rows=linked.rows)
-        joint += linked.share[:, np.newaxis] * np.log(self.weights_)
+        joint += linked.prior_power[:, np.newaxis] * np.log(self.weights_)
         per_cluster = sum_components(joint, self._cluster_of)
         field = PottsField(per_cluster, linked.pairs, linked.coupling)
         together = best_labels(field, random_state=0).labels

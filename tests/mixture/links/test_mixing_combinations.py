@@ -97,7 +97,7 @@ class TestPriors:
         assert prior(shifted)[0] == pytest.approx(expected, abs=1e-10)
         gradient = approx_fprime(eta, lambda e: prior(e)[0], 1e-7)
         np.testing.assert_allclose(counts, gradient, atol=1e-5)
-        assert counts.sum() == pytest.approx(linked.share.sum())
+        assert counts.sum() == pytest.approx(linked.prior_power.sum())
         if disjoint:
             everything = Enumeration(links, linked.cluster_of, share)
             assert log_omega == pytest.approx(everything.log_omega(eta), abs=1e-10)
@@ -115,7 +115,7 @@ class TestPriors:
             pi = np.array([0.85, 0.1, 0.05])
             log_omega, counts = prior(linked)(np.log(pi))
             assert log_omega == pytest.approx(0.0, abs=1e-12)
-            np.testing.assert_allclose(counts, linked.share.sum() * pi)
+            np.testing.assert_allclose(counts, linked.prior_power.sum() * pi)
 
 
 def steps():

@@ -36,9 +36,14 @@ from linkwise.inference.exact.junction_tree import (
     total_budget,
 )
 from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
-from linkwise.inference.exact.rooted_forest import RootedForest, root_forest
 from linkwise.inference.exact.spanning_tree import maximum_spanning_forest
-from linkwise.inference.exact.trees import fill_forest, forest_best_labels, forest_marginals
+from linkwise.inference.exact.trees import (
+    RootedForest,
+    fill_forest,
+    forest_best_labels,
+    forest_marginals,
+    root_forest,
+)
 from linkwise.inference.problem import Problem, induced, remembered
 from linkwise.inference.scoring import component_scores, problem_score
 

@@ -213,6 +213,8 @@ def _eliminate(
     Small components go all at once. The search stops at the first node that is too wide, which is rarely
     before the narrow components are through; what is left is tried one component at a time.
     """
+    if nodes.size == 0:
+        return _Elimination(nodes, nodes, nodes)
     left_of = np.bincount(component[nodes], minlength=len(widths))
     small = nodes[left_of[component[nodes]] <= _PROBES[0]]
     # The core number, a lower bound of the width, keeps dense components from stopping the others.
@@ -407,6 +409,8 @@ def junction_best_labels(problem: Problem, buckets: Buckets, labels: NDArray[np.
 def _at_a_time(buckets: Buckets, n_labels: int) -> Iterator[Buckets]:
     """The buckets in portions that a kernel solves in some 0.2 s, so that an interrupt gets through."""
     starts = buckets.component_start
+    if len(starts) == 1:
+        return
     if buckets.n_entries * (len(starts) - 1) <= _ENTRIES_AT_ONCE:
         yield buckets
         return

@@ -1,7 +1,8 @@
 """Exact inference on forests: one pass up, one pass down, O(n K) by the Potts structure.
 
-Up, in logarithms: with ``h_c`` the score of everything below and at node c, its message ``m_c`` to the parent
-is that of :mod:`linkwise.inference.exact.tree_messages`.
+Up, in logarithms: with ``h_c`` the score of everything below and at node c, its message to the parent is
+
+    m_c(b) = log( exp(agree_b + h_c(b)) + exp(differ) sum_{a != b} exp(h_c(a)) ).
 
 Down, in probabilities: ``P(z_c = a) = sum_b P(z_parent = b) exp(h_c(a) + theta(a, b) - m_c(b))``, a product
 with a stochastic matrix. It adds positive numbers only, so there is no division of messages, no
@@ -11,135 +12,145 @@ with a stochastic matrix. It adds positive numbers only, so there is no division
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import breadth_first_order
 
-from linkwise._kernels import inline_kernel, kernel
-from linkwise._kernels.math import exp_nonpositive
+from linkwise._kernels import kernel
+from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.prefetch import prefetch
-from linkwise.inference.exact.rooted_forest import RootedForest, root_forest
-from linkwise.inference.exact.tree_messages import SAFE, is_moderate, linear_message, send_message
+from linkwise.graph import Adjacency, group_labels
 from linkwise.inference.problem import Problem, log_agree, log_differ, remembered
 
-__all__ = ["fill_forest", "forest_best_labels", "forest_marginals"]
+__all__ = [
+    "RootedForest",
+    "fill_forest",
+    "forest_best_labels",
+    "forest_marginals",
+    "root_forest",
+    "send_message",
+]
 
+#: Exponents up to this size can be multiplied as plain numbers and logged again without harm.
+_SAFE = 300.0
+#: exp(-_NEGLIGIBLE) is below half the spacing of the floats at 1.
+_NEGLIGIBLE = 38.0
 #: How many places before its visit a row is fetched: a forest whose nodes lie in random order takes half as
 #: long.
 _AHEAD = 8
 _CACHE_LINE = 8  # numbers
 
 
-@kernel
-def _normalise(row: NDArray[np.float64]) -> float:
-    """Divide by the sum, which is returned; ``row /= row.sum()`` would take numba a second to compile."""
-    total = 0.0
-    for k in range(row.shape[0]):
-        total += row[k]
-    for k in range(row.shape[0]):
-        row[k] /= total
-    return total
+class RootedForest(NamedTuple):
+    """A forest in breadth-first order: parents before children, components contiguous.
+
+    Attributes
+    ----------
+    order : (n,) int32
+        The node at each place.
+    parent : (n,) int32
+        Place of the parent, -1 at a root.
+    edge : (n,) int32
+        Row of ``pairs`` that joins the node to its parent, -1 at a root.
+    """
+
+    order: NDArray[np.int32]
+    parent: NDArray[np.int32]
+    edge: NDArray[np.int32]
+
+
+def root_forest(graph: Adjacency) -> RootedForest:
+    """Root every tree of a forest at its first node."""
+    n_nodes = len(graph.indptr) - 1
+    rows = np.repeat(np.arange(n_nodes), np.diff(graph.indptr))
+    component, n_trees = group_labels(n_nodes, np.column_stack((rows, graph.neighbours)))
+    if len(graph.neighbours) != 2 * (n_nodes - n_trees):
+        raise ValueError("the graph has a cycle: use the junction tree, or drop links to a spanning forest")
+    # One search from an extra node joined to all roots; then tree by tree, each in the order of the search.
+    roots = np.unique(component, return_index=True)[1]
+    indices = np.concatenate((graph.neighbours, roots))
+    indptr = np.append(graph.indptr, len(indices))
+    joined = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_nodes + 1, n_nodes + 1))
+    found, above = breadth_first_order(joined, n_nodes)
+    order = found[1:][np.argsort(component[found[1:]], kind="stable")]
+    place = np.empty(n_nodes + 1, dtype=np.int32)
+    place[order] = np.arange(n_nodes)
+    place[n_nodes] = -1
+    edge = np.full(n_nodes, -1, dtype=np.int32)
+    to_parent = graph.neighbours == above[rows]
+    edge[rows[to_parent]] = graph.edges[to_parent]
+    # Kept from one EM step to the next, so half the memory counts; nobody has 2**31 nodes in memory.
+    return RootedForest(order.astype(np.int32), place[above[order]], edge[order])
 
 
 @kernel
-def _root_sum(h: NDArray[np.float64]) -> float:
-    """Shift h so that its maximum is 0; the logarithm of the sum of exp(h) before that."""
-    n_labels = h.shape[0]
-    top = h[0]
-    for k in range(1, n_labels):
-        top = max(top, h[k])
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for k in range(n_labels):
-        h[k] -= top
-        total += math.exp(h[k])
-    return top + math.log(total)
-
-
-@kernel
-def _from_parent(
-    own: NDArray[np.float64],
-    above: NDArray[np.float64],
+def send_message(
+    h: NDArray[np.float64],
     coupling: NDArray[np.float64],
     edge: int,
-    row: NDArray[np.float64],
-    sent: NDArray[np.float64],
-    same: NDArray[np.float64],
-) -> float:
-    """Marginal of a node, over its scores ``own``, from that of its parent, ``above``; their agreement.
+    agree: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    message: NDArray[np.float64],
+) -> tuple[float, int]:
+    """Shift h so that its maximum is 0 and write its message over the edge; the shift and the top label.
 
-    The message to the parent is made again, which takes less time than keeping it takes memory: where plain
-    numbers will do, no further exponentials are needed. The last three arguments are overwritten.
+    ``agree`` (K,) becomes the log potential of agreeing on each label and ``weight`` exp(h).
     """
-    n_labels = own.shape[0]
+    n_labels = h.shape[0]
     top = 0
-    lowest = 0.0
-    for a in range(n_labels):
-        row[a] = exp_nonpositive(own[a])
-        lowest = min(lowest, own[a])
-        if own[a] > own[top]:
+    for a in range(1, n_labels):
+        if h[a] > h[top]:
             top = a
-    rest = 0.0
-    for a in range(n_labels):
-        sent[a] = row[a]
-        if a != top:
-            rest += row[a]
-    differ = log_differ(coupling, edge)
-    if lowest > -SAFE and is_moderate(coupling, edge, n_labels):
-        linear_message(sent, coupling, edge, top, rest)
-        apart = math.exp(differ)
-        together = math.exp(log_agree(coupling, edge, 0))
-        for a in range(n_labels):
-            if coupling.ndim == 2:
-                together = math.exp(log_agree(coupling, edge, a))
-            share = above[a] / sent[a]
-            same[a] = share * together * row[a]
-            sent[a] = share * apart
-        leave_top = sent[top]
-        sent[top] = 0.0
-        for a in range(n_labels):
-            own[a] = row[a] * leave_top if a != top else 0.0
+    shift = h[top]
+    if shift == -np.inf:
+        message[:] = -np.inf
+        return shift, top
+    if coupling.ndim == 1:
+        differ = -max(coupling[edge], 0.0)
+        agree[:] = min(coupling[edge], 0.0)
+        largest = -agree[0] if n_labels == 1 else 0.0
     else:
-        send_message(own, coupling, edge, sent)
-        # A parent label of probability 0 contributes nothing, and its message may be -inf.
+        differ = 0.0
+        largest = 0.0
         for a in range(n_labels):
-            stay = own[a] + log_agree(coupling, edge, a) - sent[a]
-            same[a] = above[a] * exp_nonpositive(stay) if above[a] > 0.0 else 0.0
-        # If the parent has the top label, exp(differ - m) can overflow although exp(h + differ - m) <= 1.
-        log_leave_top = differ - sent[top]
-        for b in range(n_labels):
-            sent[b] = above[b] * exp_nonpositive(differ - sent[b]) if b != top else 0.0
-        for a in range(n_labels):
-            leaves = a != top and above[top] > 0.0
-            own[a] = above[top] * exp_nonpositive(own[a] + log_leave_top) if leaves else 0.0
-    leaving = 0.0
-    together = 0.0
-    for b in range(n_labels):
-        leaving += sent[b]
-        together += same[b]
+            agree[a] = coupling[edge, a]
+            largest = max(largest, abs(agree[a]))
     for a in range(n_labels):
-        own[a] += same[a] + row[a] * max(leaving - sent[a], 0.0)
-    return together / _normalise(own)
-
-
-@inline_kernel
-def _fetch(
-    place: int,
-    table: NDArray[np.float64],
-    order: NDArray[np.int32],
-    parent: NDArray[np.int32],
-    edge: NDArray[np.int32],
-    coupling: NDArray[np.float64],
-) -> None:
-    """Ask the memory for what a visit of this place will read; changes no result."""
-    n_labels = table.shape[1]
-    for k in range(0, n_labels, _CACHE_LINE):
-        prefetch(table, order[place] * n_labels + k)
-    if parent[place] >= 0:
-        for k in range(0, n_labels, _CACHE_LINE):
-            prefetch(table, order[parent[place]] * n_labels + k)
-        prefetch(coupling, edge[place] * (coupling.size // coupling.shape[0]))
+        h[a] -= shift
+        weight[a] = exp_nonpositive(h[a])
+    rest = 0.0
+    second = -np.inf
+    for a in range(n_labels):
+        largest = max(largest, -h[a])
+        if a != top:
+            rest += weight[a]
+            second = max(second, h[a])
+    if largest < _SAFE:
+        # Plain numbers. The sum without b is 1 + (rest - weight_b): nothing cancels, for the 1 stays.
+        apart = math.exp(differ)
+        for b in range(n_labels):
+            message[b] = apart * (1.0 + (rest - weight[b]))
+        message[top] = apart * rest
+        together = math.exp(agree[0])
+        for b in range(n_labels):
+            if coupling.ndim == 2:
+                together = math.exp(agree[b])
+            message[b] = log_positive(message[b] + together * weight[b])
+        return shift, top
+    # exp(h) may have underflowed for all labels but the top: a sum with a reference of its own.
+    others = 0.0
+    for a in range(n_labels):
+        if a != top and second > -np.inf:
+            others += math.exp(h[a] - second)
+    for b in range(n_labels):
+        leave = second + math.log(others) if b == top else math.log1p(rest - weight[b])
+        high = max(agree[b] + h[b], differ + leave)
+        low = min(agree[b] + h[b], differ + leave)
+        message[b] = high + math.log1p(math.exp(low - high)) if low > high - _NEGLIGIBLE else high
+    return shift, top
 
 
 @kernel
@@ -154,9 +165,9 @@ def _solve_forest(
     """Scores of the nodes in ``order`` become marginals, one tree after the other; the log partition."""
     n_places = order.shape[0]
     n_labels = table.shape[1]
-    message = np.empty(n_labels)
-    row = np.empty(n_labels)
     same = np.empty(n_labels)
+    weight = np.empty(n_labels)
+    message = np.empty(n_labels)
     log_partition = 0.0
     lost = 0.0
     start = 0
@@ -164,62 +175,72 @@ def _solve_forest(
         stop = start + 1
         while stop < n_places and parent[stop] >= 0:
             stop += 1
-        for place in range(stop - 1, start - 1, -1):
-            _fetch(max(place - _AHEAD, start), table, order, parent, edge, coupling)
-            own = table[order[place]]
-            if parent[place] < 0:
-                shift = _root_sum(own)
-            else:
-                shift = send_message(own, coupling, edge[place], message)
-                above = table[order[parent[place]]]
-                for k in range(n_labels):
-                    above[k] += message[k]
+        for place in range(stop - 1, start, -1):
+            ahead = order[max(place - _AHEAD, start)] * n_labels
+            for k in range(0, n_labels, _CACHE_LINE):
+                prefetch(table, ahead + k)
+            shift, _ = send_message(table[order[place]], coupling, edge[place], same, weight, message)
+            above = table[order[parent[place]]]
+            for k in range(n_labels):
+                above[k] += message[k]
             # Compensated: digits lost to a long sum are added at its end.
-            term = shift + lost
-            total = log_partition + term
-            lost = term - (total - log_partition) if total > -np.inf else 0.0
+            shift += lost
+            total = log_partition + shift
+            lost = shift - (total - log_partition) if total > -np.inf else 0.0
             log_partition = total
         for place in range(start, stop):
-            _fetch(min(place + _AHEAD, n_places - 1), table, order, parent, edge, coupling)
+            ahead = order[min(place + _AHEAD, n_places - 1)] * n_labels
+            for k in range(0, n_labels, _CACHE_LINE):
+                prefetch(table, ahead + k)
             own = table[order[place]]
-            if parent[place] < 0:
+            if place == start:
+                top = own[0]
+                for k in range(1, n_labels):
+                    top = max(top, own[k])
                 for k in range(n_labels):
-                    own[k] = exp_nonpositive(own[k])
-                _normalise(own)
-                continue
-            above = table[order[parent[place]]]
-            agreement[edge[place]] = _from_parent(own, above, coupling, edge[place], row, message, same)
+                    own[k] = exp_nonpositive(own[k] - top)
+            else:
+                above = table[order[parent[place]]]
+                # The message is made again, which takes less time than keeping it takes memory.
+                _, top_label = send_message(own, coupling, edge[place], same, weight, message)
+                differ = log_differ(coupling, edge[place])
+                log_leave_top = differ - message[top_label]
+                leaving = 0.0
+                together = 0.0
+                for k in range(n_labels):
+                    # A parent label of probability 0 adds nothing; its message may be -inf.
+                    same[k] = above[k] * exp_nonpositive(own[k] + same[k] - message[k])
+                    message[k] = above[k] * exp_nonpositive(differ - message[k])
+                message[top_label] = 0.0
+                for k in range(n_labels):
+                    leaving += message[k]
+                    together += same[k]
+                # exp(differ - m) of the top label can overflow although exp(h + differ - m) <= 1.
+                from_top = above[top_label]
+                for k in range(n_labels):
+                    moved = from_top * exp_nonpositive(own[k] + log_leave_top) if from_top > 0.0 else 0.0
+                    own[k] = same[k] + weight[k] * max(leaving - message[k], 0.0)
+                    if k != top_label:
+                        own[k] += moved
+            total = 0.0
+            for k in range(n_labels):
+                total += own[k]
+            for k in range(n_labels):
+                own[k] /= total
+            if place == start:
+                # A root without a label that is allowed: NaN stays in the table, -inf in the sum.
+                log_partition += lost + (top + math.log(total) if top > -np.inf else top)
+                lost = 0.0
+            else:
+                agreement[edge[place]] = together / total
         start = stop
     return log_partition
 
 
 def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Sum-product on a forest: exact marginals, agreement and log partition in one calibrated pass.
+    """Marginals (n, K), agreement (m,) and log partition of a problem whose graph is a forest.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its graph has no cycle; any number of components.
-
-    Returns
-    -------
-    prob : (n, K)
-        P(z_i = k); NaN in a tree that allows no labelling.
-    agreement : (m,)
-        P(z_i == z_j).
-    log_partition : float
-        ``-inf`` if the hard links allow no labelling.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.trees import forest_marginals
-    >>> field = PottsField([[0.0, 0.0], [0.0, 0.0]], [(0, 1)], [float("-inf")])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> prob, agreement, log_partition = forest_marginals(problem)
-    >>> agreement, round(log_partition, 4)
-    (array([0.]), 0.6931)
+    The log partition is ``-inf`` and the marginals of a tree are NaN if its hard links allow no labelling.
     """
     forest = remembered(problem, "rooted forest", lambda: root_forest(problem.graph))
     prob = problem.unary if problem.disposable else problem.unary.copy()
@@ -233,34 +254,10 @@ def fill_forest(
     table: NDArray[np.float64],
     agreement: NDArray[np.float64],
 ) -> float:
-    """Marginals of a forest among the nodes of a problem.
+    """Marginals of a forest among the nodes of a problem; its log partition.
 
-    Parameters
-    ----------
-    forest : RootedForest
-        Of some of the nodes, whose links are all in it.
-    coupling : (m,) or (m, K) float64
-    table : (n, K) float64
-        Scores of all nodes; those of the forest become P(z_i = k).
-    agreement : (m,)
-        Receives P(z_i == z_j) of the links in the forest.
-
-    Returns
-    -------
-    float
-        log partition of the forest, ``-inf`` if it allows no labelling.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> from linkwise.inference.exact.rooted_forest import root_forest
-    >>> from linkwise.inference.exact.trees import fill_forest
-    >>> forest = root_forest(adjacency(2, np.array([[0, 1]])))
-    >>> table, agreement = np.zeros((2, 2)), np.empty(1)
-    >>> log_partition = fill_forest(forest, np.array([-np.inf]), table, agreement)
-    >>> table, agreement, round(log_partition, 4)
-    (array([[0.5, 0.5], [0.5, 0.5]]), array([0.]), 0.6931)
+    In ``table`` (n, K) the scores of its nodes become P(z_i = k), and ``agreement`` (m,) receives
+    P(z_i == z_j) of its links.
     """
     return float(_solve_forest(table, *forest, coupling, agreement))
 
@@ -316,26 +313,9 @@ def _maximise(
 
 
 def forest_best_labels(problem: Problem) -> NDArray[np.int64]:
-    """Max-product on a forest: a labelling of highest score, ties settled by back-tracking.
+    """Max-product on a forest: a labelling (n,) of highest score, ``-inf`` only if none is allowed.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its graph has no cycle; any number of components.
-
-    Returns
-    -------
-    (n,) int64
-        Of score ``-inf`` only if no labelling is allowed.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.trees import forest_best_labels
-    >>> field = PottsField([[0.0, 0.0], [0.0, 1.0]], [(0, 1)], [float("-inf")])
-    >>> forest_best_labels(reduce_field(field, keep_zero_in_component=False).problem)
-    array([0, 1])
+    Ties are settled by back-tracking.
     """
     order, parent, edge = root_forest(problem.graph)
     labels = np.empty(len(order), dtype=np.int64)

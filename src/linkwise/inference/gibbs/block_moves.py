@@ -30,7 +30,7 @@ from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.graph import adjacency, core_numbers, group_labels, induced_subgraph, two_colouring
 from linkwise.graph.disjoint_set import find
-from linkwise.inference.exact.tree_messages import send_message
+from linkwise.inference.exact.trees import send_message
 from linkwise.inference.gibbs.sweeps import draw_label
 from linkwise.inference.local_search.hard_links import hard_rows
 from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen
@@ -223,7 +223,7 @@ def resample_forest(
     parent_edge = np.empty_like(applicants)
     size = root_chosen(indptr, neighbours, edges, applicants, tree, order, parent, parent_edge)
     scores = np.empty((size, n_labels))
-    message = np.empty(n_labels)
+    agree, weight, message = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     for place in range(size):
         node = order[place]
         for label in range(n_labels):
@@ -237,7 +237,7 @@ def resample_forest(
                     scores[place, labels[other]] += coupling[edges[slot], labels[other]]
     for place in range(size - 1, -1, -1):
         if parent[place] >= 0:
-            send_message(scores[place], coupling, parent_edge[place], message)
+            send_message(scores[place], coupling, parent_edge[place], agree, weight, message)
             for label in range(n_labels):
                 scores[parent[place], label] += message[label]
     for place in range(size):

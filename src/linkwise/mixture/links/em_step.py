@@ -235,7 +235,7 @@ class LinkedStep:
     ) -> tuple[NDArray[np.float64], float]:
         """New log weights, and log Omega at the old ones (0 when links count as observations)."""
         assert self.linked is not None
-        counts = free_counts + self.linked.share @ posterior.responsibilities
+        counts = free_counts + self.linked.prior_power @ posterior.responsibilities
         if self._leaves_out_omega:
             return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
 

@@ -33,7 +33,7 @@ class LinkedRows(NamedTuple):
         Links in the numbering of ``rows``.
     coupling : (m,)
         2 W: what a violated link costs (the prior runs over ordered pairs, so each counts twice).
-    share : (n,)
+    prior_power : (n,)
         Power of pi that a row brings along: 1 when points are sampled independently (assumption 2 of
         Shental et al. 2003), 1 / (size of its chunklet) when chunklets are (assumption 1), so that a
         chunklet brings pi once.
@@ -44,7 +44,7 @@ class LinkedRows(NamedTuple):
     rows: NDArray[np.int64]
     pairs: NDArray[np.int64]
     coupling: NDArray[np.float64]
-    share: NDArray[np.float64]
+    prior_power: NDArray[np.float64]
     cluster_of: NDArray[np.int64]
 
     @property
@@ -86,11 +86,11 @@ def select_linked_rows(
     """
     rows, ends = np.unique(constraints.pairs, return_inverse=True)
     pairs = ends.reshape(-1, 2).astype(np.int64)
-    share = np.ones(len(rows))
+    prior_power = np.ones(len(rows))
     if chunklets_once:
         chunklets = constraints.chunklets()
-        share = 1.0 / np.bincount(chunklets)[chunklets[rows]]
-    return LinkedRows(rows, pairs, 2.0 * constraints.weights, share, cluster_of)
+        prior_power = 1.0 / np.bincount(chunklets)[chunklets[rows]]
+    return LinkedRows(rows, pairs, 2.0 * constraints.weights, prior_power, cluster_of)
 
 
 def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points: int) -> PottsField:
@@ -134,7 +134,7 @@ def linked_posterior(
     """
     joint = log_density
     for k, log_weight in enumerate(log_weights):
-        joint[:, k] += linked.share * log_weight
+        joint[:, k] += linked.prior_power * log_weight
     scores = sum_components(joint, linked.cluster_of)
     if scores is joint:
         found = marginals(

@@ -17,8 +17,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels.math import log_sum_exp
-
 __all__ = ["GRID_LARGEST", "MixingStep", "Prior", "grid_mixing", "newton_mixing"]
 
 #: pi is kept above this; below it a component is empty and log pi would run away (the maximum is at
@@ -117,7 +115,7 @@ def newton_mixing(
 
     def evaluate(eta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         log_omega, linked_counts = prior(eta)
-        log_total = log_sum_exp(eta)
+        log_total = float(np.logaddexp.reduce(eta))
         value = counts @ eta - n_free * log_total - log_omega
         return value / total, target - (n_free * np.exp(eta - log_total) + linked_counts) / total
 
@@ -164,11 +162,11 @@ def _shorter(step: float, slope: float, new_slope: float, rise: float) -> float:
 
 def _clipped(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Normalised log weights, none below log SMALLEST_WEIGHT; the same ones if they are so already."""
-    log_total = log_sum_exp(eta)
+    log_total = float(np.logaddexp.reduce(eta))
     if abs(log_total) <= _ROUNDING and eta.min() >= _LOG_SMALLEST_WEIGHT:
         return eta
     eta = np.maximum(eta - log_total, _LOG_SMALLEST_WEIGHT)
-    return eta - log_sum_exp(eta)
+    return eta - np.logaddexp.reduce(eta)
 
 
 def _independent_inverse(weights: NDArray[np.float64]) -> NDArray[np.float64]:
