@@ -21,8 +21,8 @@ from linkwise.inference import EngineLabels, PottsField
 from linkwise.inference.engines import find_labels_engine
 from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.local_search.icm import icm
+from linkwise.inference.lp import kleinberg_tardos
 from linkwise.inference.problem import Problem
-from linkwise.inference.rounding import kleinberg_tardos
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 
 __all__ = ["EXPERIMENTS", "Step", "assignment_step", "hmrf_gaps", "hmrf_times"]

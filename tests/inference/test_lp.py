@@ -5,9 +5,8 @@ import pytest
 from scipy.optimize import linprog
 
 from linkwise.inference.local_polytope import solve_relaxation
-from linkwise.inference.lp import lp
-from linkwise.inference.rounding import best_per_component, kleinberg_tardos
-from linkwise.inference.scoring import problem_score
+from linkwise.inference.lp import kleinberg_tardos, lp
+from linkwise.inference.scoring import best_per_component, problem_score
 from tests.inference.label_cases import KINDS, best_score, make_problem, random_problem, slow_score
 
 LOOPY = ("cycle", "clique", "dense")

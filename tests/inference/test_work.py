@@ -12,8 +12,8 @@ from linkwise.graph import adjacency
 from linkwise.graph import annealing as annealing_module
 from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference.exact import junction_tree as junction_module
+from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
 from linkwise.inference.problem import reduce_field
-from linkwise.inference.work import LOGARITHMIC_ENTRY, sweep_work
 from tests.inference.oracle import random_field
 
 

@@ -1,4 +1,4 @@
-"""The engines ``auto``: exact wherever that is cheap, approximate on the rest, and frank about it."""
+"""The engines ``auto``: exact wherever that is cheap, approximate on the rest; results say which was used."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from linkwise.inference.engines import (
     whole,
 )
 from linkwise.inference.exact.exact import exact_best_labels, solve_marginals
-from linkwise.inference.exact.junction_tree import plan
+from linkwise.inference.exact.junction_tree import Plan, plan
 from linkwise.inference.exact.min_cut import signed_two_colouring
 from linkwise.inference.local_search.forest_descent import polish
 from linkwise.inference.local_search.hard_links import hard_rows
+from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
 from linkwise.inference.problem import Problem, induced, remembered
 from linkwise.inference.scoring import component_scores
-from linkwise.inference.work import LOGARITHMIC_ENTRY, elimination_work, sweep_work
 
 __all__ = ["AUTO_TABLE", "auto_best_labels", "auto_marginals"]
 
 #: Largest table of the part solved exactly. ``exact`` allows 16 times as much, but ``auto`` runs in every EM
 #: step: at 7 to 16 ns an entry, a table of this size takes 2 to 4 ms.
 AUTO_TABLE = 2**18
+#: Units of work of one entry of a table of elimination, 7 to 16 ns; see ``LOGARITHMIC_ENTRY``.
+_TABLE_ENTRY = 2
 #: Belief propagation is left out where the limit of work allows fewer sweeps (in logarithms).
 _FEWEST_SWEEPS = 20
 #: Limits of the message entries for labels under hard links; some 0.2 s, or 300 sweeps over sparse links.
@@ -64,38 +66,16 @@ def auto_marginals(
     Belief propagation is the default for the rest because its marginals were closer to the truth than
     those of mean field on loopy fields of every kind and strength measured; see the page on inference.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-    initial : (n, K) float64, optional
-    n_threads : int, default=1
-    max_table : int, default=2 ** 18
-        Entries of the largest table in the exact part.
-    approximate : str, default="belief_propagation"
-        Engine of the rest.
-    max_work : float or None, default=None
-        Limit of the table and message entries (see :mod:`linkwise.inference.work`). Narrow components whose
-        tables exceed it count as wide, and mean field takes the place of belief propagation where the limit
-        does not allow 20 sweeps.
-    **options
-        Options of the engine of the rest.
-
-    Returns
-    -------
-    EngineMarginals
-        ``details["parts"]`` has the nodes that each engine answered for, ``details["work"]`` the entries
-        counted, and ``details["limited"]`` whether ``max_work`` made a difference.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField, marginals
-    >>> marginals(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, -1.0])).method
-    'junction_tree'
+    ``max_table`` limits the entries of the largest table of the exact part; ``approximate`` is the engine
+    of the rest, which takes ``options``. ``max_work`` limits the table and message entries (see
+    ``sweep_work``): narrow components whose tables exceed it count as wide, and mean field takes the place
+    of belief propagation where it does not allow 20 sweeps. ``details["parts"]`` has the nodes that each
+    engine answered for, ``details["work"]`` the entries counted, and ``details["limited"]`` whether
+    ``max_work`` made a difference.
     """
     n_labels = problem.unary.shape[1]
     planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
-    work = remembered(problem, ("work", max_table), lambda: elimination_work(planned, n_labels))
+    work = remembered(problem, ("work", max_table), lambda: _elimination_work(planned, n_labels))
     limited = max_work is not None and work > max_work
     if limited:
         max_table, work = 1, 0
@@ -145,6 +125,12 @@ def auto_marginals(
     )
 
 
+def _elimination_work(planned: Plan, n_labels: int) -> int:
+    """Units of work of one pass over the tables of the narrow components."""
+    bag_sizes = np.diff(planned.buckets.separator_indptr)
+    return _TABLE_ENTRY * int((float(n_labels) ** (bag_sizes + 1)).sum())
+
+
 def _polished_start(
     problem: Problem, rng: np.random.Generator, initial: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
@@ -174,32 +160,9 @@ def auto_best_labels(
     Every wide component keeps the better of two labellings: the one of the approximate engine and, given a
     start, the one that forest descent reaches from it.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-    initial : (n,) int64, optional
-    n_threads : int, default=1
-    max_table : int, default=2 ** 18
-    approximate : str, default="belief_propagation"
-        Engine of the rest.
-    max_work : float or None, default=None
-        Limit of the message entries of belief propagation. None: without a limit, but with hard links
-        1000 times the entries of ``unary``, at least 4e7: on dense hard links messages rarely settle, and
-        the labels come from the polish.
-    **options
-        Options of the engine of the rest.
-
-    Returns
-    -------
-    EngineLabels
-        ``details["parts"]`` has the nodes that each engine answered for.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField, best_labels
-    >>> best_labels(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 1.0])).method
-    'min_cut'
+    ``max_work`` limits the message entries of belief propagation. None: without a limit, but with hard links
+    1000 times the entries of ``unary``, at least 4e7: on dense hard links messages rarely settle, and the
+    labels come from the polish. ``details["parts"]`` has the nodes that each engine answered for.
     """
     planned = plan(problem, max_table)
     solvable = planned.feasible.copy()

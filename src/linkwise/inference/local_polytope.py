@@ -35,7 +35,7 @@ from scipy.sparse import csr_array
 from linkwise._interruption import run_interruptibly
 from linkwise.inference.problem import Problem
 
-__all__ = ["Relaxation", "solve_relaxation"]
+__all__ = ["Program", "Relaxation", "label_program", "solve_relaxation"]
 
 _OPTIMAL, _INFEASIBLE = 0, 2
 # Rounding of the bound, per unit of the sum of absolute values of its terms.
@@ -43,19 +43,10 @@ _ROUNDING = 2e-15
 
 
 class Relaxation(NamedTuple):
-    """Answer of the linear program.
+    """Answer of the linear program: its optimal y (n, K) and a score that no labelling exceeds, if solved.
 
-    Attributes
-    ----------
-    status : {"solved", "infeasible", "stopped"}
-        ``infeasible``: not even shares of labels satisfy the hard links, so no labelling does.
-        ``stopped``: the time was over, or the solver failed.
-    shares : (n, K) float64 or None
-        The optimal y, if solved.
-    upper_bound : float or None
-        No labelling scores more, if solved.
-    n_iter : int
-        Iterations of the solver.
+    ``status`` is "solved", "infeasible" (not even shares of labels satisfy the hard links, so no labelling
+    does) or "stopped" (the time was over, or the solver failed).
     """
 
     status: str
@@ -64,14 +55,18 @@ class Relaxation(NamedTuple):
     n_iter: int
 
 
-class _Program(NamedTuple):
-    """Maximise objective @ x with matrix @ x <= limit, 0 <= x <= upper and shares of a node that sum to 1."""
+class Program(NamedTuple):
+    """Maximise objective @ x with matrix @ x <= limit, one_label @ x == 1 and 0 <= x <= upper.
+
+    The first n * K entries of x are y. The score is the constant plus the objective.
+    """
 
     objective: NDArray[np.float64]
     constant: float
     matrix: csr_array
     limit: NDArray[np.float64]
     upper: NDArray[np.float64]
+    one_label: csr_array
 
 
 class _Rows:
@@ -98,8 +93,11 @@ class _Rows:
         return csr_array((values, (rows, variables)), shape=(self._n_rows, n_variables))
 
 
-def _program(problem: Problem) -> _Program:
-    """The relaxation. Variables: y (n * K), one per link and label, one per link of mixed signs."""
+def label_program(problem: Problem) -> Program:
+    """The relaxation, which is the best labelling itself if y is asked to be 0 or 1.
+
+    Variables: y (n * K), one per link and label, one per link of mixed signs.
+    """
     n_nodes, n_labels = problem.unary.shape
     penalty_form = problem.coupling.ndim == 1
     rewards = problem.coupling
@@ -149,8 +147,17 @@ def _program(problem: Problem) -> _Program:
     rows.put(fits, second[mixed], 1.0)
     rows.put(fits, own[mixed], -2.0)
     rows.put(fits, total[index], 1.0)
-    return _Program(
-        objective, float(highest.sum()), rows.matrix(len(upper)), np.concatenate(rows.limits), upper
+    one_label = csr_array(
+        (np.ones(n_shares), np.arange(n_shares), np.arange(0, n_shares + 1, n_labels)),
+        shape=(n_nodes, len(upper)),
+    )
+    return Program(
+        objective,
+        float(highest.sum()),
+        rows.matrix(len(upper)),
+        np.concatenate(rows.limits),
+        upper,
+        one_label,
     )
 
 
@@ -170,7 +177,7 @@ def _possible(problem: Problem, rewards: NDArray[np.float64]) -> NDArray[np.bool
     return (problem.unary > -np.inf) & (problem.unary + out_of >= certain)
 
 
-def _dual_bound(program: _Program, multipliers: NDArray[np.float64], n_nodes: int, n_labels: int) -> float:
+def _dual_bound(program: Program, multipliers: NDArray[np.float64], n_nodes: int, n_labels: int) -> float:
     """Upper bound that any multipliers >= 0 of the inequalities give, by weak duality.
 
     Computed from the multipliers alone, so the tolerances of the solver cannot make it too low; a
@@ -193,45 +200,19 @@ def _dual_bound(program: _Program, multipliers: NDArray[np.float64], n_nodes: in
 
 
 def solve_relaxation(problem: Problem, time_limit: float | None = None) -> Relaxation:
-    """Solve the relaxation over the local polytope with HiGHS.
-
-    Parameters
-    ----------
-    problem : Problem
-        With at least one link.
-    time_limit : float or None
-        Seconds; None: no limit.
-
-    Returns
-    -------
-    Relaxation
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.local_polytope import solve_relaxation
-    >>> from linkwise.inference.problem import reduce_field
-    >>> apart = PottsField([[0.0, 0.0]] * 3, [(0, 1), (0, 2), (1, 2)], [-1.0, -1.0, -1.0])
-    >>> relaxed = solve_relaxation(reduce_field(apart, keep_zero_in_component=False).problem)
-    >>> abs(round(relaxed.upper_bound, 6)), relaxed.shares[0]
-    (0.0, array([0.5, 0.5]))
-    """
+    """Solve the relaxation with HiGHS within some seconds; the problem has at least one link."""
     n_nodes, n_labels = problem.unary.shape
     n_shares = n_nodes * n_labels
-    program = _program(problem)
+    program = label_program(problem)
     sizes = np.abs(program.objective[program.objective != 0])
     # HiGHS works to absolute tolerances of 1e-7.
     unit = float(np.median(sizes)) if sizes.size else 1.0
-    one_label = csr_array(
-        (np.ones(n_shares), np.arange(n_shares), np.arange(0, n_shares + 1, n_labels)),
-        shape=(n_nodes, len(program.upper)),
-    )
     answer = run_interruptibly(
         lambda: linprog(
             -program.objective / unit,
             A_ub=program.matrix,
             b_ub=program.limit,
-            A_eq=one_label,
+            A_eq=program.one_label,
             b_eq=np.ones(n_nodes),
             bounds=np.column_stack([np.zeros_like(program.upper), program.upper]),
             # Dual simplex was 6 times faster than interior points with crossover on 1e4 to 2e5 variables.

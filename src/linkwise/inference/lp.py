@@ -5,20 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._kernels import kernel
+from linkwise._kernels.random import counter_uniform
 from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
 from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.local_search.forest_descent import acyclic_components, polish
 from linkwise.inference.problem import Problem, induced
-from linkwise.inference.rounding import best_per_component, kleinberg_tardos
-from linkwise.inference.scoring import problem_score
+from linkwise.inference.scoring import best_per_component, problem_score
 
-__all__ = ["lp"]
+__all__ = ["kleinberg_tardos", "lp"]
 
 # Gap up to which a labelling that meets the bound is called optimal, relative to the sum of all absolute
 # scores. On tight relaxations the gap is rounding, about 1e-16.
 _TIGHT = 1e-12
 # A largest share this far below 1 counts as no clear label.
 _FRACTIONAL = 1e-6
+# A node with shares that add up to 1 is labelled by a draw with probability 1/K; after this many, by argmax.
+_MOST_DRAWS = 5000
 
 
 @labels_engine("lp", n_roundings=whole(0), time_limit=number(optional=True))
@@ -39,24 +42,11 @@ def lp(
     keeps its best. (Polishing all of them rather than the best one closes half or more of the gap that is
     left, in less time than the linear program takes.)
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-    initial : (n,) int64 or None
-        One more candidate; None: the best label of each node on its own.
-    n_threads : int
-        Not used.
-    n_roundings : int
-    time_limit : float or None
-        Seconds for the linear program. When they are over, the result is the polished start, without a bound.
+    ``initial`` is one more candidate; without, that is the best label of each node on its own. The linear
+    program has ``time_limit`` seconds; when they are over, the result is the polished start, without a bound.
 
-    Returns
-    -------
-    EngineLabels
-        Optimal if the labels meet the bound, as they do when the shares are all 0 or 1, or if the hard links
-        leave not even shares of labels.
-        ``details["n_fractional"]`` counts the nodes without a clear label.
+    Optimal if the labels meet the bound, as they do when the shares are all 0 or 1, or if the hard links
+    leave not even shares of labels. ``details["n_fractional"]`` counts the nodes without a clear label.
     """
     component, acyclic = acyclic_components(problem)
     start = problem.unary.argmax(axis=1) if initial is None else np.asarray(initial, dtype=np.int64)
@@ -101,3 +91,35 @@ def _total_size(problem: Problem) -> float:
     unary = np.where(np.isinf(problem.unary), 0.0, np.abs(problem.unary)).max(axis=1)
     coupling = np.where(np.isinf(problem.coupling), 0.0, np.abs(problem.coupling))
     return float(unary.sum() + coupling.reshape(len(coupling), -1).max(axis=1, initial=0.0).sum())
+
+
+@kernel
+def _round(shares: NDArray[np.float64], component: NDArray[np.int64], seed: np.uint64) -> NDArray[np.int64]:
+    """First draw (label, threshold) of the component's sequence that the node's share reaches."""
+    n_nodes, n_labels = shares.shape
+    labels = np.empty(n_nodes, dtype=np.int64)
+    for node in range(n_nodes):
+        labels[node] = np.argmax(shares[node])
+        for draw in range(_MOST_DRAWS):
+            label = int(n_labels * counter_uniform(seed, component[node], 2 * draw))
+            # In (0, 1], so that a label without a share is never taken.
+            threshold = 1.0 - counter_uniform(seed, component[node], 2 * draw + 1)
+            if shares[node, label] >= threshold:
+                labels[node] = label
+                break
+    return labels
+
+
+def kleinberg_tardos(
+    shares: NDArray[np.float64], component: NDArray[np.int64], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Random labels with P(z_i = a) = shares[i, a] that tend to agree where the shares do.
+
+    Draw a label a and a threshold in (0, 1] again and again; every node that has no label yet and whose share
+    of a reaches the threshold takes it (Kleinberg & Tardos 2002). Two nodes are separated with probability at
+    most sum_a abs(y_ia - y_ja), so must-links cost at most twice what they cost the relaxation. For
+    cannot-links there is no such guarantee: nodes with equal shares always get equal labels.
+
+    Nodes of one component share a sequence of draws; other components have their own.
+    """
+    return _round(shares, component, rng.integers(2**64, dtype=np.uint64))

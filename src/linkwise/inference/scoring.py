@@ -1,6 +1,8 @@
-"""The score of a labelling of a reduced problem, as a whole and per component."""
+"""The score of a labelling of a reduced problem, as a whole and per component, and the best of several."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +10,7 @@ from numpy.typing import NDArray
 from linkwise._kernels import kernel
 from linkwise.inference.problem import Problem, log_agree, log_differ
 
-__all__ = ["component_scores", "n_broken", "problem_score"]
+__all__ = ["best_per_component", "component_scores", "n_broken", "problem_score"]
 
 
 @kernel
@@ -66,63 +68,46 @@ def _component_scores(
 
 
 def problem_score(problem: Problem, labels: NDArray[np.int64]) -> float:
-    """Score of one labelling: unary terms plus ``log_agree`` or ``log_differ`` of every link.
+    """Score of one labelling, -inf if it breaks a hard link or uses a forbidden label.
 
-    Parameters
-    ----------
-    problem : Problem
-    labels : (n,) int64
-
-    Returns
-    -------
-    float
-        ``-inf`` if a hard link is broken or a forbidden label used. The sum is compensated, so two
-        labellings compare correctly even when a million terms are added.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.scoring import problem_score
-    >>> import numpy as np
-    >>> field = PottsField([[0.0, 1.0], [2.0, 0.0]], pairs=[(0, 1)], coupling=[0.5])
-    >>> problem_score(reduce_field(field, keep_zero_in_component=False).problem, np.array([1, 0]))
-    2.5
+    The sum is compensated, so two labellings compare correctly even when a million terms are added.
     """
     total, n_infinite = _score(problem.unary, problem.pairs, problem.coupling, labels)
     return -np.inf if n_infinite else float(total)
 
 
 def n_broken(problem: Problem, labels: NDArray[np.int64]) -> int:
-    """Number of hard cannot-links broken plus number of forbidden labels used: the terms that are ``-inf``.
-
-    Parameters
-    ----------
-    problem : Problem
-    labels : (n,) int64
-
-    Returns
-    -------
-    int
-    """
+    """Number of hard cannot-links broken plus number of forbidden labels used: the terms that are -inf."""
     return int(_score(problem.unary, problem.pairs, problem.coupling, labels)[1])
 
 
 def component_scores(
     problem: Problem, labels: NDArray[np.int64], component: NDArray[np.int64], n_components: int
 ) -> NDArray[np.float64]:
-    """Score of a labelling, split into the parts of the connected components.
-
-    Parameters
-    ----------
-    problem : Problem
-    labels : (n,) int64
-    component : (n,) int64
-        Component of each node, as from :func:`linkwise.graph.group_labels`.
-    n_components : int
-
-    Returns
-    -------
-    (n_components,) float64
-    """
+    """Score of a labelling, split into the parts of the connected components."""
     return _component_scores(problem.unary, problem.pairs, problem.coupling, labels, component, n_components)
+
+
+def best_per_component(
+    problem: Problem,
+    candidates: Iterable[NDArray[np.int64]],
+    component: NDArray[np.int64],
+    n_components: int,
+) -> NDArray[np.int64]:
+    """Join the best parts of several labellings, at least one; the first wins ties.
+
+    No link crosses a component, so each chooses for itself.
+    """
+    labels: NDArray[np.int64] | None = None
+    best = np.empty(0)
+    for candidate in candidates:
+        scores = component_scores(problem, candidate, component, n_components)
+        if labels is None:
+            labels, best = candidate.copy(), scores
+            continue
+        better = scores > best
+        best = np.where(better, scores, best)
+        labels = np.where(better[component], candidate, labels)
+    if labels is None:
+        raise ValueError("candidates is empty: give at least one labelling")
+    return labels

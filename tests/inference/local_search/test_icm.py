@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.inference import PottsField
+from linkwise.inference import PottsField, best_labels
 from linkwise.inference.local_search.icm import _visit, descend, feasible_start, icm, random_order
 from linkwise.inference.local_search.repair import lexicographic, recolour
 from linkwise.inference.problem import reduce_field
@@ -264,7 +264,7 @@ def test_iteration_limit_is_reported():
 
 def test_bad_order_is_refused():
     with pytest.raises(ValueError, match="random, coloured"):
-        icm(make_problem([[0.0]], [], []), np.random.default_rng(0), order="rows")
+        best_labels(PottsField([[0.0]], [], []), "icm", order="rows")
 
 
 def test_works_on_reduced_fields_of_mixed_links():

@@ -14,8 +14,7 @@ from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.engines import EngineLabels, choice, labels_engine, whole
 from linkwise.inference.local_search.repair import lexicographic, recolour
 from linkwise.inference.problem import Problem, log_ratio
-from linkwise.inference.rounding import best_per_component
-from linkwise.inference.scoring import n_broken
+from linkwise.inference.scoring import best_per_component, n_broken
 
 __all__ = ["Descent", "descend", "feasible_start", "icm", "random_order"]
 
@@ -188,7 +187,7 @@ def descend(
         while stale.any() and len(gains) < max_iter:
             nodes = random_order(np.flatnonzero(stale), rng)
             gains.append(_visit(*arrays, nodes, labels, stale))
-    elif order == "coloured":
+    else:
         colours = greedy_colouring(problem.graph)
         by_colour = np.argsort(colours, kind="stable")
         classes = np.split(by_colour, np.cumsum(np.bincount(colours))[:-1])
@@ -203,8 +202,6 @@ def descend(
                 for colour in rng.permutation(len(classes)):
                     gain += sum(mapper(visit_stale, chunks[colour]))
                 gains.append(gain)
-    else:
-        raise ValueError(f"order is {order!r}; use 'random' or 'coloured'")
     return Descent(labels, len(gains), not stale.any(), np.array(gains))
 
 

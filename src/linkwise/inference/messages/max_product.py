@@ -19,10 +19,9 @@ from linkwise.inference.messages.layout import (
     message_graph,
     potential_tables,
 )
-from linkwise.inference.messages.sweeps import SETTLED, sweeps
+from linkwise.inference.messages.sweeps import SETTLED, sweep_work, sweeps, sweeps_within
 from linkwise.inference.problem import Problem, log_ratio
 from linkwise.inference.scoring import component_scores, n_broken, problem_score
-from linkwise.inference.work import sweep_work, sweeps_within
 
 __all__ = ["max_product"]
 

@@ -36,9 +36,16 @@ from linkwise.inference.messages.layout import (
     reward_shift,
 )
 from linkwise.inference.messages.logarithmic import log_message, sum_before
-from linkwise.inference.messages.sweeps import SETTLED, Propagation, run_to_fixed_point, sweeps
+from linkwise.inference.messages.sweeps import (
+    LOGARITHMIC_ENTRY,
+    SETTLED,
+    Propagation,
+    run_to_fixed_point,
+    sweep_work,
+    sweeps,
+    sweeps_within,
+)
 from linkwise.inference.problem import Problem, log_agree, remembered
-from linkwise.inference.work import LOGARITHMIC_ENTRY, sweep_work, sweeps_within
 
 __all__ = ["belief_propagation", "run_messages"]
 

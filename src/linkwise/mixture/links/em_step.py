@@ -31,7 +31,7 @@ __all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
 
 MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
 #: Table and message entries for the posteriors of a fit with hard cannot-links, and for its priors as well
-#: (see ``linkwise.inference.work``): four to eight seconds. Large data has this many per entry of the
+#: (see ``sweep_work`` of messages): four to eight seconds. Large data has this many per entry of the
 #: responsibilities. On the faces of ``experiments`` a limit of 1e8 lowered pairwise F from .625 and .856 to
 #: .602 and .811; this one does not (.626, .862).
 _MAX_WORK = 4e8

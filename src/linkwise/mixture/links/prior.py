@@ -86,7 +86,7 @@ class LabelPrior(_GroupPrior):
         (mean field, Gibbs, engines of the user) leave them to ``auto``.
     random_state : int
     max_work : float or None
-        Table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once they are
+        Table and message entries of all calls of ``auto`` (see ``messages.sweeps.sweep_work``). Once they are
         used up, the larger components count as if their rows were independent: log Omega keeps the value it
         had, and the weights follow the responsibilities.
 
