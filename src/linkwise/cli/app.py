@@ -17,8 +17,6 @@ from linkwise.cli.fit import fit
 from linkwise.cli.predict import predict
 from linkwise.cli.segment import segment
 
-__all__ = ["GuardedCommand", "app", "run"]
-
 
 class _Guarded:
     """A command whose errors become one line, an exit code and, with ``--json``, an object."""

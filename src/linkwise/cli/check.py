@@ -1,4 +1,4 @@
-"""``linkwise check``: contradictions among the links, how they hang together, what inference will cost."""
+"""``linkwise check``: contradictions among the links, their graph, and the cost of inference."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from linkwise.constraints import Constraints
     from linkwise.exceptions import Witness
     from linkwise.inference.exact.junction_tree import Plan
-
-__all__ = ["check", "find_contradictions"]
 
 # Some bytes of memory for each.
 _MOST_ROWS = 10**8
@@ -107,7 +105,7 @@ def check(
 
 
 def _rows_of(path: Path, id_column: str | None) -> Samples:
-    """Only the ids and the number of rows of a data file."""
+    """Read only the ids and the number of rows of a data file."""
     frame = read_frame(path, [] if id_column is None else [id_column])
     if id_column is not None and id_column not in frame.columns:
         raise CommandError(
@@ -120,23 +118,10 @@ def _rows_of(path: Path, id_column: str | None) -> Samples:
 def find_contradictions(
     lines: LinkList, n_samples: int, n_clusters: int | None, most: int
 ) -> tuple[list[Witness], Constraints, str]:
-    """Contradictions one after another, each without a cannot-link of those before.
+    """Find contradictions one after another, at most ``most``, each without the cannot-links blamed before.
 
-    Parameters
-    ----------
-    lines : LinkList
-    n_samples : int
-    n_clusters : int or None
-    most : int
-        When to stop.
-
-    Returns
-    -------
-    witnesses : list of Witness
-    sound : Constraints
-        The links without those cannot-links.
-    status : {"feasible", "infeasible", "unknown"}
-        Of all links.
+    Returns the witnesses, the links without the blamed cannot-links, and whether all links together are
+    "feasible", "infeasible" or "unknown".
     """
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
@@ -166,7 +151,7 @@ def find_contradictions(
 
 
 def _cost(links: Constraints, n_clusters: int | None) -> tuple[Plan, float | None]:
-    """How linked rows will be solved and, if the number of clusters is known, the time of one pass."""
+    """Plan how linked rows will be solved and, if the number of clusters is known, time one pass."""
     from linkwise.exceptions import InfeasibleConstraints
     from linkwise.inference import PottsField, marginals
     from linkwise.inference.auto import AUTO_TABLE

@@ -31,31 +31,12 @@ if TYPE_CHECKING:
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.model_selection import ComponentSweep
 
-__all__ = ["classes", "decision_table", "parse_counts", "sweep_classes"]
-
 # Beliefs are a square table: this many classes make four million of them.
 _MOST_CLASSES = 2000
 
 
 def parse_counts(text: str, most: int | None = None) -> list[int]:
-    """Numbers of clusters: ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture.
-
-    Parameters
-    ----------
-    text : str
-    most : int, optional
-        Number of rows, which is a bound.
-
-    Returns
-    -------
-    list of int
-
-    Examples
-    --------
-    >>> from linkwise.cli.classes import parse_counts
-    >>> parse_counts("2:5,8")
-    [2, 3, 4, 5, 8]
-    """
+    """List the numbers of clusters of ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture."""
     counts: set[int] = set()
     for first, last in count_ranges(text):
         if most is not None and last > most:
@@ -70,7 +51,7 @@ def _is_count(text: str) -> bool:
 
 
 def count_ranges(text: str) -> list[tuple[int, int]]:
-    """First and last of every part of the option, however far apart; refuses what is no number."""
+    """Read the first and last number of every part of the option; refuse what is no number."""
     ranges = []
     for part in text.split(","):
         ends = part.strip().split(":")
@@ -218,7 +199,7 @@ def _write_template(out: Output, present: Sequence[Any], folder: Path | None) ->
 
 
 def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
-    """Beliefs about exactly the classes there are, under the names they have in the data."""
+    """Read beliefs about exactly the classes there are, under the names they have in the data."""
     from linkwise.beliefs import ClassBeliefs
 
     beliefs = ClassBeliefs.from_csv(path)
@@ -246,25 +227,9 @@ def sweep_classes(
     seed: int = 0,
     fewest: int = 0,
 ) -> tuple[ComponentSweep, ClassReport]:
-    """Fit CPPC for every number of clusters and report the chosen one.
+    """Fit CPPC for every number of clusters and report on the chosen one.
 
-    Parameters
-    ----------
-    out : Output
-    X : (n, d)
-    labels : (n,)
-    beliefs : ClassBeliefs
-    counts : sequence of int
-    settings : dict
-        Further parameters of CPPC.
-    criterion : str
-    repeats, seed : int
-    fewest : int
-        Number of clusters below which nobody would look, so that it is no edge to warn of.
-
-    Returns
-    -------
-    ComponentSweep, ClassReport
+    No warning is given if ``fewest``, below which no smaller number makes sense, is chosen.
     """
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.mixture.cppc import CPPC
@@ -308,7 +273,7 @@ def sweep_classes(
 
 
 def decision_table(report: ClassReport) -> TextTable:
-    """Which classes were split, merged and kept."""
+    """Tabulate which classes were split, merged and kept."""
     frame = report.to_frame("decisions")
     columns = [
         name
@@ -329,7 +294,7 @@ def decision_table(report: ClassReport) -> TextTable:
 
 
 def _say_contradictions(out: Output, report: ClassReport) -> None:
-    """Say which outcomes are against a belief of ±1, however certain they look, and what to do about it."""
+    """Say which results are against a belief of ±1, however certain they look, and what to do about it."""
     from linkwise.mixture.classes.decisions import contradiction_sentence
 
     if report.contradictions:

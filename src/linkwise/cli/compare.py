@@ -29,7 +29,7 @@ _PLAIN = {"kmeans": "k-means, no links", "mixture": "Gaussian mixture, no links"
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method on one data set; without labels, ``note`` says why it failed."""
+    """The result of one method; without labels, ``note`` says why it failed."""
 
     method: str
     title: str
@@ -136,7 +136,7 @@ def compare(
 def compare_methods(
     out: Output, X: Any, truth: NDArray[Any], links: Constraints, settings: Settings
 ) -> list[Comparison]:
-    """Fit every method; one that refuses the links becomes a row with its reason."""
+    """Fit every method; one that refuses the links gets a row with its reason."""
     unlinked = np.ones(len(X), dtype=bool)
     unlinked[links.pairs.ravel()] = False
     rows = []
@@ -178,7 +178,7 @@ def _fit(name: str, X: Any, links: Constraints, settings: Settings) -> tuple[NDA
 
 
 def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
-    """Scores as text; those of rows without links only where there are links."""
+    """Tabulate the scores, those of rows without links only where there are links."""
 
     def figures(scores: TruthScores | None) -> list[str]:
         if scores is None:
@@ -204,7 +204,7 @@ def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
 
 
 def comparison_png(rows: list[Comparison]) -> bytes:
-    """Accuracy as bars, the methods without links in grey."""
+    """Draw the accuracies as bars, those of methods without links in grey."""
     from linkwise._pages import new_figure, png_of
     from linkwise.displays._style import COLOURS
 
@@ -238,14 +238,7 @@ def _record(row: Comparison) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TruthScores:
-    """How well clusters match known classes.
-
-    Attributes
-    ----------
-    accuracy, pairwise_f1, rand : float
-    n_rows : int
-        Rows with a known class, the only ones that count.
-    """
+    """How well clusters match known classes, over the ``n_rows`` rows whose class is known."""
 
     accuracy: float
     pairwise_f1: float
@@ -256,16 +249,7 @@ class TruthScores:
 def score_truth(
     truth: NDArray[Any] | None, labels: NDArray[Any], rows: NDArray[np.bool_] | None = None
 ) -> TruthScores | None:
-    """Scores over the rows whose class is known; None if there are fewer than two.
-
-    Parameters
-    ----------
-    truth : (n,) or None
-        None or -1 where unknown.
-    labels : (n,)
-    rows : (n,) bool, optional
-        Rows to look at.
-    """
+    """Score the rows whose class is known (not None or -1); None if there are fewer than two."""
     if truth is None:
         return None
     from linkwise import metrics
@@ -285,7 +269,7 @@ def score_truth(
 
 
 def links_kept(links: Constraints, labels: NDArray[Any]) -> str:
-    """``38 of 40``, or a dash without links."""
+    """Write ``38 of 40``, or a dash if there are no links."""
     if not links.n_pairs:
         return "–"
     return f"{links.n_pairs - int(links.violations(labels).sum())} of {links.n_pairs}"

@@ -24,7 +24,7 @@ _PIXEL_LINKS = 40
 
 @dataclass(frozen=True)
 class Gain:
-    """One line of the table: the same data without and with what people know."""
+    """One row of the table: a score without and with what people know."""
 
     task: str
     knowledge: str
@@ -55,7 +55,7 @@ class Chapter:
 
 
 def noisy_links(out: Output) -> Chapter:
-    """Links of an annotator who is wrong one time in ten: with their certainty they help, as facts not."""
+    """Iris with links of which one in ten is wrong: they help with their certainty, but not as facts."""
     from sklearn.cluster import KMeans
     from sklearn.preprocessing import StandardScaler
 
@@ -128,7 +128,7 @@ def noisy_links(out: Output) -> Chapter:
 
 
 def new_classes(out: Output) -> Chapter:
-    """A legend that lumps two wines and names one twice, put right by beliefs about classes."""
+    """Wine with bad classes (two cultivars in one, one under two names), corrected by beliefs."""
     from sklearn.preprocessing import StandardScaler
 
     from linkwise._pages import new_figure, png_of
@@ -186,7 +186,7 @@ def new_classes(out: Output) -> Chapter:
 
 
 def textures(out: Output) -> Chapter:
-    """Four textures that no single block tells apart for sure, cut by links between neighbours."""
+    """Four textures that single blocks do not tell apart, segmented with links between neighbours."""
     from linkwise.cli import images
     from linkwise.cli.segment import segment_spatial, segments_png
     from linkwise.constraints import Constraints
@@ -231,7 +231,7 @@ def textures(out: Output) -> Chapter:
 
 
 def pixels(out: Output) -> Chapter:
-    """Objects that fade into the background, cut by a few links between pixels."""
+    """Objects that fade into the background, segmented with a few links between pixels."""
     from linkwise.cli import images
     from linkwise.cli.segment import segment_spectral, segments_png
     from linkwise.constraints import Constraints

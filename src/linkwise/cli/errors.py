@@ -39,12 +39,12 @@ _open_until_the_end: list[socket.socket] = []
 
 
 def exit_code_of_signal() -> int | None:
-    """130 or 143 once a signal has come, else None."""
+    """Give 130 or 143 once a signal has come, else None."""
     return _signal_code
 
 
 def wants_json(arguments: list[str]) -> bool:
-    """Whether the arguments of a command ask for JSON, although they may be wrong otherwise."""
+    """Tell whether the arguments ask for JSON, even if they are wrong otherwise."""
     own = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in own
 
@@ -52,19 +52,10 @@ def wants_json(arguments: list[str]) -> bool:
 def leave(
     message: str, code: int, *, kind: str, as_json: bool = False, result: dict[str, Any] | None = None
 ) -> NoReturn:
-    """End the process with one line on standard error and, for scripts, a JSON object on standard output.
+    """End the process with one line on standard error and, with ``--json``, an object on standard output.
 
-    Parameters
-    ----------
-    message : str
-        What is wrong and, after a semicolon, what to do.
-    code : int
-        Exit code.
-    kind : str
-        The kind of failure, for scripts.
-    as_json : bool, default=False
-    result : dict, optional
-        What was found before the failure; goes into the JSON object.
+    The line says what is wrong and, after a semicolon, what to do. ``result`` is what was found before the
+    failure; it goes into the JSON object.
     """
     line = " ".join(message.split())
     _say(line, code, kind, as_json, result)
@@ -72,7 +63,7 @@ def leave(
 
 
 def leave_interrupted(code: int, *, as_json: bool = False) -> NoReturn:
-    """End the process after a signal; the line is printed once, whoever comes first."""
+    """End the process after a signal; the line is printed once, by whichever thread is first."""
     if _said.acquire(blocking=False):
         _say_interrupted(code, as_json)
     raise SystemExit(code) from None
@@ -95,15 +86,7 @@ def _say(line: str, code: int, kind: str, as_json: bool, result: dict[str, Any] 
 
 @contextmanager
 def listening(arguments: list[str]) -> Iterator[None]:
-    """Obey SIGINT and SIGTERM inside the block, which is all that the process has to do.
-
-    To be entered before anything large is imported.
-
-    Parameters
-    ----------
-    arguments : list of str
-        Of the command.
-    """
+    """Obey SIGINT and SIGTERM inside the block; enter it before anything large is imported."""
     # A process that was started with a signal ignored (nohup, a job in the background) goes on ignoring it.
     heard = [number for number in _CODES if signal.getsignal(number) is not signal.SIG_IGN]
     as_json = wants_json(arguments)
@@ -144,14 +127,14 @@ def _remember(number: int, frame: FrameType | None) -> None:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:
-    """Remember the signal and unwind the main thread; later signals find it unwinding and do nothing."""
+    """Remember the first signal and unwind the main thread; later signals do nothing."""
     if _signal_code is None:
         _remember(number, frame)
         raise KeyboardInterrupt
 
 
 def _end_soon(wake: socket.socket, as_json: bool) -> None:
-    """Wait for a signal; give the main thread some time to clean up; then end the process."""
+    """Wait for a signal, give the main thread some time to clean up, then end the process."""
     code = None
     while code is None:  # other signals have handlers of their own
         code = _CODES.get(wake.recv(1)[0])
@@ -162,7 +145,7 @@ def _end_soon(wake: socket.socket, as_json: bool) -> None:
 
 
 def _quiet(hook: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A hook that prints no traceback of what a signal broke off."""
+    """Make a hook print no traceback of what a signal interrupted."""
 
     def print_unless_interrupted(details: Any) -> None:
         if _signal_code is None:
@@ -199,15 +182,9 @@ _OTHER_REMEDY = "check the path and the disk"
 
 
 class CommandError(Exception):
-    """Something the user can put right.
+    """An error the user can correct: what is wrong and, after a semicolon, what to do.
 
-    Parameters
-    ----------
-    message : str
-        One line: what is wrong and where; then, after a semicolon, what to do.
-    exit_code : int, default=1
-    result : dict, optional
-        What was found nevertheless, for the JSON object.
+    ``result`` is what was found nevertheless, for the JSON object.
     """
 
     def __init__(
@@ -222,14 +199,7 @@ class CommandError(Exception):
 def guard(*, debug: bool = False, as_json: bool = False, command: str = "") -> Iterator[None]:
     """Turn exceptions into a line on standard error and an exit code.
 
-    Parameters
-    ----------
-    debug : bool, default=False
-        Print the traceback before.
-    as_json : bool, default=False
-        Print a JSON object on standard output, too.
-    command : str
-        The subcommand, for messages that know no better advice than its help.
+    ``command`` is named where a message has no better advice than the help of the subcommand.
     """
     try:
         yield
@@ -260,7 +230,7 @@ def _fail(error: Exception, as_json: bool, advice: str) -> NoReturn:
 
 
 def _explained(error: Exception) -> tuple[str, int]:
-    """Message and exit code of an error."""
+    """Give the message and the exit code of an error."""
     from linkwise.exceptions import InfeasibleConstraints, InferenceBudgetExceeded
 
     if isinstance(error, CommandError):

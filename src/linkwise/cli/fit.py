@@ -235,7 +235,7 @@ def _class_counts(labels: NDArray[Any]) -> str:
 
 
 def _link_frame(done: Fit) -> pandas.DataFrame:
-    """One row for each link: its ends, kind, weight, whether it was kept, and how probably it is wrong."""
+    """Tabulate the links: ends, kind, weight, whether kept, and the probability that the link is wrong."""
     import pandas
 
     names = done.samples.row_names
@@ -255,7 +255,7 @@ def _link_frame(done: Fit) -> pandas.DataFrame:
 
 
 def _doubtful_links(done: Fit) -> TextTable:
-    """Links that were broken or that the data speak against, the most doubtful first."""
+    """Tabulate links that were broken or that the data contradict, the most doubtful first."""
     frame = _link_frame(done)
     heads = ["i", "j", "kind", "weight", "kept"]
     if "violation_probability" in frame:
@@ -273,7 +273,7 @@ def _doubtful_links(done: Fit) -> TextTable:
 
 
 def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:
-    """One row for each sample: its id, cluster and probabilities."""
+    """Tabulate the samples: id, cluster and probabilities."""
     results: dict[str, Any] = {"cluster": done.labels}
     if done.probabilities is not None:
         results |= {f"probability_{k}": column for k, column in enumerate(done.probabilities.T)}
@@ -341,7 +341,7 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
 
 
 def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: int = 0) -> bytes:
-    """Rows by cluster, with the links; a random part of them if they are very many."""
+    """Draw rows by cluster with the links; a random part of the rows if they are very many."""
     from linkwise.displays import ClusterDisplay
 
     shown, names = X, np.asarray(labels)
@@ -355,7 +355,7 @@ def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: 
 
 
 def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[np.int64]:
-    """Linked rows first, then others at random."""
+    """Choose linked rows first, then others at random."""
     order = np.random.default_rng(seed).permutation(n_rows)
     if links is not None and links.n_pairs:
         linked = np.zeros(n_rows, dtype=bool)
@@ -365,7 +365,7 @@ def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[
 
 
 def convergence_png(model: Any) -> bytes | None:
-    """The objective over the iterations, for estimators that keep it."""
+    """Draw the objective over the iterations, for estimators that keep it."""
     from linkwise.displays import ConvergenceDisplay
 
     if not (hasattr(model, "lower_bounds_") or hasattr(model, "objective_history_")):

@@ -1,4 +1,4 @@
-"""Images as rows of numbers, pixel links, and label images."""
+"""Images as rows of numbers, links between pixels, and label images."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from linkwise.constraints.io import column_names, link_sign, link_strength, reco
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-__all__ = ["MOST_LABELS", "Picture", "label_png", "pixel_links", "read_picture"]
-
 #: A byte for each pixel, one value of which means transparent.
 MOST_LABELS = 255
 _PIXEL_COLUMNS = ("y1", "x1", "y2", "x2")
@@ -28,16 +26,10 @@ _BLOCK_COMPONENTS = 5
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as samples.
+    """An image as samples: one for each cell that is not fully transparent.
 
-    Attributes
-    ----------
-    pixels : (height, width, channels) float64
-        Brightness, 0 to 1 for 8-bit images.
-    mask : (rows, columns) bool
-        Cells that are samples: all but fully transparent ones.
-    block : int
-        Pixels along the side of a cell.
+    ``pixels`` (height, width, channels) are 0 to 1 for 8-bit images, ``mask`` (rows, columns) tells which
+    cells are samples, ``block`` is the number of pixels along the side of a cell.
     """
 
     pixels: NDArray[np.float64]
@@ -46,7 +38,7 @@ class Picture:
 
     @property
     def n_samples(self) -> int:
-        """Cells to label."""
+        """Number of cells to label."""
         return int(self.mask.sum())
 
     def colours(self) -> NDArray[np.float64]:
@@ -76,18 +68,8 @@ class Picture:
 
 
 def read_picture(path: str | Path, block: int = 1) -> Picture:
-    """Read an image file.
-
-    Parameters
-    ----------
-    path : path_like
-        Grey or colour, 8 or 16 bits. Fully transparent pixels are left out.
-    block : int, default=1
-        Cut it into blocks of this side, for textures; pixels that fill no block are left out.
-
-    Returns
-    -------
-    Picture
+    """Read a grey or colour image, 8 or 16 bits, in blocks of this side; pixels that fill no block are
+    left out.
     """
     try:
         from PIL import Image, UnidentifiedImageError
@@ -137,20 +119,7 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
 
 
 def pixel_links(path: str | Path | None, picture: Picture, certainty: float | None) -> Constraints:
-    """Links between pixels: columns ``y1, x1, y2, x2, kind``, or ``i, j, kind`` with pixels in reading order.
-
-    Parameters
-    ----------
-    path : path_like or None
-    picture : Picture
-    certainty : float, optional
-        Of links that have neither weight nor certainty.
-
-    Returns
-    -------
-    Constraints
-        Among the samples of the picture.
-    """
+    """Read links between pixels: ``y1, x1, y2, x2, kind``, or ``i, j, kind`` with pixels in reading order."""
     from linkwise.constraints import Constraints
 
     if path is None:
@@ -183,7 +152,7 @@ def pixel_links(path: str | Path | None, picture: Picture, certainty: float | No
 
 
 def _read_places(path: Path, certainty: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Pixels (m, 2, 2) and signed weights of a file by coordinates; None if it has not these columns."""
+    """Read pixels (m, 2, 2) and signed weights of a file by coordinates; None if it has not these columns."""
     ends: list[int] = []
     weights: list[float] = []
     try:
@@ -204,7 +173,7 @@ def _read_places(path: Path, certainty: float | None) -> tuple[NDArray[np.int64]
 
 
 def _coordinate(name: str, cell: str) -> int:
-    """A coordinate of a pixel; whether it lies inside the image is known later."""
+    """Read a coordinate; whether it lies inside the image is checked later."""
     number = whole_number(cell)
     if number is None or abs(number) >= 2**31:
         raise ValueError(
@@ -215,17 +184,7 @@ def _coordinate(name: str, cell: str) -> int:
 
 
 def label_png(labels: NDArray[np.int64]) -> bytes:
-    """A PNG whose pixel values are the labels, with a palette that colour-blind eyes can tell apart.
-
-    Parameters
-    ----------
-    labels : (height, width) int
-        0 to 254; -1 becomes transparent (value 255).
-
-    Returns
-    -------
-    bytes
-    """
+    """Make a PNG whose pixel values are the labels 0 to 254, (height, width); -1 becomes transparent."""
     from PIL import Image
 
     from linkwise.displays._style import COLOURS

@@ -41,18 +41,7 @@ class Covariance(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose about a method.
-
-    Attributes
-    ----------
-    n_clusters : int
-    covariance : str
-        Of the mixtures.
-    n_init : int
-    seed : int
-    soft : bool
-        Whether some links are soft.
-    """
+    """What the user may choose about a method; ``soft`` tells whether some links are soft."""
 
     n_clusters: int
     covariance: str = "full"
@@ -63,16 +52,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Method:
-    """A method.
-
-    Attributes
-    ----------
-    title : str
-    build : callable of Settings
-        Makes the estimator; imports it only then.
-    only_hard : bool
-        Whether soft links are refused.
-    """
+    """A method: ``build`` imports and makes the estimator; ``only_hard`` ones refuse soft links."""
 
     title: str
     build: Callable[[Settings], Any]
@@ -143,24 +123,9 @@ _METHOD_OF = {
 
 
 def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constraints) -> tuple[str, str]:
-    """The method ``auto`` stands for, and why: see ``recommend_method``.
+    """Choose what ``auto`` stands for, and say why (see ``recommend_method``).
 
-    Parameters
-    ----------
-    n_rows, n_features, n_clusters : int
-    links : Constraints
-        Soft ones are expected to be wrong as often as their weights say.
-
-    Returns
-    -------
-    name, reason : str
-
-    Examples
-    --------
-    >>> from linkwise import Constraints
-    >>> from linkwise.cli.options import choose_method
-    >>> choose_method(150, 4, 3, Constraints(150, [(0, 1)]))
-    ('ppc', 'hard, few links')
+    Soft links are expected to be wrong as often as their weights say.
     """
     from linkwise.model_selection.recommendation import recommend_method
 
@@ -179,12 +144,12 @@ def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constrai
 
 
 def has_soft(links: Constraints) -> bool:
-    """Whether some links are soft."""
+    """Tell whether some links are soft."""
     return bool(np.isfinite(links.weights).any())
 
 
 def hardened(links: Constraints) -> Constraints:
-    """The same links, all of them hard."""
+    """Make all links hard."""
     from linkwise.constraints import Constraints
 
     return Constraints(links.n_samples, links.must_link, links.cannot_link)
@@ -214,7 +179,7 @@ class LinksBy(StrEnum):
 
 
 def names(text: str | None) -> list[str]:
-    """Column names of an option: ``a,b,c``."""
+    """Split the column names of an option: ``a,b,c``."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
@@ -294,7 +259,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 
 
 def chosen_format(wanted: TableFormat | None, data: Any) -> str:
-    """Suffix of the tables to write."""
+    """Choose the suffix of the tables to write."""
     if wanted is not None:
         return f".{wanted.value}"
     return ".parquet" if table_suffix(data) == ".parquet" else ".csv"

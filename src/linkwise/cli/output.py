@@ -28,13 +28,7 @@ _WIDTH_OF_A_FILE = 200
 
 
 class Output:
-    """The voice of one command.
-
-    Parameters
-    ----------
-    as_json : bool, default=False
-        Keep standard output for the JSON object.
-    """
+    """Prints the results of one command as text, or as one JSON object with ``--json``."""
 
     def __init__(self, as_json: bool = False) -> None:
         from rich.console import Console
@@ -79,30 +73,20 @@ class Output:
         self._console.print(drawn, soft_wrap=False)
 
     def record(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The JSON object of a result: plain values, and the warnings so far."""
+        """Make the JSON object of a result: plain values, and the warnings so far."""
         return {**_plain(result), "warnings": self.warnings}
 
     def finish(self, result: dict[str, Any]) -> None:
-        """Print the JSON object, if that was asked for."""
+        """Print the JSON object, if it was asked for."""
         if self.as_json:
             print(as_json(self.record(result)))
 
     @contextmanager
     def progress(self, task: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """Show a bar on standard error while something long runs, if a person is watching.
+        """Show a bar on standard error while something long runs, if standard error is a terminal.
 
-        Warnings raised meanwhile become lines of :meth:`warn`.
-
-        Parameters
-        ----------
-        task : str
-        total : int, optional
-            Number of steps; without it the bar only moves.
-
-        Yields
-        ------
-        callable
-            To be called after every step.
+        Yields a function to call after every one of ``total`` steps; without ``total`` the bar only moves.
+        Warnings raised inside the block become lines of :meth:`warn`.
         """
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -129,7 +113,7 @@ class Output:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of numpy as Python's; NaN and infinities, which JSON does not have, as None."""
+    """Turn numbers of numpy into Python's; NaN and infinities, which JSON does not have, become None."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -142,23 +126,7 @@ def _plain(value: Any) -> Any:
 
 
 def as_json(value: Any) -> str:
-    """A JSON text; NaN and infinities become null, paths and other objects their text.
-
-    Parameters
-    ----------
-    value : Any
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.cli.output import as_json
-    >>> print(as_json({"rates": np.array([0.5, np.nan])}))
-    {"rates": [0.5, null]}
-    """
+    """Write JSON; NaN and infinities become null, paths and other objects their text."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
@@ -173,14 +141,8 @@ def check_folder(
 ) -> None:
     """Refuse, before anything long runs, a folder that cannot be made or written to.
 
-    Parameters
-    ----------
-    path : path_like or None
-        None checks nothing. What a killed run left in the folder is settled.
-    command : str, optional
-        The command that will write results to the folder.
-    names : sequence of str
-        What it will write; whatever has such a name and is not of an earlier run of the command is refused.
+    What killed runs left in the folder is settled. An entry with one of the ``names`` is refused, unless an
+    earlier run of the same ``command`` wrote it.
     """
     if path is None:
         return
@@ -198,18 +160,10 @@ def check_folder(
 
 @contextmanager
 def writing_results(folder: str | os.PathLike[str], command: str) -> Iterator[Path]:
-    """Write the results of a run, in place of those of an earlier run of the same command.
+    """Yield a folder for the results of a run, which then replace those of an earlier run of the command.
 
-    Parameters
-    ----------
-    folder : path_like
-    command : str
-
-    Yields
-    ------
-    Path
-        A folder to write to, ``report.html`` among others. Whatever stops the writing, there are all files of
-        the earlier run or all of this one, at the latest after the next command that uses the folder.
+    Whatever stops the writing, there are all files of the earlier run or all of this one, at the latest after
+    the next command that uses the folder. ``report.html`` must be among them.
     """
     with together(folder, lambda target: _owned(target, command), last=REPORT) as draft:
         yield draft
@@ -232,7 +186,7 @@ def _refuse_strangers(folder: Path, command: str, names: Sequence[str]) -> None:
 
 
 def _owned(folder: Path, command: str) -> set[str]:
-    """Entries of a folder that an earlier run of the command wrote, and nobody put anything into."""
+    """List the entries of a folder that an earlier run of the command wrote and nobody added anything to."""
     record = _read_list(folder / REPORT)
     if record.get("command") != command:
         return set()
@@ -243,7 +197,7 @@ def _owned(folder: Path, command: str) -> set[str]:
 
 
 def _holds_only(path: Path, files: set[str], name: str) -> bool:
-    """Whether an entry is one of these files, or a folder of nothing else."""
+    """Tell whether an entry is one of these files, or a folder of nothing else."""
     if path.is_symlink() or name in ("", ".", ".."):
         return False
     if not path.is_dir():
@@ -252,7 +206,7 @@ def _holds_only(path: Path, files: set[str], name: str) -> bool:
 
 
 def _read_list(path: Path) -> dict[str, Any]:
-    """The list at the end of a report; empty if there is none."""
+    """Read the list at the end of a report; empty if there is none."""
     try:
         with open(path, "rb") as stream:
             stream.seek(max(0, path.stat().st_size - 65536))

@@ -1,4 +1,4 @@
-"""``linkwise predict``: clusters of new rows by a model that was fitted before."""
+"""``linkwise predict``: clusters of new rows by a fitted model."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from linkwise.cli.tables import write_csv, write_frame
 
 if TYPE_CHECKING:
     import pandas
-
-__all__ = ["predict"]
 
 
 def predict(
@@ -71,7 +69,7 @@ def predict(
 
 
 def _bare_preparation(model: Any, folder: Path) -> Preparation:
-    """For models that were saved in Python: their columns by name, as they are."""
+    """Use the columns by name, unscaled, for models that were saved in Python."""
     if not hasattr(model, "feature_names_in_"):
         raise CommandError(
             f"{folder} does not say which columns it needs; fit it to a DataFrame, or with `linkwise fit`"
@@ -86,7 +84,7 @@ def _bare_preparation(model: Any, folder: Path) -> Preparation:
 def _predictions(
     model: Any, preparation: Preparation, samples: Samples, out: Output
 ) -> tuple[pandas.DataFrame, dict[str, int]]:
-    """The table to be written, and how many rows every cluster got."""
+    """Make the table to be written, and count the rows of every cluster."""
     X = preparation.apply(samples.features)
     labels = np.asarray(model.predict(X))
     results: dict[str, Any] = {"cluster": labels}

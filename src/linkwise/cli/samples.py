@@ -28,16 +28,8 @@ if TYPE_CHECKING:
 class Samples:
     """The rows of a data file.
 
-    Attributes
-    ----------
-    path : Path
-    features : DataFrame of float64
-    ids : Series or None
-        The column of ids as it was.
-    labels : (n,) ndarray or None
-        The label column: strings, or integers if all are whole numbers; None where empty.
-    notes : tuple of str
-        What was done to the data that the user should know.
+    ``features`` are float64. ``ids`` is the column as it was. ``labels`` (n,) holds strings, or integers if
+    all are whole numbers, and None where a cell is empty. ``notes`` tell the user what was done to the data.
     """
 
     path: Path
@@ -73,35 +65,10 @@ def output_frame(
     *,
     note: Callable[[str], None],
 ) -> pandas.DataFrame:
-    """A table to be written: ids or row numbers, columns of the user, results.
+    """Make a table to be written: ids or row numbers, columns ``kept`` from the user, results.
 
-    Columns of the user keep their names and values. A result that would have the name of one of them gets
-    another name.
-
-    Parameters
-    ----------
-    samples : Samples
-    results : mapping from name to column
-        What linkwise found out.
-    kept : mapping from name to column, optional
-        Columns of the user besides the ids.
-    note : function of a line
-        Told of every column that got another name.
-
-    Returns
-    -------
-    DataFrame
-
-    Examples
-    --------
-    >>> import pandas
-    >>> from linkwise.cli.samples import Samples, output_frame
-    >>> rows = Samples("data.csv", pandas.DataFrame({"x": [1.0, 2.0]}), pandas.Series([7, 8], name="cluster"))
-    >>> output_frame(rows, {"cluster": [0, 1]}, note=print)
-    'cluster' is a column of the data; the results are in 'cluster_linkwise'
-       cluster  cluster_linkwise
-    0        7                 0
-    1        8                 1
+    A result whose name a column of the user has already gets another name, and ``note`` is called with a line
+    about it.
     """
     import pandas
 
@@ -127,7 +94,7 @@ def output_frame(
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name of a result, with ``_linkwise`` behind it as often as it takes to be no other column's."""
+    """Add ``_linkwise`` to the name of a result until no other column has it."""
     while name in taken:
         name += "_linkwise"
     return name
@@ -143,25 +110,10 @@ def read_samples(
     impute: bool = False,
     medians: Sequence[float] = (),
 ) -> Samples:
-    """Read the rows to be clustered.
+    """Read the rows to be clustered by the columns ``features``, or by all that are not named otherwise.
 
-    Parameters
-    ----------
-    path : path_like
-    id_column, label_column : str, optional
-        Columns that are no features.
-    features : sequence of str
-        Columns to use; by default all that are not named otherwise.
-    ignore : sequence of str
-        Columns to leave out.
-    impute : bool, default=False
-        Fill missing numbers with the median of their column instead of refusing them.
-    medians : sequence of float
-        Medians to fill in, one for each of ``features``; by default those of the file.
-
-    Returns
-    -------
-    Samples
+    With ``impute`` missing numbers become the given ``medians``, or those of the file; otherwise they are
+    refused.
     """
     path = Path(path)
     special = [name for name in (id_column, label_column) if name is not None]
@@ -197,7 +149,7 @@ def read_samples(
 
 
 def checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
-    """The ids as they are, once they are known to be there, all different and not rounded."""
+    """Give the ids back as they are, once they are known to be complete, different and not rounded."""
     _refuse_rounded(path, ids)
     names = [cell_text(name) for name in ids.tolist()]
     empty = [row for row, name in enumerate(names) if not name.strip()]
@@ -217,7 +169,7 @@ def checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
 
 
 def _refuse_rounded(path: Path, column: pandas.Series) -> None:
-    """Ids and classes may be whole floats, but not where floats cannot tell neighbours apart."""
+    """Refuse ids and classes that are floats beyond 2**53, where neighbours are rounded to one number."""
     if column.dtype.kind != "f":
         return
     large = np.flatnonzero(np.abs(column.to_numpy(dtype=np.float64, na_value=np.nan)) >= 2**53)
@@ -230,7 +182,7 @@ def _refuse_rounded(path: Path, column: pandas.Series) -> None:
 
 
 def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.DataFrame:
-    """All columns as float64; the first entry that is no number is named."""
+    """Make all columns float64; an error names the first entry that is no number."""
     import pandas
 
     if all(isinstance(dtype, np.dtype) and dtype.kind in "iuf" for dtype in table.dtypes):
@@ -255,7 +207,7 @@ def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.Dat
 
 
 def _without_blanks(column: pandas.Series) -> pandas.Series:
-    """A column of text without blanks around the cells, and with those that mean a missing number as such."""
+    """Strip blanks around cells of text, and mark those that mean a missing number."""
     from pandas.api.types import is_object_dtype, is_string_dtype
 
     if not (is_object_dtype(column) or is_string_dtype(column)):
@@ -329,18 +281,9 @@ _FILE = "columns.json"
 
 @dataclass(frozen=True)
 class Preparation:
-    """Which columns, and how they were scaled.
+    """Columns in the order of the estimator, and how they were scaled: (x - centre) / scale.
 
-    Attributes
-    ----------
-    columns : list of str
-        In the order of the estimator.
-    centres, scales : list of float
-        Each column becomes (x - centre) / scale.
-    medians : list of float
-        Of the training rows; for --impute on new rows.
-    clusters : list of str
-        Names of the clusters.
+    ``medians`` of the training rows serve --impute on new rows; ``clusters`` are names.
     """
 
     columns: list[str]
@@ -364,7 +307,7 @@ class Preparation:
         return cls(names, centres.tolist(), scales.tolist(), medians.tolist(), clusters)
 
     def apply(self, features: pandas.DataFrame) -> pandas.DataFrame:
-        """Scaled columns, in the order of the estimator."""
+        """Scale the columns, in the order of the estimator."""
         return (features[self.columns] - np.array(self.centres)) / np.array(self.scales)
 
 
@@ -401,7 +344,7 @@ def load_prepared_model(path: str | Path) -> tuple[Any, Preparation | None]:
 
 
 def _checked_preparation(content: Any, model: Any, file: Path) -> Preparation:
-    """What was read, if it is about the columns and clusters of the model."""
+    """Check that what was read fits the columns and clusters of the model."""
     names = [field.name for field in fields(Preparation)]
     if not isinstance(content, dict) or set(content) != set(names):
         raise CommandError(f"{file} was not written by this version of linkwise; fit the model again")
@@ -422,6 +365,6 @@ def _checked_preparation(content: Any, model: Any, file: Path) -> Preparation:
 
 
 def _n_clusters(model: Any) -> int:
-    """Labels are 0 .. this - 1."""
+    """The labels are 0 .. this - 1."""
     wanted = getattr(model, "n_clusters", None) or getattr(model, "n_components", None)
     return int(len(model.classes_) if wanted is None else wanted)

@@ -1,4 +1,4 @@
-"""``linkwise segment``: cut an image into regions by links between its pixels."""
+"""``linkwise segment``: divide an image into regions by links between its pixels."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from linkwise.cli.tables import check_links
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
-
-__all__ = ["Segmentation", "segment", "segment_spatial", "segment_spectral", "segments_png"]
 
 
 # Larger pictures are fitted to a part of their cells: 256 x 256 tell the colours of regions well enough.
@@ -49,15 +47,8 @@ class SegmentInference(StrEnum):
 class Segmentation:
     """Labels of the cells of a picture, and how they were found.
 
-    Attributes
-    ----------
-    labels : (n,) int64
-    model : estimator
-    by_colour : (n,) int64 or None
-        The labels that colours alone would give.
-    converged : bool
-    n_fitted : int or None
-        Cells the model was fitted to, where these are not all.
+    ``by_colour`` (n,) are the labels that colours alone would give. ``n_fitted`` is the number of cells the
+    model was fitted to, where these are not all.
     """
 
     labels: NDArray[np.int64]
@@ -283,7 +274,7 @@ def segment_spectral(
 def segments_png(
     picture: Picture, panels: dict[str, NDArray[np.int64]], links: Constraints | None = None
 ) -> bytes:
-    """The image beside one panel of labels for each title; links are drawn into the image."""
+    """Draw the image beside one panel of labels for each title; links are drawn into the image."""
     from matplotlib.colors import ListedColormap
 
     from linkwise._pages import new_figure, png_of

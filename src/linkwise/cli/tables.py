@@ -37,21 +37,14 @@ _safe_csv = ContextVar("safe_csv", default=False)
 
 
 def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
-    """Join a few names, and say how many more there are.
-
-    Examples
-    --------
-    >>> from linkwise.cli.tables import listed
-    >>> listed([3, 7, 8, 9], shown=2)
-    '3, 7 and 2 more'
-    """
+    """Join a few names, and say how many more there are: ``3, 7 and 2 more``."""
     texts = [str(name) for name in names[:shown]]
     more = len(names) - shown
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
 def table_suffix(path: str | Path) -> str:
-    """``.csv``, ``.tsv`` or ``.parquet`` of a file name, or an error that lists them."""
+    """Give ``.csv``, ``.tsv`` or ``.parquet`` for a file name, or raise an error that lists them."""
     path = Path(path)
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     suffix = suffix.lower()
@@ -65,18 +58,7 @@ def table_suffix(path: str | Path) -> str:
 
 
 def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.DataFrame:
-    """Read a table as it is.
-
-    Parameters
-    ----------
-    path : path_like
-    text_columns : sequence of str
-        Columns of a CSV file that are kept as text, so that the id 007 stays 007.
-
-    Returns
-    -------
-    DataFrame
-    """
+    """Read a table as it is; ``text_columns`` of a CSV file stay text, so that the id 007 stays 007."""
     path = Path(path)
     if path.is_dir():
         raise CommandError(f"{path} is a folder; pass a .csv or .parquet file")
@@ -173,7 +155,7 @@ def _opened(path: Path) -> Any:
 
 
 def _header(path: Path, separator: str) -> list[str]:
-    """Column names of a CSV file, once they are known to be names, each of them once."""
+    """Read the column names of a CSV file, and check that they are names, each of them once."""
     try:
         with _opened(path) as stream:
             names = [
@@ -204,7 +186,7 @@ def _header(path: Path, separator: str) -> list[str]:
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
-    """Refuse two columns of one name: nobody could tell which of them is meant."""
+    """Refuse two columns of one name: it would be unclear which of them is meant."""
     repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise CommandError(
@@ -230,14 +212,7 @@ def protect_csv(wanted: bool) -> bool:
 
 
 def write_csv(frame: pandas.DataFrame, target: Any, separator: str = ",") -> None:
-    """Write CSV to a path or a stream; with ``--safe-csv`` no cell of text is taken for a formula.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    target : path or stream
-    separator : str, default=","
-    """
+    """Write CSV to a path or a stream; with ``--safe-csv`` no cell of text is taken for a formula."""
     if _safe_csv.get():
         frame = frame.rename(columns=_without_formula)
         texts = [name for name in frame.columns if frame[name].dtype.kind not in "biuf"]
@@ -246,7 +221,7 @@ def write_csv(frame: pandas.DataFrame, target: Any, separator: str = ",") -> Non
 
 
 def _without_formula(value: Any) -> Any:
-    """Text with an apostrophe before it, which spreadsheets do not show; anything else as it is."""
+    """Put an apostrophe, which spreadsheets do not show, before text; leave anything else as it is."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
@@ -269,22 +244,10 @@ def _first_line(error: Exception) -> str:
 def read_links(
     path: str | Path | None, samples: Samples, *, certainty: float | None = None, by_row: bool = False
 ) -> Constraints:
-    """Links among the rows of a data file.
+    """Read links among the rows of a data file; ``i`` and ``j`` are ids if the samples have ids.
 
-    Parameters
-    ----------
-    path : path_like or None
-        Columns ``i, j, kind`` and, if wanted, ``weight`` or ``certainty``. None: no links.
-    samples : Samples
-        If they have ids, ``i`` and ``j`` are ids.
-    certainty : float, optional
-        Of links that have neither weight nor certainty of their own; without it they are hard.
-    by_row : bool, default=False
-        ``i`` and ``j`` are row numbers although there are ids.
-
-    Returns
-    -------
-    Constraints
+    With ``by_row`` they are row numbers nevertheless. ``certainty`` is that of links without weight or
+    certainty of their own; without it they are hard.
     """
     from linkwise.constraints import Constraints
 
@@ -302,20 +265,7 @@ def read_link_list(
     places: Mapping[str, int] | None = None,
     certainty: float | None = None,
 ) -> LinkList:
-    """The lines of a file of links; every message names the line.
-
-    Parameters
-    ----------
-    path : path_like
-    n_samples : int or None
-        None: any row number will do.
-    places : mapping from id to row number, optional
-    certainty : float, optional
-
-    Returns
-    -------
-    LinkList
-    """
+    """Read the lines of a file of links; every error names the line. None allows any row number."""
     path = Path(path)
     find: Callable[[str, str], int]
     if places is None:
@@ -359,7 +309,7 @@ def check_links(links: Constraints, n_clusters: int, samples: Samples | None = N
 
 
 def _witness(error: Any, samples: Samples | None) -> str:
-    """The proof of a contradiction; where links were given by id, the ids of its rows."""
+    """Give the proof of a contradiction, with the ids of its rows where links were given by id."""
     message = f"the links cannot all hold: {error.witness.message}"
     remedy = "; remove one of these links, make them soft with --certainty, or ask for more clusters"
     if samples is None or samples.ids is None:
