@@ -107,7 +107,7 @@ def noisy_links(out: Output) -> Chapter:
             f"150 flowers of three species. {_N_LINKS} pairs were shown to a simulated annotator who says "
             f'"same" or "different" and is wrong one time in ten, in {_DRAWS} independent draws. Taken as '
             "facts, such links can ruin a good clustering; told with how sure they are, they improve it, and "
-            "the wrong ones stand out as broken.",
+            "the wrong ones stand out as broken."
         ],
         [
             Gain(task, f"{knowledge}, as facts", measure, best, float(np.mean(accuracies[believed]))),
@@ -156,7 +156,7 @@ def new_classes(out: Output) -> Chapter:
         [
             '178 wines of three cultivars, under a bad legend: "table" lumps two cultivars, and one is '
             'called "sweet" in one cellar and "dessert" in another. The expert writes down two doubts: '
-            "table may be several, sweet and dessert may be one. Their number is chosen by the data.",
+            "table may be several, sweet and dessert may be one. Their number is chosen by the data."
         ],
         [
             Gain(
@@ -209,7 +209,7 @@ def textures(out: Output) -> Chapter:
         [
             f"Four textures of equal brightness, cut into {picture.n_samples} blocks of {block} x {block} "
             "pixels. A single block does not tell its texture for sure. Telling that neighbouring blocks "
-            "belong together, with a certainty of 0.9, is enough (Lu & Leen 2007, experiment 4).",
+            "belong together, with a certainty of 0.9, is enough (Lu & Leen 2007, experiment 4)."
         ],
         [Gain("texture mosaic", "neighbours, 90% sure", "blocks right", before, after)],
         [],
@@ -251,7 +251,7 @@ def pixels(out: Output) -> Chapter:
             f"A disc, a bar and a triangle whose brightness fades into the background, {image.shape[0]} x "
             f'{image.shape[1]} pixels. {_PIXEL_LINKS} random pairs of pixels were labelled "same" or '
             '"different"; '
-            "each link changes the affinities around both its ends (Lu & Carreira-Perpiñán 2008).",
+            "each link changes the affinities around both its ends (Lu & Carreira-Perpiñán 2008)."
         ],
         [Gain("shaded objects", f"{_PIXEL_LINKS} pairs of pixels", "pixels right", before, after)],
         [],
@@ -312,13 +312,7 @@ def demo(
     out = Output(as_json)
     check_folder(output, "demo", [REPORT])
     began = time.perf_counter()
-    makers: list[Callable[[Output], Chapter]] = [
-        noisy_links,
-        new_classes,
-        textures,
-        pixels,
-        refusals,
-    ]
+    makers: list[Callable[[Output], Chapter]] = [noisy_links, new_classes, textures, pixels, refusals]
     told = []
     for maker in makers:
         told.append(maker(out))

@@ -6,12 +6,7 @@ returned as ``(X, y)`` with the rows in random order, images as ``(image, truth)
 """
 
 from linkwise.datasets.bundled import load_bundled
-from linkwise.datasets.images import (
-    make_noisy_objects,
-    make_occluder,
-    make_texture_mosaic,
-    texture_features,
-)
+from linkwise.datasets.images import make_noisy_objects, make_occluder, make_texture_mosaic, texture_features
 from linkwise.datasets.points import (
     make_four_blobs,
     make_ppc_artificial,

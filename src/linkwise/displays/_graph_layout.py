@@ -13,7 +13,7 @@ _SWEEPS = 60
 
 
 def circle(n_nodes: int) -> NDArray[np.float64]:
-    """Nodes one unit apart on a circle, (n, 2)."""
+    """Put nodes one unit apart on a circle, (n, 2)."""
     angle = 2.0 * np.pi * np.arange(n_nodes) / n_nodes
     return n_nodes / (2.0 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
 
@@ -21,29 +21,10 @@ def circle(n_nodes: int) -> NDArray[np.float64]:
 def stress_layout(
     n_nodes: int, pairs: NDArray[np.int64], lengths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Places whose distances follow those along the edges of a connected graph.
+    """Place the nodes of a connected graph so that distances follow those along the edges, (n, 2).
 
     Minimises sum_{i<j} (|x_i - x_j| - d_ij)^2 / d_ij^2 by majorisation (Gansner, Koren and North 2004), from
-    classical scaling; nothing is random.
-
-    Parameters
-    ----------
-    n_nodes : int
-    pairs : (m, 2) int64
-    lengths : (m,)
-        Wanted lengths of the edges, > 0.
-
-    Returns
-    -------
-    (n_nodes, 2)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.displays._graph_layout import stress_layout
-    >>> places = stress_layout(3, np.array([[0, 1], [1, 2]]), np.ones(2))
-    >>> np.round(np.linalg.norm(places[[0, 0]] - places[[1, 2]], axis=1), 2)
-    array([1., 2.])
+    classical scaling; nothing is random. ``lengths`` (m,) are the wanted lengths of the edges, > 0.
     """
     if n_nodes < 3:
         return np.column_stack([np.arange(n_nodes) * lengths.max(initial=1.0), np.zeros(n_nodes)])
@@ -69,19 +50,7 @@ def _classical_scaling(distance: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def pack(layouts: list[NDArray[np.float64]], gap: float = 1.0) -> list[NDArray[np.float64]]:
-    """Move layouts so that their boxes stand in rows, none over another.
-
-    Parameters
-    ----------
-    layouts : list of (n_i, 2)
-        In the order wanted.
-    gap : float, default=1.0
-        Space between boxes.
-
-    Returns
-    -------
-    list of (n_i, 2)
-    """
+    """Move layouts so that their boxes stand in rows in the given order, at least ``gap`` apart."""
     sizes = [np.ptp(layout, axis=0) + gap for layout in layouts]
     area = sum(float(width * height) for width, height in sizes)
     row_width = max(1.5 * area**0.5, max((float(size[0]) for size in sizes), default=0.0))

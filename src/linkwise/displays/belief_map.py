@@ -1,4 +1,4 @@
-"""Heat maps over classes: what is believed, and what the clusters made of it."""
+"""Heat maps over classes: beliefs, and the separability under the clusters found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._heat_map import draw_heat_map, heat_colours
 from linkwise._validation import label_codes
 from linkwise.beliefs import ClassBeliefs
-from linkwise.displays._checks import fitted_step, needed
+from linkwise.displays._inputs import fitted_step, needed
 from linkwise.displays._style import axes_or_new
 from linkwise.metrics import separability as separability_of
 
@@ -56,52 +56,21 @@ class SeparabilityDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw ``separability_`` of a fitted CPPC.
-
-        Parameters
-        ----------
-        estimator : fitted CPPC
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        SeparabilityDisplay
-        """
+        """Draw ``separability_`` of a fitted CPPC."""
         model = fitted_step(estimator)
         matrix = needed(model, "separability_", "CPPC has one; otherwise use from_predictions(y, labels)")
         return cls(matrix, model.classes_.tolist()).plot(ax)
 
     @classmethod
     def from_predictions(cls, y: ArrayLike, labels: ArrayLike, *, ax: Any = None) -> Self:
-        """Draw the separability of classes under any clusters.
+        """Draw the separability of classes ``y`` under any clusters ``labels``.
 
-        Parameters
-        ----------
-        y : (n,) array_like
-            Classes; -1, NaN or None for unlabelled rows, which are left out.
-        labels : (n,) array_like
-            Clusters.
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        SeparabilityDisplay
+        Rows whose class is -1, NaN or None are left out.
         """
         return cls(separability_of(y, labels), label_codes(y)[1].tolist()).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        SeparabilityDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         self.ax_ = axes_or_new(ax, size=_size(self.classes))
         self.image_ = _draw(self.separability, self.classes, "separability", self.ax_)
         self.figure_ = self.ax_.figure
@@ -156,38 +125,17 @@ class BeliefDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw ``beliefs_`` and ``separability_`` of a fitted CPPC.
-
-        Parameters
-        ----------
-        estimator : fitted CPPC
-        ax : two matplotlib Axes, optional
-
-        Returns
-        -------
-        BeliefDisplay
-        """
+        """Draw ``beliefs_`` and ``separability_`` of a fitted CPPC, on two axes."""
         model = fitted_step(estimator)
         beliefs = needed(model, "beliefs_", "fit a CPPC, or pass BeliefDisplay(beliefs)")
         return cls(ClassBeliefs(beliefs, model.classes_.tolist()), model.separability_).plot(ax)
 
     @classmethod
     def from_predictions(cls, beliefs: Any, y: ArrayLike, labels: ArrayLike, *, ax: Any = None) -> Self:
-        """Draw beliefs beside the separability of classes under any clusters.
+        """Draw beliefs beside the separability of classes ``y`` under any clusters ``labels``, on two axes.
 
-        Parameters
-        ----------
-        beliefs : ClassBeliefs, DataFrame or (L, L) array_like
-            An array in the order of the sorted classes.
-        y : (n,) array_like
-            Classes; -1, NaN or None for unlabelled rows.
-        labels : (n,) array_like
-            Clusters.
-        ax : two matplotlib Axes, optional
-
-        Returns
-        -------
-        BeliefDisplay
+        Beliefs in an array are in the order of the sorted classes. Rows whose class is -1, NaN or None are
+        left out.
         """
         classes = label_codes(y)[1].tolist()
         named = hasattr(beliefs, "classes") or hasattr(beliefs, "columns")
@@ -195,18 +143,7 @@ class BeliefDisplay:
         return cls(ClassBeliefs(table.for_classes(classes), classes), separability_of(y, labels)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Two of them if there is separability; new ones by default.
-
-        Returns
-        -------
-        BeliefDisplay
-            Itself.
-        """
+        """Draw on the axes given (two if there is separability), or on new ones; returns the display."""
         panels = [("beliefs", self.beliefs)]
         if self.separability is not None:
             panels.append(("separability", self.separability))

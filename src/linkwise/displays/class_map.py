@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
-from linkwise.displays._checks import codes_of, fitted_step, needed
+from linkwise.displays._inputs import codes_of, fitted_step, needed
 from linkwise.displays._style import COLOURS, LITERAL, axes_or_new, contrasting, place_legend
 
 __all__ = ["ClassMapDisplay", "inner_place"]
@@ -78,20 +78,10 @@ class ClassMapDisplay:
         class_names: Mapping[Any, str] | Sequence[str] | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw ``labels_`` of an estimator fitted to the cells of a grid.
+        """Draw ``labels_`` of an estimator fitted to the cells of a grid of this shape (height, width).
 
-        Parameters
-        ----------
-        estimator : fitted estimator or Pipeline
-        shape : (height, width)
-        mask : (height, width) bool, optional
-            The cells it was fitted to, as in :meth:`linkwise.Constraints.from_grid`.
-        class_names : mapping or sequence, optional
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ClassMapDisplay
+        ``mask`` (height, width) tells the cells it was fitted to, as in
+        :meth:`linkwise.Constraints.from_grid`.
         """
         labels = needed(
             fitted_step(estimator), "labels_", "use from_predictions(estimator.predict(X), shape)"
@@ -108,21 +98,9 @@ class ClassMapDisplay:
         class_names: Mapping[Any, str] | Sequence[str] | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw one label for each cell of a grid.
+        """Draw one label for each cell of a grid of this shape (height, width), in C order.
 
-        Parameters
-        ----------
-        labels : (height * width,) array_like
-            In C order, or of the cells kept by the mask in C order.
-        shape : (height, width)
-        mask : (height, width) bool, optional
-            Cells that have a label; the others stay white.
-        class_names : mapping or sequence, optional
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ClassMapDisplay
+        With a ``mask`` (height, width) only its cells have labels; the others stay white.
         """
         sides = tuple(int(side) for side in shape)
         if len(sides) != 2 or min(sides) < 1:
@@ -144,18 +122,7 @@ class ClassMapDisplay:
         return cls(image, class_names).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        ClassMapDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax)
         from matplotlib.colors import ListedColormap
         from matplotlib.patches import Patch
@@ -193,27 +160,8 @@ class ClassMapDisplay:
 
 
 def inner_place(region: NDArray[np.bool_]) -> tuple[int, int, float]:
-    """The cell farthest from the edge of the largest connected part of a region.
-
-    Parameters
-    ----------
-    region : (height, width) bool
-        Not empty.
-
-    Returns
-    -------
-    row, column : int
-    room : float
-        Distance to the nearest cell outside that part; cells beyond the image are outside.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.displays.class_map import inner_place
-    >>> region = np.zeros((7, 9), dtype=bool)
-    >>> region[1:6, 1:6] = region[0, 8] = True
-    >>> inner_place(region)
-    (3, 3, 3.0)
+    """Find the cell farthest from the edge of the largest connected part of a region: row, column,
+    distance.
     """
     parts, _ = ndimage.label(region)
     largest = int(np.bincount(parts.ravel())[1:].argmax()) + 1
@@ -225,7 +173,7 @@ def inner_place(region: NDArray[np.bool_]) -> tuple[int, int, float]:
 
 
 def _plain(label: Any) -> str:
-    """The label as text; whole floats without their point."""
+    """Write the label as text; whole floats without their point."""
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 

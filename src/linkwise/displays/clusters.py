@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
-from linkwise.displays._checks import codes_of, training_labels
-from linkwise.displays._link_lines import draw_links, link_states, thin_links
-from linkwise.displays._plane import check_points, plane_of
-from linkwise.displays._points import draw_points
+from linkwise.displays._drawing import draw_links, draw_points, link_states, thin_links
+from linkwise.displays._inputs import check_points, codes_of, plane_of, training_labels
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["ClusterDisplay"]
@@ -108,12 +106,11 @@ class ClusterDisplay:
         max_links: int = 300,
         ax: Any = None,
     ) -> Self:
-        """Draw the clusters of a fitted estimator.
+        """Draw the clusters of a fitted estimator or Pipeline: ``labels_``, or what it predicts.
 
         Parameters
         ----------
         estimator : fitted estimator or Pipeline
-            ``labels_`` are drawn; without them what it predicts.
         X : (n, n_features) array_like, sparse matrix or DataFrame
             The rows it was fitted to.
         constraints : Constraints, optional
@@ -121,10 +118,6 @@ class ClusterDisplay:
             Draw these features instead of principal components.
         max_links : int, default=300
         ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ClusterDisplay
         """
         labels = training_labels(estimator, X)
         return cls.from_predictions(
@@ -142,39 +135,13 @@ class ClusterDisplay:
         max_links: int = 300,
         ax: Any = None,
     ) -> Self:
-        """Draw rows with given labels, or without any.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like, sparse matrix or DataFrame
-        labels : (n,) array_like, optional
-        constraints : Constraints, optional
-        features : two column numbers or names, optional
-            Draw these features instead of principal components.
-        max_links : int, default=300
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ClusterDisplay
-        """
+        """Draw rows with given labels, or without any; parameters as in :meth:`from_estimator`."""
         plane = plane_of(X, features)
         display = cls(plane.points, labels, constraints, axis_labels=plane.axis_labels, max_links=max_links)
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        ClusterDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax)
         self.scatters_, handles = draw_points(axes, self.points, self._codes, self._names)
         self.lines_: dict[tuple[str, str], Any] = {}

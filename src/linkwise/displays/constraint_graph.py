@@ -1,4 +1,4 @@
-"""The graph of the links: chunklets, components, and what is linked apart."""
+"""The graph of the links: chunklets, components and cannot-links."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
-from linkwise.displays._checks import codes_of, fitted_step, needed
+from linkwise.displays._drawing import cluster_handle, draw_links, link_states
 from linkwise.displays._graph_layout import circle, pack, stress_layout
-from linkwise.displays._link_lines import draw_links, link_states
-from linkwise.displays._points import cluster_handle
+from linkwise.displays._inputs import codes_of, fitted_step, needed
 from linkwise.displays._style import COLOURS, axes_or_new, contrasting, place_legend, point_style
 from linkwise.graph import group_labels
 
@@ -101,54 +100,19 @@ class ConstraintGraphDisplay:
         max_points: int = 200,
         ax: Any = None,
     ) -> Self:
-        """Draw links, optionally with labels of the rows.
-
-        Parameters
-        ----------
-        constraints : Constraints
-        labels : (n,) array_like, optional
-        max_points : int, default=200
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ConstraintGraphDisplay
-        """
+        """Draw links, with labels of the rows if they are given."""
         return cls(constraints, labels, max_points=max_points).plot(ax)
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, constraints: Constraints, *, max_points: int = 200, ax: Any = None
     ) -> Self:
-        """Draw links with the ``labels_`` of the estimator fitted with them.
-
-        Parameters
-        ----------
-        estimator : fitted estimator or Pipeline
-        constraints : Constraints
-        max_points : int, default=200
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        ConstraintGraphDisplay
-        """
+        """Draw links with the ``labels_`` of the estimator fitted with them."""
         labels = needed(fitted_step(estimator), "labels_", "pass from_constraints(constraints, labels=...)")
         return cls(constraints, labels, max_points=max_points).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        ConstraintGraphDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax, size=(8.0, 5.2))
         states = link_states(self.constraints, self._codes)
         self._lay_out(states == 2)
@@ -214,7 +178,7 @@ class ConstraintGraphDisplay:
             )
 
     def _draw_rows(self, axes: Any) -> list[Any]:
-        """Draw the rows with their numbers; entries for the legend."""
+        """Draw the rows with their numbers; return entries for the legend."""
         numbered = len(self.rows_) <= _MOST_NUMBERS
         size = 190.0 if numbered else 40.0
         codes = np.full(len(self.rows_), -1) if self._codes is None else self._codes[self.rows_]
@@ -246,7 +210,7 @@ class ConstraintGraphDisplay:
         return handles
 
     def _notes(self) -> list[Any]:
-        """Legend entries for chunklets and for what is not drawn."""
+        """Make legend entries for chunklets and for what is not drawn."""
         from matplotlib.lines import Line2D
 
         handles = []

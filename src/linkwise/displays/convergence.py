@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise.displays._checks import curve, fitted_step
+from linkwise.displays._inputs import curve, fitted_step
 from linkwise.displays._style import VIOLATED, axes_or_new, line_style, place_legend
 
 __all__ = ["ConvergenceDisplay"]
@@ -121,18 +121,7 @@ class ConvergenceDisplay:
         )
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax)
         from matplotlib.ticker import MaxNLocator
 

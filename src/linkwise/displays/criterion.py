@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from linkwise.displays._checks import curve
+from linkwise.displays._inputs import curve
 from linkwise.displays._style import COLOURS, VIOLATED, axes_or_new, place_legend
 
 __all__ = ["CriterionDisplay"]
@@ -102,18 +102,7 @@ class CriterionDisplay:
 
     @classmethod
     def from_sweep(cls, sweep: Any, *, ax: Any = None) -> Self:
-        """Draw the result of a sweep.
-
-        Parameters
-        ----------
-        sweep : ComponentSweep
-            From :func:`linkwise.model_selection.sweep_components`.
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        CriterionDisplay
-        """
+        """Draw what :func:`linkwise.model_selection.sweep_components` returns."""
         if not hasattr(sweep, "runs") or not hasattr(sweep, "best_n_components"):
             raise TypeError(
                 f"sweep is a {type(sweep).__name__}; pass what sweep_components returns, or arrays: "
@@ -131,18 +120,7 @@ class CriterionDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        CriterionDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax, size=(7.4, 4.8))
         from matplotlib.lines import Line2D
         from matplotlib.ticker import MaxNLocator

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from linkwise.displays._checks import codes_of, fitted_step, needed
-from linkwise.displays._plane import Plane, check_points, plane_of
-from linkwise.displays._points import draw_points
+from linkwise.displays._drawing import draw_points
+from linkwise.displays._inputs import Plane, check_points, codes_of, fitted_step, needed, plane_of
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["DensityDisplay", "projected_log_density"]
@@ -172,18 +171,7 @@ class DensityDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        DensityDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax)
         from matplotlib.lines import Line2D
 
@@ -221,7 +209,7 @@ class DensityDisplay:
 
 
 def _looks(n_levels: int) -> list[dict[str, Any]]:
-    """Contours from outside to inside: pale to black, thin to thick, dotted and dashed to solid."""
+    """Style contours from outside to inside: pale to black, thin to thick, dotted and dashed to solid."""
     dashes: list[Any] = ["-"] * n_levels
     dashes[: n_levels - 1] = [(0, (1, 2)), (0, (5, 2)), *["-"] * n_levels][: n_levels - 1]
     inward = np.linspace(0.0, 1.0, n_levels) if n_levels > 1 else np.ones(1)
@@ -237,19 +225,7 @@ def projected_log_density(
     means: NDArray[np.float64],
     covariances: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Log density of a mixture of Gaussians in the plane.
-
-    Parameters
-    ----------
-    places : (n, 2)
-    weights : (K,)
-    means : (K, 2)
-    covariances : (K, 2, 2)
-
-    Returns
-    -------
-    (n,)
-    """
+    """Log density of a mixture of Gaussians in the plane, (n,); means (K, 2), covariances (K, 2, 2)."""
     joint = np.empty((len(weights), len(places)))
     with np.errstate(divide="ignore"):
         log_weights = np.log(weights)
@@ -263,7 +239,7 @@ def projected_log_density(
 
 
 def _log_density(estimator: Any, plane: Plane, places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The density itself if the plane shows all features in their order, otherwise its marginal."""
+    """Give the density itself if the plane shows all features in their order, otherwise its marginal."""
     assert plane.axes is not None
     if np.array_equal(plane.axes, np.eye(2)):
         with warnings.catch_warnings():
@@ -283,7 +259,7 @@ def _log_density(estimator: Any, plane: Plane, places: NDArray[np.float64]) -> N
 
 
 def _full(model: Any) -> NDArray[np.float64]:
-    """(K, D, D) covariances whatever their type."""
+    """Covariances (K, D, D) whatever their type."""
     n_components, n_features = np.shape(model.means_)
     covariances = np.asarray(model.covariances_)
     if model.covariance_type == "full":

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
-from linkwise.displays._checks import fitted_step, needed
-from linkwise.displays._link_lines import draw_links, link_states, thin_links
+from linkwise.displays._drawing import draw_links, link_states, thin_links
+from linkwise.displays._inputs import fitted_step, needed
 from linkwise.displays._style import axes_or_new, line_style, place_legend
 
 __all__ = ["KernelDisplay"]
@@ -124,21 +124,7 @@ class KernelDisplay:
         constraints: Constraints | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw some columns of a kernel matrix, or all of it.
-
-        Parameters
-        ----------
-        positions : (n,), (n, 1) or (n, 2) array_like
-        kernel : (n, n) array_like
-        columns : sequence of int, optional
-            Rows to see the kernel from. None draws the matrix (1-D positions only).
-        constraints : Constraints, optional
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        KernelDisplay
-        """
+        """Draw some ``columns`` of an (n, n) kernel matrix, or the matrix (1-D positions only)."""
         table = np.asarray(kernel, dtype=np.float64)
         n_positions = len(_positions(positions))
         if table.shape != (n_positions, n_positions):
@@ -167,20 +153,10 @@ class KernelDisplay:
         constraints: Constraints | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw ``affinity_matrix_`` of a fitted spectral clustering.
+        """Draw ``affinity_matrix_`` of a fitted spectral clustering over the rows X it was fitted to.
 
-        Parameters
-        ----------
-        estimator : fitted estimator with a dense ``affinity_matrix_``
-        X : (n, 1) or (n, 2) array_like
-            The rows it was fitted to.
-        columns : sequence of int, optional
-        constraints : Constraints, optional
-        ax : matplotlib Axes, optional
-
-        Returns
-        -------
-        KernelDisplay
+        The matrix must be dense, and X must have one or two columns. ``columns`` are the rows from which the
+        kernel is seen.
         """
         matrix = needed(
             fitted_step(estimator),
@@ -191,18 +167,7 @@ class KernelDisplay:
         return cls.from_matrix(X, table, columns=columns, constraints=constraints, ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        KernelDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax)
         self.lines_: list[Any] = []
         self.scatters_: dict[str, Any] = {}
@@ -302,7 +267,7 @@ def _limit(values: NDArray[np.float64]) -> float:
 
 
 def _colour_bar(axes: Any, mappable: Any, label: str, **look: Any) -> None:
-    """A bar as tall as the axes, whatever their aspect."""
+    """Add a bar as tall as the axes, whatever their aspect."""
     axes.figure.colorbar(mappable, cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)), label=label, **look)
 
 

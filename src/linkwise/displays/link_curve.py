@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from linkwise._validation import as_generator
 from linkwise.constraints import Constraints
-from linkwise.displays._checks import curve
+from linkwise.displays._inputs import curve
 from linkwise.displays._style import axes_or_new, line_style, name_axes, place_legend
 from linkwise.metrics import clustering_accuracy
 
@@ -19,15 +19,7 @@ __all__ = ["LinkCurve", "LinkCurveDisplay"]
 
 
 class LinkCurve(NamedTuple):
-    """One curve: centre and spread of the scores at each number of links.
-
-    Attributes
-    ----------
-    n_links : (k,)
-        Rising.
-    centre, low, high : (k,)
-    n_runs : (k,) int64
-    """
+    """One curve: centre and spread (k,) of the scores at each number of links, and the number of runs."""
 
     n_links: NDArray[np.float64]
     centre: NDArray[np.float64]
@@ -226,18 +218,7 @@ class LinkCurveDisplay:
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            New ones by default.
-
-        Returns
-        -------
-        LinkCurveDisplay
-            Itself.
-        """
+        """Draw on the axes given, or on new ones; returns the display."""
         axes = axes_or_new(ax)
         self.curves_: dict[Any, LinkCurve] = {}
         self.lines_: dict[Any, Any] = {}

@@ -1,4 +1,4 @@
-"""Links drawn as lines: which of them, and how."""
+"""Points drawn by cluster, and links drawn as lines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.constraints import Constraints
-from linkwise.displays._style import VIOLATED
+from linkwise.displays._style import VIOLATED, point_size, point_style
 
-__all__ = ["LinkLines", "draw_links", "link_states", "thin_links"]
+
+def draw_points(
+    ax: Any, points: NDArray[np.float64], codes: NDArray[np.int64] | None, names: NDArray[Any]
+) -> tuple[dict[Any, Any], list[Any]]:
+    """Draw one scatter for each cluster (``codes``, -1 for none); points without a label are small and grey.
+
+    Returns label to PathCollection (None: points without a label), and entries for a legend.
+    """
+    size = point_size(len(points))
+    scatters: dict[Any, Any] = {}
+    handles = []
+    if codes is None:
+        codes = np.full(len(points), -1)
+    unknown = codes < 0
+    if unknown.any():
+        scatters[None] = ax.scatter(*points[unknown].T, s=0.6 * size, color="0.6", linewidths=0, zorder=2)
+        handles += [cluster_handle(None, -1)] if len(names) else []
+    for number, name in enumerate(names.tolist()):
+        scatters[name] = ax.scatter(
+            *points[codes == number].T,
+            s=size,
+            edgecolors="0.15",
+            linewidths=0.4,
+            zorder=2,
+            **point_style(number),
+        )
+        handles.append(cluster_handle(name, number))
+    return scatters, handles
+
+
+def cluster_handle(label: Any, number: int) -> Any:
+    """Make the legend entry of a cluster, whatever the size of its points: ``cluster 2``, or its name."""
+    from matplotlib.lines import Line2D
+
+    if number < 0:
+        return Line2D([], [], linestyle="none", marker="o", color="0.6", markersize=4, label="no cluster")
+    text = label if isinstance(label, str) else f"cluster {label}"
+    edge: dict[str, Any] = {"markeredgecolor": "0.15", "markeredgewidth": 0.4}
+    return Line2D([], [], linestyle="none", markersize=6, label=text, **edge, **point_style(number))
+
 
 # Kinds of links and their states, in the order of the legend.
 _KINDS = ("must_link", "cannot_link")
@@ -26,14 +65,8 @@ _LOOKS: dict[str, dict[str, Any]] = {
 class LinkLines(NamedTuple):
     """What :func:`draw_links` drew.
 
-    Attributes
-    ----------
-    lines : dict
-        ``(kind, state)`` to a LineCollection, in the order of ``pairs``; only groups with links to draw.
-    crosses : PathCollection or None
-        On the middle of each violated link drawn.
-    handles : list
-        Entries of a legend: every group that has links, also those of which none is drawn.
+    ``lines`` maps ``(kind, state)`` to a LineCollection, ``crosses`` lie on the violated links, and
+    ``handles`` are entries of a legend for every group that has links, even if none of them is drawn.
     """
 
     lines: dict[tuple[str, str], Any]
@@ -42,14 +75,7 @@ class LinkLines(NamedTuple):
 
 
 def link_states(constraints: Constraints, codes: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """For each link 0 if it is open (an end has no label), 1 if kept, 2 if violated.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    codes : (n,) int64 or None
-        Labels, -1 where there is none.
-    """
+    """For each link 0 if it is open (an end has no label), 1 if kept, 2 if violated."""
     if codes is None:
         return np.zeros(constraints.n_pairs, dtype=np.int64)
     known = (codes[constraints.pairs] >= 0).all(axis=1)
@@ -57,21 +83,9 @@ def link_states(constraints: Constraints, codes: NDArray[np.int64] | None) -> ND
 
 
 def thin_links(weights: NDArray[np.float64], states: NDArray[np.int64], max_links: int) -> NDArray[np.bool_]:
-    """Which links to draw, at most ``max_links``: violated ones first, then must- and cannot-links alike.
+    """Choose at most ``max_links`` links: violated ones first, then must- and cannot-links in proportion.
 
     Of each group that does not fit, links at even distances in the order of ``pairs`` are taken.
-
-    Parameters
-    ----------
-    weights : (m,) float64
-        Signed weights of the links.
-    states : (m,) int64
-        As from :func:`link_states`.
-    max_links : int
-
-    Returns
-    -------
-    (m,) bool
     """
     if max_links < 0:
         raise ValueError(f"max_links must be at least 0, got {max_links}; pass max_links=0 or more")
@@ -103,16 +117,7 @@ def draw_links(
     states: NDArray[np.int64],
     drawn: NDArray[np.bool_],
 ) -> LinkLines:
-    """Must-links solid, cannot-links dashed; violated ones red, thick and crossed out.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    points : (n, 2)
-    constraints : Constraints
-    states : (m,) int64
-    drawn : (m,) bool
-    """
+    """Draw must-links solid, cannot-links dashed; violated ones red, thick and crossed out."""
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D
 

@@ -1,4 +1,7 @@
-"""Rows of any number of features as points of a plane."""
+"""What displays need of their inputs, and rows of any number of features as points of a plane.
+
+Every error says what to pass instead.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,71 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.decomposition import PCA
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Plane", "check_points", "plane_of"]
+from linkwise._validation import label_codes
+
+
+def fitted_step(estimator: Any) -> Any:
+    """Give the estimator, or the last step of a pipeline, once it is known to be fitted."""
+    check_is_fitted(estimator)
+    return estimator[-1] if isinstance(estimator, Pipeline) else estimator
+
+
+def needed(estimator: Any, attribute: str, instead: str) -> Any:
+    """Give an attribute of a fitted estimator, or raise an error that says what to use instead."""
+    if not hasattr(estimator, attribute):
+        raise ValueError(f"{type(estimator).__name__} has no {attribute}; {instead}")
+    return getattr(estimator, attribute)
+
+
+def training_labels(estimator: Any, X: Any) -> NDArray[Any]:
+    """Give ``labels_`` of the rows an estimator was fitted to; its predictions if it keeps no labels."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    step = fitted_step(estimator)
+    if not hasattr(step, "labels_"):
+        if not hasattr(estimator, "predict"):
+            raise ValueError(
+                f"{type(step).__name__} has neither labels_ nor predict; pass labels to from_predictions"
+            )
+        return np.asarray(estimator.predict(X))
+    labels = np.asarray(step.labels_)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{type(step).__name__} was fitted to {len(labels)} rows, but X has {n_rows}; pass the training "
+            "rows, or for new rows from_predictions(X, estimator.predict(X))"
+        )
+    return labels
+
+
+def codes_of(labels: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Number each row's label among the sorted labels, -1 where it has none (-1, NaN or None)."""
+    codes, names = label_codes(labels)
+    if len(codes) != n_rows:
+        raise ValueError(
+            f"labels has {len(codes)} entries, but there are {n_rows} rows; pass one for each row"
+        )
+    return codes, names
+
+
+def curve(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Check a vector of at least one number."""
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.ndim != 1 or vector.size == 0:
+        raise ValueError(
+            f"{name} must be a vector of at least one number, got shape {vector.shape}; pass one"
+        )
+    return vector
 
 
 class Plane(NamedTuple):
-    """Points and the map that made them: ``points = (X - origin) @ axes.T``.
+    """Points (n, 2) and the map that made them: ``points = (X - origin) @ axes.T``, axes (2, n_features).
 
-    Attributes
-    ----------
-    points : (n, 2)
-    axes : (2, n_features) or None
-        None where a single feature is drawn against the row number.
-    origin : (n_features,)
-    axis_labels : (str, str)
+    ``axes`` is None where a single feature is drawn against the row number.
     """
 
     points: NDArray[np.float64]
@@ -32,7 +83,7 @@ class Plane(NamedTuple):
 
 
 def check_points(points: Any, name: str = "points") -> NDArray[np.float64]:
-    """(n, 2) finite numbers."""
+    """Check (n, 2) finite numbers."""
     table = check_array(points, dtype=np.float64, input_name=name)
     if table.shape[1] != 2:
         raise ValueError(
@@ -44,17 +95,7 @@ def check_points(points: Any, name: str = "points") -> NDArray[np.float64]:
 
 
 def plane_of(X: Any, features: Sequence[Any] | None = None) -> Plane:
-    """Two features as they are; of more, the first two principal components unless two are chosen.
-
-    Parameters
-    ----------
-    X : (n, n_features) array_like, sparse matrix or DataFrame
-    features : two column numbers or column names, optional
-
-    Returns
-    -------
-    Plane
-    """
+    """Take two features as they are; of more, the two chosen ones or the first two principal components."""
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     table = check_array(X, dtype=np.float64, accept_sparse="csr", input_name="X")
     n_rows, n_features = table.shape
