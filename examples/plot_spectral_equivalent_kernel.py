@@ -11,7 +11,7 @@ negative for a cannot-link.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from linkwise.spectral.equivalent_kernel import kernel_profile
+from linkwise.spectral import kernel_profile
 
 BLUE, RED, GREY = "#0072B2", "#B03A00", "0.55"
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._heat_map import draw_heat_map, heat_table, signed
 from linkwise.beliefs import io as _belief_io
 
-__all__ = ["ClassBeliefs", "check_belief_array", "listed"]
+__all__ = ["ClassBeliefs"]
 
 
 class ClassBeliefs:

@@ -115,7 +115,7 @@ def kernel_profile(
     Examples
     --------
     >>> import numpy as np
-    >>> from linkwise.spectral.equivalent_kernel import kernel_profile
+    >>> from linkwise.spectral import kernel_profile
     >>> seen = kernel_profile([0.0, 1.0, -2.0, 20.0], point=1.0, sites=[0.0, 20.0], kind="must")
     >>> seen.original.round(2)
     array([0.61, 1.  , 0.01, 0.  ])
