@@ -61,7 +61,7 @@ def test_every_name_in_the_reference_is_public_and_documented(module, name):
 
 
 def test_lazy_names_are_all_there():
-    """What a package imports when it is asked for stands in ``__all__`` and in ``dir``; a fresh process asks."""
+    """What a package imports on request stands in ``__all__`` and in ``dir``, in a fresh process."""
     code = (
         "import importlib, sys\n"
         "for package in map(importlib.import_module, sys.argv[1:]):\n"
