@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Coded",
+    "align_rows",
     "as_generator",
     "as_vector",
     "check_choice",
@@ -122,6 +123,28 @@ def check_constraints(constraints: Any, n_samples: int | None, y: Any = None) ->
             "for a subset of the rows pass constraints[rows]"
         )
     return constraints
+
+
+def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
+    """Data and links with the same order of rows: where both have ids, they are matched by them.
+
+    The ids of a data frame are the column that the index of the links was taken from, which is then no
+    feature, or else its row labels (pandas). Arrays, and frames without either, have no ids: their rows are
+    in the order of the links. Ids that are missing on one side, or repeated, are refused.
+    """
+    from linkwise.constraints import Constraints
+
+    columns = getattr(X, "columns", None)
+    if not isinstance(constraints, Constraints) or constraints.index is None or columns is None:
+        return X, constraints
+    name = constraints.index_name
+    if name is not None and name in list(columns):
+        ids, X = X[name], X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name)
+    elif hasattr(X, "iloc"):
+        ids = X.index
+    else:
+        return X, constraints
+    return X, constraints._for_rows(ids)
 
 
 def refuse_links_as_labels(y: Any, n_samples: int | None = None) -> None:

@@ -59,7 +59,7 @@ def bad(tmp_path_factory):
         "one_class.csv": "x,class\n1,a\n2,a\n",
         "links.csv": "i,j,kind\n0,1,must\n2,3,cannot\n",
         "links_head.csv": "i,j,kind\n",
-        "links_columns.csv": "from,to,kind\n0,1,must\n",
+        "links_columns.csv": "from,to,kind,confidence\n0,1,must,0.9\n",
         "links_self.csv": "i,j,kind\n1,1,must\n",
         "links_far.csv": "i,j,kind\n0,12,must\n",
         "links_minus.csv": "i,j,kind\n-1,2,must\n",

@@ -19,7 +19,23 @@ from linkwise.cli.samples import Samples
 from linkwise.cli.tables import read_links
 from linkwise.constraints.io import by_id, by_row, frame_records, link_list, records
 
-KINDS = {"must_link": 1, "must": 1, "same": 1, "cannot_link": -1, "cannot": -1, "different": -1}
+KINDS = {
+    "must_link": 1,
+    "must": 1,
+    "same": 1,
+    "yes": 1,
+    "1": 1,
+    "+1": 1,
+    "1.0": 1,
+    "cannot_link": -1,
+    "cannot": -1,
+    "different": -1,
+    "no": -1,
+    "0": -1,
+    "0.0": -1,
+    "-1": -1,
+    "-1.0": -1,
+}
 
 
 def samples_of(n, ids=None):
@@ -28,30 +44,57 @@ def samples_of(n, ids=None):
 
 
 def slow_parser(text, find):
-    """Links [(i, j, signed weight)] of a text without quotation marks, or None where it must be refused."""
+    """Links [(i, j, signed weight, source)] of a text without quotation marks, or None if it is refused."""
     header, *lines = text.split("\n")
-    names = [name.strip().lower() for name in header.split(",")]
-    allowed = {"i", "j", "kind", "weight", "certainty", "kept", "violation_probability"}
-    if not {"i", "j", "kind"} <= set(names) <= allowed or len(set(names)) < len(names):
+    separator = max(",;\t", key=header.count)
+    names = [name.strip().lower() for name in header.split(separator)]
+    if len(set(names)) < len(names) or "" in names or "kind" not in names:
         return None
-    links = []
+    if "source" in names and "annotator" in names:
+        return None
+    ends = slow_ends(names)
+    known = {"kind", "weight", "certainty", "source", "annotator", "kept", "violation_probability"}
+    if ends is None or not set(names) <= known | set(ends):
+        return None
+    links, numbers = [], set()
     for line in lines:
-        cells = line.split(",")
+        cells = line.split(separator)
         if not "".join(cells).strip():
             continue
         if len(cells) != len(names):
             return None
         cell = dict(zip(names, cells, strict=True))
-        ends = find(cell["i"]), find(cell["j"])
-        kind = cell["kind"].strip().lower().replace("-", "_").replace(" ", "_")
-        strength = slow_strength(cell.get("weight", "").strip(), cell.get("certainty", "").strip())
-        if None in ends or ends[0] == ends[1] or kind not in KINDS or strength is None:
+        rows = find(cell[ends[0]]), find(cell[ends[1]])
+        kind = cell["kind"].strip().lower()
+        kind = kind if kind in KINDS else kind.replace("-", "_").replace(" ", "_")
+        numbers |= {float(kind)} & {0.0, -1.0} if kind in ("0", "-1", "0.0", "-1.0") else set()
+        given = [cell[name].strip() for name in ("weight", "certainty") if name in cell]
+        if separator == ";":
+            given = [re.sub(r"^([+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?)$", r"\1.\2", one) for one in given]
+        both = dict(zip([name for name in ("weight", "certainty") if name in cell], given, strict=True))
+        strength = slow_strength(both.get("weight", ""), both.get("certainty", ""), hard=not given)
+        if None in rows or rows[0] == rows[1] or kind not in KINDS or strength is None or len(numbers) > 1:
             return None
-        links.append((*sorted(ends), KINDS[kind] * strength))
+        links.append(
+            (*sorted(rows), KINDS[kind] * strength, cell.get("source", cell.get("annotator", "")).strip())
+        )
     return links
 
 
-def slow_strength(weight, certainty):
+def slow_ends(names):
+    """The two columns of points: i and j, or the only two that are nothing else."""
+    if "i" in names and "j" in names:
+        return "i", "j"
+    nothing_else = [
+        name
+        for name in names
+        if name not in ("kind", "weight", "certainty", "source", "annotator", "kept", "violation_probability")
+        and name not in ("confidence", "weights", "note")
+    ]
+    return tuple(nothing_else) if len(nothing_else) == 2 else None
+
+
+def slow_strength(weight, certainty, *, hard):
     if weight and certainty:
         return None
     number = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|\+?inf"
@@ -66,7 +109,7 @@ def slow_strength(weight, certainty):
         return (
             math.inf if float(certainty) == 1 else 0.5 * math.log(float(certainty) / (1 - float(certainty)))
         )
-    return math.inf
+    return math.inf if hard else None
 
 
 def row_below(n):
@@ -84,8 +127,10 @@ def found_links(path, find):
     except ValueError as error:
         message = str(error)
     else:
+        source = lines.source or [""] * len(lines.pairs)
         return [
-            (*pair, weight) for pair, weight in zip(lines.pairs.tolist(), lines.weights.tolist(), strict=True)
+            (*pair, weight, name)
+            for pair, weight, name in zip(lines.pairs.tolist(), lines.weights.tolist(), source, strict=True)
         ]
     assert str(path) in message
     assert len(message.splitlines()) == 1
@@ -96,38 +141,60 @@ def assert_same(found, expected):
     assert (found is None) == (expected is None), (found, expected)
     if expected is not None:
         assert [link[:2] for link in found] == [link[:2] for link in expected]
+        assert [link[3] for link in found] == [link[3] for link in expected]
         assert [link[2] for link in found] == pytest.approx([link[2] for link in expected], rel=1e-9)
 
 
 @st.composite
 def link_texts(draw):
     """Files that are mostly right, with something odd about some of them."""
-    names = ["i", "j", "kind", *draw(st.lists(st.sampled_from(["weight", "certainty", "kept"]), unique=True))]
+    separator = draw(st.sampled_from(",;\t"))
+    left, right = draw(st.sampled_from([("i", "j"), ("left", "right"), ("flower_1", "flower_2"), ("a", "b")]))
+    more = draw(
+        st.lists(st.sampled_from(["weight", "certainty", "kept", "source", "annotator"]), unique=True)
+    )
+    names = [left, right, "kind", *more]
     if draw(st.integers(0, 4)) == 0:
-        odd = st.sampled_from(["Weight", "confidence", "annotator", "i", "", "certainty ", "J", "weights"])
+        odd = st.sampled_from(
+            ["Weight", "confidence", "note", "i", "", "certainty ", "J", "weights", "other"]
+        )
         names.insert(draw(st.integers(0, len(names))), draw(odd))
     names = draw(st.permutations([draw(st.sampled_from([name, name.upper(), f" {name}"])) for name in names]))
     row = st.one_of(st.integers(-1, 6).map(str), st.integers(0, 4).map(lambda row: f" {row} "))
+    numbers = draw(
+        st.sampled_from([["1", "0"], ["+1", "-1"], ["1.0", "0.0"], ["yes", "No"], ["1", "0", "-1"]])
+    )
+    words = [*KINDS, "Must-Link", " cannot link"]
+    words = [word for word in words if word not in ("0", "-1", "0.0", "-1.0")]
     good = {
-        "i": st.integers(0, 2).map(str),
-        "j": st.integers(3, 4).map(str),
-        "kind": st.sampled_from([*KINDS, "Must-Link", " cannot link"]),
-        "weight": st.sampled_from(["", "1", "0.25", "inf", "1e3", "0"]),
-        "certainty": st.sampled_from(["", "", "0.9", "1", ".5"]),
+        left: st.integers(0, 2).map(str),
+        right: st.integers(3, 4).map(str),
+        "kind": st.sampled_from(draw(st.sampled_from([words, numbers]))),
+        "weight": st.sampled_from(
+            ["1", "0.25", "inf", "1e3", "0", "0,5"] if separator != "," else ["1", "0.25"]
+        ),
+        "certainty": st.sampled_from(["0.9", "1", ".5"] if separator != ";" else ["0,9", "1", ",5", "0.75"]),
+        "source": st.sampled_from(["Ann", " Bob", ""]),
+        "annotator": st.sampled_from(["Ann", "Bob "]),
     }
     odd_cells = st.one_of(row, st.sampled_from(["", "nan", "-1", "1_0", "0x1", "maybe", "90%", "1.0", "٣"]))
     lines = []
     for _ in range(draw(st.integers(0, 4))):
         cells = [draw(good.get(name.strip().lower(), st.just("x"))) for name in names]
+        if draw(st.booleans()):  # one of both strengths
+            cells = [
+                "" if name.strip().lower() == "weight" and "certainty" in more else cell
+                for name, cell in zip(names, cells, strict=True)
+            ]
         if draw(st.integers(0, 5)) == 0:
             cells[draw(st.integers(0, len(cells) - 1))] = draw(odd_cells)
         if draw(st.integers(0, 9)) == 0:
             cells = draw(st.sampled_from([cells[:-1], [*cells, ""], [*cells, "0.9"], [""] * len(cells)]))
-        lines.append(",".join(cells))
-    return "\n".join([",".join(names), *lines, *draw(st.sampled_from([[], [""], ["", ""], ["  "]]))])
+        lines.append(separator.join(cells))
+    return "\n".join([separator.join(names), *lines, *draw(st.sampled_from([[], [""], ["", ""], ["  "]]))])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(text=link_texts())
 def test_reads_as_the_slow_parser(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "fuzz_links.csv"
@@ -159,7 +226,7 @@ def test_any_bytes_give_links_or_one_line(tmp_path_factory, content, name):
             assert_same(found_links(path, by_row(5)), slow_parser(text, row_below(5)))
             return
     found = found_links(path, by_row(5))
-    assert found is None or all(0 <= i < j < 5 for i, j, _ in found)
+    assert found is None or all(0 <= i < j < 5 for i, j, *_ in found)
 
 
 IDS = ["a", " a", "a ", "007", "7", "b c", "x,y", 'q"q', "Ä", "9007199254740993", "9007199254740992"]
@@ -218,7 +285,10 @@ def test_no_link_is_lost_or_hardened(tmp_path_factory, data, column):
     ("header", "named"),
     [
         ("i,j,kind,confidence", "confidence"),
-        ("i,j,kind,annotator", "annotator"),
+        ("i,j,kind,annotator,source", "annotator"),
+        ("one,other,kind,confidence", "confidence"),
+        ("one,other,third,kind", "left="),
+        ("source,target,kind", "left="),
         ("i,j,kind,certainty,Weights", "Weights"),
         ("row,i,j,kind", "row"),
         ("i,j,kind,weight,Weight", "weight"),
@@ -246,9 +316,11 @@ def test_columns_that_are_refused(tmp_path, header, named, suffix):
     with pytest.raises(CommandError, match=named) as refused:
         read_links(path, samples_of(3))
     assert str(path) in str(refused.value)
-    if len({name.strip().lower() for name in names}) == len(names) and "" not in names:
-        for known in ("i", "j", "kind", "weight", "certainty"):
-            assert re.search(rf"\b{known}\b", str(refused.value).split("columns", 2)[-1])
+    message = str(refused.value)
+    if "unknown columns" in message:
+        assert "ignore_columns= (--ignore-columns)" in message
+        for known in (*(["i", "j"] if "i" in names else names[:2]), "kind", "weight", "certainty", "source"):
+            assert re.search(rf"\b{known}\b", message.split("columns", 2)[-1])
 
 
 def test_certainty_is_understood_by_the_library(tmp_path):

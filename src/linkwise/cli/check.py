@@ -44,6 +44,9 @@ def check(
     ] = None,
     id_column: options.IdOption = None,
     certainty: options.CertaintyOption = None,
+    left: options.LeftOption = None,
+    right: options.RightOption = None,
+    ignore_columns: options.IgnoreColumnsOption = None,
     most: Annotated[int, typer.Option("--most", min=1, help="Contradictions to look for.")] = 10,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -58,7 +61,8 @@ def check(
     if samples is not None:
         n_samples = len(samples)
     places = None if samples is None else samples.places
-    lines = read_link_list(links, n_samples, places=places, certainty=certainty)
+    columns = options.link_columns(left, right, ignore_columns)
+    lines = read_link_list(links, n_samples, places=places, certainty=certainty, columns=columns)
     if n_samples is None:
         n_samples = int(lines.pairs.max()) + 1
         out.warn(f"assuming {n_samples} rows, up to the largest row number; pass -n")

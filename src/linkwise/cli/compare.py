@@ -61,6 +61,9 @@ def compare(
     starts: options.StartsOption = 10,
     seed: options.SeedOption = 0,
     links_by: options.LinksByOption = None,
+    left: options.LeftOption = None,
+    right: options.RightOption = None,
+    ignore_columns: options.IgnoreColumnsOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
     safe_csv: options.SafeCsvOption = False,
@@ -91,7 +94,13 @@ def compare(
     k = n_clusters or n_classes
     if k > len(samples):
         raise CommandError(f"-k {k} clusters cannot be made of {len(samples)} rows; ask for fewer")
-    constraints = read_links(links, samples, certainty=certainty, by_row=links_by is options.LinksBy.row)
+    constraints = read_links(
+        links,
+        samples,
+        certainty=certainty,
+        by_row=links_by is options.LinksBy.row,
+        columns=options.link_columns(left, right, ignore_columns),
+    )
     check_links(constraints, k, samples)
     preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
     settings = Settings(k, covariance.value, starts, seed, has_soft(constraints))

@@ -83,6 +83,9 @@ def fit(
     starts: options.StartsOption = 10,
     seed: options.SeedOption = 0,
     links_by: options.LinksByOption = None,
+    left: options.LeftOption = None,
+    right: options.RightOption = None,
+    ignore_columns: options.IgnoreColumnsOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
     safe_csv: options.SafeCsvOption = False,
@@ -105,7 +108,13 @@ def fit(
         ignore=options.names(ignore),
         impute=impute,
     )
-    constraints = read_links(links, samples, certainty=certainty, by_row=links_by is options.LinksBy.row)
+    constraints = read_links(
+        links,
+        samples,
+        certainty=certainty,
+        by_row=links_by is options.LinksBy.row,
+        columns=options.link_columns(left, right, ignore_columns),
+    )
     done = fit_samples(
         out,
         samples,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import LinkList, build_links, read_link_list
-from linkwise.constraints.io import column_names, link_sign, link_strength, records, whole_number
+from linkwise.constraints.io import Columns, column_names, link_sign, link_strength, records, whole_number
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -158,7 +158,7 @@ def _read_places(path: Path, certainty: float | None) -> tuple[NDArray[np.int64]
     try:
         if not set(_PIXEL_COLUMNS) <= set(column_names(path)):
             return None
-        for place, cells in records(path, _PIXEL_COLUMNS):
+        for place, cells in records(path, Columns(ends=_PIXEL_COLUMNS)):
             try:
                 pixel = [_coordinate(name, cells[name]) for name in _PIXEL_COLUMNS]
                 weights.append(link_sign(cells) * link_strength(cells, certainty))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from linkwise.cli.tables import protect_csv, table_suffix
+from linkwise.constraints.io import Columns
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -198,7 +199,7 @@ LinksOption = Annotated[
         "--links",
         "-l",
         metavar="FILE",
-        help="Links: columns i, j, kind (must_link or cannot_link) and, if wanted, weight or certainty.",
+        help="Links: columns i, j, kind (must_link or cannot_link); also weight or certainty, and source.",
     ),
 ]
 LinksByOption = Annotated[
@@ -206,6 +207,16 @@ LinksByOption = Annotated[
     typer.Option(
         "--links-by", help="What i and j are: row numbers from 0, or ids. Ids if --id is given, else rows."
     ),
+]
+LeftOption = Annotated[
+    str | None, typer.Option("--left", metavar="COLUMN", help="Column of the links with one of the points.")
+]
+RightOption = Annotated[
+    str | None, typer.Option("--right", metavar="COLUMN", help="Column of the links with the other point.")
+]
+IgnoreColumnsOption = Annotated[
+    str | None,
+    typer.Option("--ignore-columns", metavar="A,B,..", help="Columns of the links to leave out."),
 ]
 CertaintyOption = Annotated[
     float | None,
@@ -256,6 +267,11 @@ SafeCsvOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+def link_columns(left: str | None, right: str | None, ignore: str | None) -> Columns:
+    """How to read the columns of a file of links."""
+    return Columns(left, right, tuple(names(ignore)))
 
 
 def chosen_format(wanted: TableFormat | None, data: Any) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 
 from linkwise._files import replacing
 from linkwise.cli.errors import INFEASIBLE, CommandError
-from linkwise.constraints.io import LinkList, by_id, by_row, frame_records, link_list, records
+from linkwise.constraints.io import Columns, LinkList, by_id, by_row, link_list, records
 
 if TYPE_CHECKING:
     import pandas
@@ -242,19 +242,20 @@ def _first_line(error: Exception) -> str:
 
 
 def read_links(
-    path: str | Path | None, samples: Samples, *, certainty: float | None = None, by_row: bool = False
+    path: str | Path | None,
+    samples: Samples,
+    *,
+    certainty: float | None = None,
+    by_row: bool = False,
+    columns: Columns | None = None,
 ) -> Constraints:
-    """Read links among the rows of a data file; ``i`` and ``j`` are ids if the samples have ids.
-
-    With ``by_row`` they are row numbers nevertheless. ``certainty`` is that of links without weight or
-    certainty of their own; without it they are hard.
-    """
+    """Links among the rows of a data file, by id if it has ids; the rest is as in ``read_link_list``."""
     from linkwise.constraints import Constraints
 
     if path is None:
         return Constraints(len(samples))
     places = None if by_row else samples.places
-    links = read_link_list(path, len(samples), places=places, certainty=certainty)
+    links = read_link_list(path, len(samples), places=places, certainty=certainty, columns=columns)
     return build_links(links, len(samples), samples)
 
 
@@ -264,20 +265,23 @@ def read_link_list(
     *,
     places: Mapping[str, int] | None = None,
     certainty: float | None = None,
+    columns: Columns | None = None,
 ) -> LinkList:
-    """Read the lines of a file of links; every error names the line. None allows any row number."""
+    """The lines of a file of links, by row number or by the ids in ``places``; every message names the line.
+
+    ``certainty`` is that of links with neither weight nor certainty of their own. Without ``n_samples`` any
+    row number will do.
+    """
     path = Path(path)
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; pass a file of links")
     find: Callable[[str, str], int]
     if places is None:
         find = by_row(n_samples, "for links by id name the column: --id")
     else:
         find = by_id(places, "correct it, or use --links-by row")
     try:
-        if path.is_dir() or table_suffix(path) == ".parquet":
-            lines = frame_records(path, read_frame(path))
-        else:
-            lines = records(path)
-        links = link_list(path, lines, find, certainty=certainty)
+        links = link_list(path, records(path, columns or Columns()), find, certainty=certainty)
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not len(links.pairs):
@@ -291,9 +295,16 @@ def build_links(links: LinkList, n_samples: int, samples: Samples | None = None)
     from linkwise.exceptions import InfeasibleConstraints
 
     must = links.weights > 0
-    strength = np.abs(np.concatenate([links.weights[must], links.weights[~must]]))
+    order = np.argsort(~must, kind="stable")
+    source = None if links.source is None else np.array(links.source)[order]
     try:
-        return Constraints(n_samples, links.pairs[must], links.pairs[~must], weight=strength)
+        return Constraints(
+            n_samples,
+            links.pairs[must],
+            links.pairs[~must],
+            weight=np.abs(links.weights[order]),
+            source=source,
+        )
     except InfeasibleConstraints as error:
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
 

@@ -14,6 +14,7 @@ __all__ = [
     "copy_links",
     "draw_pairs",
     "grid_links",
+    "label_certainty",
     "label_links",
     "sequence_links",
     "star_links",
@@ -30,15 +31,36 @@ _OFFSETS: dict[tuple[int, int], list[tuple[int, ...]]] = {
 }
 
 
-def label_links(codes: NDArray[np.int64], n_classes: int) -> tuple[Pairs, Pairs]:
-    """Chain the members of each class; link the first members of every two classes apart."""
-    order = np.argsort(codes, kind="stable")
+def label_certainty(codes: NDArray[np.int64], certainty: float | ArrayLike | None) -> NDArray[np.float64]:
+    """Certainty of each label, (n,); 1 by default and where the label is unknown."""
+    sure = np.ones(len(codes))
+    if certainty is None:
+        return sure
+    refuse_masked(certainty, "certainty")
+    given = np.asarray(certainty, dtype=np.float64)
+    if given.shape not in ((), codes.shape):
+        raise ValueError(
+            f"certainty has shape {given.shape}; give one value, or one for each of {len(codes)} labels"
+        )
+    known = codes >= 0
+    sure[known] = np.broadcast_to(given, codes.shape)[known]
+    bad = ~((sure >= 0.5) & (sure <= 1.0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"certainty of label {row} is {sure[row]}: it must lie in [0.5, 1]; correct it")
+    return sure
+
+
+def label_links(codes: NDArray[np.int64], n_classes: int, sure: NDArray[np.float64]) -> tuple[Pairs, Pairs]:
+    """Chain the sure members of each class, link doubtful ones to the surest, and surest members apart."""
+    order = np.lexsort((-sure, codes))
     order = order[codes[order] >= 0]
-    same = codes[order[1:]] == codes[order[:-1]]
-    must = np.column_stack([order[:-1][same], order[1:][same]])
-    starts = np.searchsorted(codes[order], np.arange(n_classes))
+    surest = order[np.searchsorted(codes[order], np.arange(n_classes))]
+    later = np.flatnonzero(codes[order[1:]] == codes[order[:-1]]) + 1
+    member = order[later]
+    partner = np.where(sure[member] == 1.0, order[later - 1], surest[codes[member]])
     a, b = np.triu_indices(n_classes, k=1)
-    return must, np.column_stack([order[starts[a]], order[starts[b]]])
+    return np.column_stack([partner, member]), np.column_stack([surest[a], surest[b]])
 
 
 def draw_pairs(rows: NDArray[np.int64], n_pairs: int, overlap: bool, rng: np.random.Generator) -> Pairs:
@@ -145,11 +167,12 @@ def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
 
 
 def copy_links(
-    pairs: Pairs, weights: NDArray[np.float64], rows: NDArray[np.int64], copies: NDArray[np.int64]
-) -> tuple[Pairs, NDArray[np.float64]]:
+    pairs: Pairs, rows: NDArray[np.int64], copies: NDArray[np.int64]
+) -> tuple[Pairs, NDArray[np.int64]]:
     """Links among rows (r,) that may repeat, in their numbering: every copy of i with every copy of j.
 
-    ``copies`` (n,) counts how often each row occurs.
+    ``copies`` (n,) counts how often each row occurs. With the new pairs comes the number of the old one of
+    each.
     """
     place = np.argsort(rows, kind="stable")
     start = np.cumsum(copies) - copies
@@ -161,4 +184,4 @@ def copy_links(
     copy_of_first, copy_of_second = np.divmod(counter, n_second[repeated])
     first = place[start[pairs[repeated, 0]] + copy_of_first]
     second = place[start[pairs[repeated, 1]] + copy_of_second]
-    return np.column_stack([first, second]), weights[repeated]
+    return np.column_stack([first, second]), repeated

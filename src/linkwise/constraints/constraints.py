@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import numbers
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from html import escape
 from types import EllipsisType
 from typing import Any, Self
 
@@ -15,11 +17,22 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._validation import as_generator, check_pairs, check_whole_number, label_codes, refuse_masked
 from linkwise.constraints import builders
 from linkwise.constraints import io as _link_io
-from linkwise.constraints.evidence import canonical, link_strength
+from linkwise.constraints.evidence import (
+    Judgements,
+    canonical,
+    certainty_weight,
+    check_source,
+    link_strength,
+    sorted_judgements,
+)
+from linkwise.constraints.ids import RowIds, listed
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
 from linkwise.graph import check_feasibility, group_labels, unique_pairs
 
 __all__ = ["Constraints"]
+
+# Links in the table that notebooks show.
+_SHOWN = 10
 
 
 class Constraints:
@@ -37,14 +50,19 @@ class Constraints:
     ----------
     n_samples : int
         Number of rows of the data the links are about.
-    must_link, cannot_link : (m, 2) array_like of int
-        Pairs of row numbers.
+    must_link, cannot_link : (m, 2) array_like
+        Pairs of row numbers, or of ids if there is an ``index``.
     weight : float or array_like, optional
         Strength abs(W) >= 0 of each link, in the units of Lu & Leen (2007): a violated link costs 2 abs(W)
         nats. One value for all, or one per pair (must-links first, then cannot-links). ``inf`` is hard.
     certainty : float or array_like, optional
         Instead of ``weight``: the probability g in [0.5, 1] that the link is right,
         abs(W) = 0.5 log(g / (1 - g)) (their Eq. 2.15). With neither, links are hard.
+    source : str or array_like of str, optional
+        Who said it: one name, or one per pair. A pair that several sources judged keeps all its judgements.
+    index : array_like, optional
+        Id of each row, all different: ``frame.index``, or a column such as ``frame["id"]``. Estimators then
+        match the links with the rows of a DataFrame by id, in whatever order the rows are.
 
     Attributes
     ----------
@@ -57,6 +75,16 @@ class Constraints:
     n_samples, n_pairs : int
     shape : (int, int)
         ``(n_samples, n_samples)``.
+    judgements : Judgements
+        ``pairs`` (J, 2), ``weights`` (J,) and ``source`` (J,): what every source said. Without sources the
+        links.
+    source : (J,) str or None
+        Who gave each of the judgements; "" names nobody.
+    index : (n_samples,) or None
+        Id of each row.
+    classes : (L,) or None
+        Names of the classes, if the links were built from labels; ``row_classes`` (n_samples,) has the
+        number of each row's class, -1 where it is unknown.
 
     Notes
     -----
@@ -76,10 +104,29 @@ class Constraints:
     array([False,  True, False])
     >>> links[[1, 3, 4]].must_link
     array([[0, 2]])
+
+    By id, from two people who disagree about one pair:
+
+    >>> links = Constraints(
+    ...     3, must_link=[("a", "b")], cannot_link=[("a", "b"), ("b", "c")], certainty=[0.9, 0.6, 0.8],
+    ...     source=["Ann", "Bob", "Bob"], index=["a", "b", "c"],
+    ... )
+    >>> links
+    Constraints(3 samples by id, 1 must-link, 1 cannot-link; 0 chunklets; 3 judgements of 2 sources)
+    >>> links.source
+    array(['Ann', 'Bob', 'Bob'], dtype='<U3')
     """
 
     __iter__ = None  # a container of samples by row number, not a sequence of links
-    __slots__ = ("_n_samples", "_pairs", "_weights")
+    __slots__ = ("_classes", "_ids", "_judgements", "_n_samples", "_pairs", "_row_classes", "_weights")
+
+    _n_samples: int
+    _pairs: NDArray[np.int64]
+    _weights: NDArray[np.float64]
+    _judgements: Judgements | None
+    _ids: RowIds | None
+    _classes: NDArray[Any] | None
+    _row_classes: NDArray[np.int64] | None
 
     def __init__(
         self,
@@ -89,28 +136,74 @@ class Constraints:
         *,
         weight: float | ArrayLike | None = None,
         certainty: float | ArrayLike | None = None,
+        source: str | Sequence[Any] | NDArray[Any] | None = None,
+        index: Any = None,
     ) -> None:
         n_samples = check_whole_number(n_samples, "n_samples", 0)
-        must = check_pairs(must_link, n_samples, "must_link")
-        cannot = check_pairs(cannot_link, n_samples, "cannot_link")
+        ids = None if index is None else RowIds.of(index, n_samples)
+        if ids is None:
+            must = check_pairs(must_link, n_samples, "must_link")
+            cannot = check_pairs(cannot_link, n_samples, "cannot_link")
+        else:
+            must, cannot = ids.pairs(must_link, "must_link"), ids.pairs(cannot_link, "cannot_link")
         strength = link_strength(len(must), len(cannot), weight, certainty)
+        names = None if source is None else check_source(source, len(must), len(cannot))
         sign = np.repeat([1.0, -1.0], [len(must), len(cannot)])
-        self._set(n_samples, *canonical(n_samples, np.concatenate([must, cannot]), sign * strength))
+        self._combine(n_samples, np.concatenate([must, cannot]), sign * strength, names, ids)
 
-    def _set(self, n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
-        pairs.flags.writeable = False
-        weights.flags.writeable = False
+    def _combine(
+        self,
+        n_samples: int,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        source: NDArray[np.str_] | None = None,
+        ids: RowIds | None = None,
+        classes: NDArray[Any] | None = None,
+        row_classes: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Put judgements together: soft evidence adds up, hard contradictions are refused."""
+        judgements = None
+        if source is not None:
+            judgements = sorted_judgements(pairs, weights, source)
+            pairs, weights, _ = judgements  # in this order the sums do not depend on that of the rows
+        try:
+            pairs, weights = canonical(n_samples, pairs, weights)
+        except InfeasibleConstraints as error:
+            raise _by_id(error, ids) from None
+        self._set(n_samples, pairs, weights, judgements, ids, classes, row_classes)
+
+    def _set(
+        self,
+        n_samples: int,
+        pairs: NDArray[np.int64],
+        weights: NDArray[np.float64],
+        judgements: Judgements | None = None,
+        ids: RowIds | None = None,
+        classes: NDArray[Any] | None = None,
+        row_classes: NDArray[np.int64] | None = None,
+    ) -> None:
+        for array in (pairs, weights, *(judgements or ()), classes, row_classes):
+            if array is not None:
+                array.flags.writeable = False
         self._n_samples, self._pairs, self._weights = n_samples, pairs, weights
+        self._judgements, self._ids = judgements, ids
+        self._classes, self._row_classes = classes, row_classes
 
     @classmethod
-    def _from_canonical(cls, n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> Self:
+    def _restore(cls, *parts: Any) -> Self:
+        """Links from parts that are known to be in order."""
         links = cls.__new__(cls)
-        links._set(n_samples, pairs, weights)
+        links._set(*parts)
         return links
 
     @classmethod
-    def _from_signed(cls, n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> Self:
-        return cls._from_canonical(n_samples, *canonical(n_samples, pairs, weights))
+    def _from_signed(
+        cls, n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64], *parts: Any
+    ) -> Self:
+        """Links from pairs of row numbers and signed weights; the further parts are those of ``_combine``."""
+        links = cls.__new__(cls)
+        links._combine(n_samples, pairs, weights, *parts)
+        return links
 
     @property
     def n_samples(self) -> int:
@@ -147,6 +240,36 @@ class Constraints:
         """The pairs that do not belong together."""
         return self._pairs[self._weights < 0]
 
+    @property
+    def judgements(self) -> Judgements:
+        """What every source said about pairs; without sources the links themselves."""
+        return Judgements(self._pairs, self._weights, None) if self._judgements is None else self._judgements
+
+    @property
+    def source(self) -> NDArray[np.str_] | None:
+        """Who gave each of the judgements, (J,); None if no sources were given."""
+        return self.judgements.source
+
+    @property
+    def index(self) -> NDArray[Any] | None:
+        """Id of each row, (n_samples,), or None."""
+        return None if self._ids is None else self._ids.values
+
+    @property
+    def index_name(self) -> Hashable:
+        """Name of the column that the index was taken from, or None."""
+        return None if self._ids is None else self._ids.name
+
+    @property
+    def classes(self) -> NDArray[Any] | None:
+        """Names of the classes, (L,), if the links were built from labels."""
+        return self._classes
+
+    @property
+    def row_classes(self) -> NDArray[np.int64] | None:
+        """Number of each row's class, (n_samples,), -1 where it is unknown; None without labels."""
+        return self._row_classes
+
     def __len__(self) -> int:
         return self._n_samples
 
@@ -157,32 +280,91 @@ class Constraints:
             self._n_samples == other._n_samples
             and np.array_equal(self._pairs, other._pairs)
             and np.array_equal(self._weights, other._weights)
+            and all(map(_same_or_none, self.judgements, other.judgements))
+            and (self._ids is None) == (other._ids is None)
+            and (self._ids is None or other._ids is None or self._ids.same_as(other._ids))
+            and _same_or_none(self._classes, other._classes)
+            and _same_or_none(self._row_classes, other._row_classes)
         )
 
     def __hash__(self) -> int:
         return hash((self._n_samples, self._pairs.tobytes(), self._weights.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._from_canonical, (self._n_samples, self._pairs, self._weights)
+        parts = (self._judgements, self._ids, self._classes, self._row_classes)
+        return type(self)._restore, (self._n_samples, self._pairs, self._weights, *parts)
 
     def __repr__(self) -> str:
-        return f"Constraints({_link_io.summary(self)})"
+        return f"Constraints({_summary(self)})"
 
     def _repr_html_(self) -> str:
-        return _link_io.html(self)
+        return _html(self)
 
     def __getitem__(self, key: Any) -> Self:
         rows = self._rows(key)
+        said = self.judgements
         copies = np.bincount(rows, minlength=self._n_samples)
         if copies.max(initial=0) > 1:
-            pairs, weights = builders.copy_links(self._pairs, self._weights, rows, copies)
+            pairs, kept = builders.copy_links(said.pairs, rows, copies)
         else:
             place = np.full(self._n_samples, -1)
             place[rows] = np.arange(len(rows))
-            ends = place[self._pairs]
-            kept = (ends >= 0).all(axis=1)
-            pairs, weights = ends[kept], self._weights[kept]
-        return self._from_signed(len(rows), pairs, weights)
+            ends = place[said.pairs]
+            kept = np.flatnonzero((ends >= 0).all(axis=1))
+            pairs = ends[kept]
+        return self._from_signed(
+            len(rows),
+            pairs,
+            said.weights[kept],
+            None if said.source is None else said.source[kept],
+            None if self._ids is None else self._ids.take(rows),
+            self._classes,
+            None if self._row_classes is None else self._row_classes[rows],
+        )
+
+    def align(self, ids: Any) -> Self:
+        """The links of the rows with these ids, in this order.
+
+        Parameters
+        ----------
+        ids : array_like
+            Some or all ids of the index, each once, such as ``frame.index``.
+
+        Examples
+        --------
+        >>> from linkwise import Constraints
+        >>> links = Constraints(3, must_link=[("a", "b")], index=["a", "b", "c"])
+        >>> links.align(["c", "b", "a"]).pairs
+        array([[1, 2]])
+        """
+        if self._ids is None:
+            raise ValueError(
+                "the links have no index to find ids in; build them with Constraints(..., index=ids)"
+            )
+        wanted = RowIds.of(ids)
+        return self if self._ids.same_as(wanted) else self[self._ids.order_of(wanted)]
+
+    def _for_rows(self, ids: Any) -> Self:
+        """The links in the order of exactly these ids, those of the rows of X."""
+        assert self._ids is not None
+        wanted = RowIds.unchecked(ids, "the index of X")
+        if self._ids.same_as(wanted):  # also where rows repeat, as in a bootstrap sample
+            return self
+        order = self._ids.order_of(wanted, "the index of X")
+        if len(order) < self._n_samples:
+            missing = np.setdiff1d(np.arange(self._n_samples), order)
+            raise ValueError(
+                f"X has no rows {listed(self._ids.values[missing].tolist())}, which are in the index of the "
+                "links; "
+                "pass the links of these rows, constraints.align(X.index), or all rows"
+            )
+        return self[order]
+
+    def with_index(self, index: Any) -> Self:
+        """The same links, with an id for each row; None takes the ids away."""
+        ids = None if index is None else RowIds.of(index, self._n_samples)
+        parts = (self._judgements, ids, self._classes, self._row_classes)
+        return self._restore(self._n_samples, self._pairs, self._weights, *parts)
 
     def _rows(self, key: Any) -> NDArray[np.int64]:
         """Row numbers meant by an index array, slice, mask, or the tuples scikit-learn passes."""
@@ -227,10 +409,24 @@ class Constraints:
                 f"cannot add links of {self._n_samples} samples to links of {other._n_samples} samples; "
                 "build both with the same n_samples, about the same rows"
             )
+        if self._ids is not None and other._ids is not None:
+            other = other[other._ids.order_of(self._ids, "the index of the first links")]
+        mine, theirs = self.judgements, other.judgements
+        source = None
+        if mine.source is not None or theirs.source is not None:
+            # Whoever was not named stays without a name.
+            names = [
+                np.full(len(said.pairs), "") if said.source is None else said.source
+                for said in (mine, theirs)
+            ]
+            source = np.concatenate(names)
         return self._from_signed(
             self._n_samples,
-            np.concatenate([self._pairs, other._pairs]),
-            np.concatenate([self._weights, other._weights]),
+            np.concatenate([mine.pairs, theirs.pairs]),
+            np.concatenate([mine.weights, theirs.weights]),
+            source,
+            other._ids if self._ids is None else self._ids,
+            *_joined_classes(self, other),
         )
 
     def chunklets(self) -> NDArray[np.int64]:
@@ -290,7 +486,7 @@ class Constraints:
             n_clusters = check_whole_number(n_clusters, "n_clusters")
         found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters, labelling=False)
         if found.witness is not None:
-            raise InfeasibleConstraints(found.witness)
+            raise _by_id(InfeasibleConstraints(found.witness), self._ids)
         if found.status == "unknown":
             warnings.warn(
                 f"could not decide within the search budget whether {n_clusters} clusters can satisfy the "
@@ -331,16 +527,22 @@ class Constraints:
         return float(1.0 - violated.mean()) if violated.size else 1.0
 
     @classmethod
-    def from_labels(cls, y: ArrayLike) -> Self:
-        """Hard links that say exactly what partial labels say.
+    def from_labels(cls, y: ArrayLike, *, certainty: float | ArrayLike | None = None) -> Self:
+        """Links that say what partial labels say; the names of the classes are kept in ``classes``.
 
-        Members of a class are chained by must-links and one member of each class is linked apart from
-        one of every other class. Their closure is that of all labelled pairs, with n + L² links at most.
+        Sure members of a class are chained by hard must-links, and one member of each class is linked apart
+        from one of every other class. Their closure is that of all labelled pairs, with n + L² links at
+        most. A doubtful member is linked to the surest member of its class, so that it keeps its own
+        certainty and does not inherit doubts along a chain: both labels g and h are right, or both wrong,
+        with certainty g h + (1 - g) (1 - h).
 
         Parameters
         ----------
         y : (n,) array_like
             Class labels; ``-1``, NaN, None or masked mean unknown.
+        certainty : float or (n,) array_like, optional
+            Probability in [0.5, 1] that a label is right; by default all are. Of unknown labels it is not
+            read.
 
         Examples
         --------
@@ -348,10 +550,18 @@ class Constraints:
         >>> links = Constraints.from_labels(["a", None, "b", "a"])
         >>> links.must_link.tolist(), links.cannot_link.tolist()
         ([[0, 3]], [[0, 2]])
+        >>> links.classes
+        array(['a', 'b'], dtype='<U1')
         """
         codes, classes = label_codes(y)
-        must, cannot = builders.label_links(codes, len(classes))
-        return cls(len(codes), must, cannot)
+        sure = builders.label_certainty(codes, certainty)
+        must, cannot = builders.label_links(codes, len(classes), sure)
+        pairs = np.concatenate([must, cannot])
+        agree = 0.5 + 0.5 * (2.0 * sure[pairs[:, 0]] - 1.0) * (2.0 * sure[pairs[:, 1]] - 1.0)
+        sign = np.repeat([1.0, -1.0], [len(must), len(cannot)])
+        return cls._from_signed(
+            len(codes), pairs, sign * certainty_weight(agree), None, None, np.array(classes), codes
+        )
 
     @classmethod
     def sample(
@@ -521,20 +731,84 @@ class Constraints:
         return cls(n_samples, builders.sequence_links(n_samples, breaks), weight=weight, certainty=certainty)
 
     @classmethod
-    def read_csv(cls, path: str | os.PathLike[str], n_samples: int) -> Self:
-        """Links from a file with the columns ``i, j, kind`` and, if wanted, ``weight`` or ``certainty``.
+    def from_frame(
+        cls,
+        frame: Any,
+        n_samples: int | None = None,
+        *,
+        index: Any = None,
+        left: str | None = None,
+        right: str | None = None,
+        ignore_columns: Sequence[str] = (),
+        certainty: float | None = None,
+    ) -> Self:
+        """Links from a table with a row for each judgement.
 
-        The command reads files by the same rules. Names of columns may be in capitals; a column of any other
-        name is refused, so that no knowledge is overlooked (but ``kept`` and ``violation_probability``, which
-        ``linkwise fit`` writes, may stay).
+        The columns are the two points of a link, ``kind`` and, if wanted, ``weight`` or ``certainty`` and
+        ``source`` (or ``annotator``). The points are the columns ``i`` and ``j``, or ``left`` and ``right``,
+        or the only two columns that are nothing else. A column of any other name is refused, so that no
+        knowledge is overlooked. :meth:`read_csv` and the command read files by the same rules.
+
+        ``kind`` is ``must_link`` (``must``, ``same``, ``yes``, ``1``) or ``cannot_link`` (``cannot``,
+        ``different``, ``no``, ``0`` or ``-1``). ``weight`` is abs(W), ``inf`` for a hard link; ``certainty``
+        is as in :class:`Constraints`. Links are hard if the table has neither column.
+
+        Parameters
+        ----------
+        frame : DataFrame of pandas or polars, pyarrow Table, or mapping from names to columns
+        n_samples : int, optional
+            Number of rows of the data; the points are then row numbers.
+        index : array_like, optional
+            Ids of the rows of the data instead, such as ``data.index``; the points are then ids.
+        left, right : str, optional
+            The columns of the points.
+        ignore_columns : sequence of str
+            Columns to leave out.
+        certainty : float, optional
+            Of links that have neither weight nor certainty of their own.
+
+        Raises
+        ------
+        ValueError
+            Naming the row, the value and the fix.
+
+        Examples
+        --------
+        >>> from linkwise import Constraints
+        >>> table = {"one": ["a", "a"], "other": ["b", "c"], "kind": ["yes", "no"], "source": ["Ann", "Bob"]}
+        >>> links = Constraints.from_frame(table, index=["a", "b", "c"])
+        >>> links.must_link.tolist(), links.source.tolist()
+        ([[0, 1]], ['Ann', 'Bob'])
+        """
+        columns = _columns(left, right, ignore_columns)
+        return cls._from_lines(
+            "frame", _link_io.frame_records("frame", frame, columns), n_samples, index, certainty
+        )
+
+    @classmethod
+    def read_csv(
+        cls,
+        path: str | os.PathLike[str],
+        n_samples: int | None = None,
+        *,
+        index: Any = None,
+        left: str | None = None,
+        right: str | None = None,
+        ignore_columns: Sequence[str] = (),
+        certainty: float | None = None,
+    ) -> Self:
+        """Links from a file, by the rules of :meth:`from_frame`.
+
+        Names of columns may be in capitals, and ``kept`` and ``violation_probability``, which ``linkwise
+        fit`` writes, may stay.
 
         Parameters
         ----------
         path : path-like
-            CSV in UTF-8; tabs in a ``.tsv`` file; packed if it ends in ``.gz``. ``kind`` is ``must_link``
-            (``must``, ``same``) or ``cannot_link`` (``cannot``, ``different``); ``weight`` is abs(W), ``inf``
-            for a hard link; ``certainty`` as in :class:`Constraints`. A link with neither is hard.
-        n_samples : int
+            Text in UTF-8 with commas, semicolons (then numbers may have a decimal comma) or tabs, packed if
+            it ends in ``.gz``; or ``.parquet``, or the first sheet of an ``.xlsx``.
+        n_samples, index, left, right, ignore_columns, certainty
+            As in :meth:`from_frame`.
 
         Raises
         ------
@@ -551,12 +825,43 @@ class Constraints:
         >>> Constraints.read_csv(path, 4) == links
         True
         """
-        n_samples = check_whole_number(n_samples, "n_samples", 0)
-        lines = _link_io.link_list(path, _link_io.records(path), _link_io.by_row(n_samples))
-        return cls._from_signed(n_samples, lines.pairs, lines.weights)
+        columns = _columns(left, right, ignore_columns)
+        return cls._from_lines(path, _link_io.records(path, columns), n_samples, index, certainty)
+
+    @classmethod
+    def _from_lines(
+        cls,
+        name: object,
+        lines: Iterable[_link_io.Record],
+        n_samples: int | None,
+        index: Any,
+        certainty: float | None,
+    ) -> Self:
+        """Links of a table by row number or, if there is an index, by id."""
+        if (n_samples is None) == (index is None):
+            raise ValueError(
+                "give the number of rows, n_samples, if the points are row numbers, or the ids of the "
+                "rows, index; "
+                "not both and not neither"
+            )
+        if certainty is not None:
+            link_strength(1, 0, None, certainty)  # refuses what is no certainty
+        if index is None:
+            n_samples, ids = check_whole_number(n_samples, "n_samples", 0), None
+            find = _link_io.by_row(n_samples, "write row numbers counted from 0, or give index= for ids")
+        else:
+            ids = RowIds.of(index)
+            find = _link_io.by_id(_link_io.id_places(ids.values.tolist()))
+            n_samples = len(ids)
+        found = _link_io.link_list(name, lines, find, certainty=certainty)
+        source = None if found.source is None else np.array(found.source, dtype=np.str_)
+        return cls._from_signed(n_samples, found.pairs, found.weights, source, ids)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the links with the columns ``i, j, kind, weight``; numbers survive the round trip.
+
+        ``i`` and ``j`` are ids if there is an index. With sources there is a line for every judgement, and a
+        column ``source``. Names of classes are not written.
 
         Examples
         --------
@@ -568,4 +873,88 @@ class Constraints:
         i,j,kind,weight
         0,2,must_link,0.5
         """
-        _link_io.write(path, self._pairs, self._weights)
+        said = self.judgements
+        source = None if said.source is None else said.source.tolist()
+        ids = None if self._ids is None else self._ids.values.tolist()
+        _link_io.write(path, said.pairs, said.weights, source=source, ids=ids)
+
+
+def _columns(left: str | None, right: str | None, ignore: Sequence[str]) -> _link_io.Columns:
+    return _link_io.Columns(left, right, (ignore,) if isinstance(ignore, str) else tuple(ignore))
+
+
+def _same_or_none(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> bool:
+    return mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs))
+
+
+def _joined_classes(
+    mine: Constraints, theirs: Constraints
+) -> tuple[NDArray[Any] | None, NDArray[np.int64] | None]:
+    """Classes of two unions of links about the same rows; a row cannot be of two."""
+    known = [links for links in (mine, theirs) if links.classes is not None]
+    if len(known) < 2:
+        return (known[0]._classes, known[0]._row_classes) if known else (None, None)
+    names: list[Any] = [None] * len(mine)
+    for links in known:
+        assert links._classes is not None
+        assert links._row_classes is not None
+        for row in np.flatnonzero(links._row_classes >= 0).tolist():
+            name = links._classes.tolist()[links._row_classes[row]]
+            if names[row] is not None and names[row] != name:
+                raise ValueError(
+                    f"row {row} is of class {names[row]!r} in one and {name!r} in the other of the links to "
+                    "add; "
+                    "correct its label"
+                )
+            names[row] = name
+    codes, classes = label_codes(names)
+    return classes, codes
+
+
+def _by_id(error: InfeasibleConstraints, ids: RowIds | None) -> InfeasibleConstraints:
+    """The same contradiction; where rows have ids, the message names those of its points."""
+    if ids is None:
+        return error
+    witness = error.witness
+    points = sorted({point for link in witness.must_link + witness.cannot_link for point in link})
+    named = ", ".join(f"row {point} is {ids.values[point]!r}" for point in points[:12])
+    return InfeasibleConstraints(dataclasses.replace(witness, message=f"{witness.message} ({named})"))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def _summary(links: Constraints) -> str:
+    """``150 samples, 40 must-links (12 hard), 60 cannot-links; 23 chunklets`` (of two or more samples)."""
+
+    def kind(chosen: NDArray[np.bool_], noun: str) -> str:
+        hard = int(np.isinf(links.weights[chosen]).sum())
+        return _count(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
+
+    sizes = np.bincount(links.chunklets()) if links.n_samples else np.zeros(0)
+    parts = [
+        f"{_count(links.n_samples, 'sample')}{'' if links.index is None else ' by id'}, "
+        f"{kind(links.weights > 0, 'must-link')}, {kind(links.weights < 0, 'cannot-link')}",
+        _count(int((sizes > 1).sum()), "chunklet"),
+    ]
+    if links.source is not None:
+        n_sources = len({*links.source.tolist()} - {""})
+        parts.append(f"{_count(len(links.source), 'judgement')} of {_count(n_sources, 'source')}")
+    if links.classes is not None:
+        parts.append(f"{len(links.classes)} class" + ("" if len(links.classes) == 1 else "es"))
+    return "; ".join(parts)
+
+
+def _html(links: Constraints) -> str:
+    """A heading and the first few links as a table."""
+    name = (lambda row: row) if links.index is None else (lambda row: escape(str(links.index[row])))
+    rows = [
+        f"<tr><td>{name(i)}</td><td>{name(j)}</td><td>{'must-link' if weight > 0 else 'cannot-link'}</td>"
+        f"<td>{'hard' if np.isinf(weight) else f'{abs(weight):.3g}'}</td></tr>"
+        for (i, j), weight in zip(links.pairs[:_SHOWN].tolist(), links.weights[:_SHOWN].tolist(), strict=True)
+    ]
+    if links.n_pairs > _SHOWN:
+        rows.append(f"<tr><td colspan='4'>… and {links.n_pairs - _SHOWN} more</td></tr>")
+    head = "<tr><th>i</th><th>j</th><th>kind</th><th>weight</th></tr>"
+    return f"<div><b>Constraints</b>: {escape(_summary(links))}<table>{head}{''.join(rows)}</table></div>"

@@ -1,16 +1,42 @@
-"""From weights and certainties of listed pairs to one signed weight per unordered pair."""
+"""From judgements about pairs, and their sources, to one signed weight per unordered pair."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise.constraints.io import cell_text
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, path_witness, unique_pairs
 
-__all__ = ["canonical", "certainty_weight", "link_strength"]
+__all__ = [
+    "Judgements",
+    "canonical",
+    "certainty_weight",
+    "check_source",
+    "link_strength",
+    "sorted_judgements",
+]
+
+
+class Judgements(NamedTuple):
+    """What was said about pairs, one row for each time: a pair that several people judged has several.
+
+    Attributes
+    ----------
+    pairs : (J, 2) int64
+        Row numbers, i < j, sorted.
+    weights : (J,) float64
+        Signed weight of each judgement.
+    source : (J,) str or None
+        Who said it, "" where nobody is named; None if no sources were given.
+    """
+
+    pairs: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    source: NDArray[np.str_] | None
 
 
 def link_strength(
@@ -117,3 +143,26 @@ def canonical(
     if found.witness is not None:
         raise InfeasibleConstraints(found.witness)
     return pairs, total
+
+
+def check_source(source: Any, n_must: int, n_cannot: int) -> NDArray[np.str_]:
+    """One name for each pair as text; None or missing is "", which names nobody."""
+    n_pairs = n_must + n_cannot
+    if isinstance(source, str):
+        return np.full(n_pairs, source)
+    names = np.asarray(source, dtype=object)
+    if names.shape != (n_pairs,):
+        raise ValueError(
+            f"source has shape {names.shape}; give one name, or one per pair "
+            f"({n_must} must-links first, then {n_cannot} cannot-links)"
+        )
+    return np.array([cell_text(name).strip() for name in names.tolist()], dtype=np.str_)
+
+
+def sorted_judgements(
+    pairs: NDArray[np.int64], weights: NDArray[np.float64], source: NDArray[np.str_]
+) -> Judgements:
+    """Judgements in an order that does not depend on the order in which they came."""
+    pairs = np.sort(pairs, axis=1)
+    order = np.lexsort((weights, source, pairs[:, 1], pairs[:, 0]))
+    return Judgements(pairs[order], weights[order], source[order])

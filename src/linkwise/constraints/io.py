@@ -1,4 +1,10 @@
-"""Files of links read and written, and links as a sentence and as HTML."""
+"""The one grammar of tables of links, in files and data frames, for the library and the command.
+
+A table has two columns that name the points of a link (``i`` and ``j``, the two that are given as left and
+right, or the only two that are nothing else), the column ``kind``, and may have ``weight`` or ``certainty``
+and ``source`` (or ``annotator``). Every other column is refused, so that no knowledge is overlooked, unless
+the caller asks to ignore it. No link is left out, and none becomes hard because something was not understood.
+"""
 
 from __future__ import annotations
 
@@ -7,88 +13,94 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._files import replacing
 
-if TYPE_CHECKING:
-    from linkwise.constraints.constraints import Constraints
-
 __all__ = [
+    "Columns",
     "LinkList",
     "by_id",
     "by_row",
     "cell_text",
     "column_names",
     "frame_records",
-    "html",
+    "id_places",
     "link_list",
     "link_sign",
     "link_strength",
     "records",
-    "summary",
     "whole_number",
     "write",
 ]
 
-_KINDS = {"must_link": 1.0, "must": 1.0, "same": 1.0, "cannot_link": -1.0, "cannot": -1.0, "different": -1.0}
+_KINDS = {
+    **dict.fromkeys(["must_link", "must", "same", "yes", "1", "+1", "1.0"], 1.0),
+    **dict.fromkeys(["cannot_link", "cannot", "different", "no", "0", "0.0", "-1", "-1.0"], -1.0),
+}
 _STRENGTHS = ("weight", "certainty")
+_SOURCES = ("source", "annotator")
+_KNOWN = ("kind", *_STRENGTHS, *_SOURCES)
 # What `linkwise fit` writes beside the links, so that its file can be read again; it says nothing about them.
 _RESULTS = ("kept", "violation_probability")
-_SHOWN = 10
+# Columns of these names hold something else than the points of a link.
+_LOOKALIKES = {
+    "confidence", "weights", "certainties", "probability", "prob", "score", "strength", "sure", "annotators",
+    "sources", "user", "rater", "link", "label", "relation", "type", "note", "comment", "date", "time",
+}  # fmt: skip
+_PARQUET = (".parquet", ".pq")
 
 Record = tuple[str, dict[str, str]]
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns name the points of a link, if the caller says so, and which to leave out."""
+
+    left: str | None = None
+    right: str | None = None
+    ignore: tuple[str, ...] = ()
+    ends: tuple[str, ...] | None = None  # fixed names, as the four coordinates of two pixels
+
+
+_ANY_COLUMNS = Columns()
 
 
 @dataclass(frozen=True)
 class LinkList:
-    """The lines of a file of links, before they are put together.
+    """The lines of a table of links, before they are put together.
 
-    Attributes
-    ----------
-    pairs : (m, 2) int64
-        Row numbers, i < j.
-    weights : (m,) float64
-        Signed; infinite for hard links.
+    Rows ``pairs`` (m, 2) with i < j, signed ``weights`` (m,), infinite for hard links, and the names in
+    ``source`` (m,), or None where the table has no such column.
     """
 
     pairs: NDArray[np.int64]
     weights: NDArray[np.float64]
+    source: tuple[str, ...] | None = None
 
 
 def link_list(
-    path: str | os.PathLike[str],
+    name: object,
     lines: Iterable[Record],
     find: Callable[[str, str], int],
     *,
     certainty: float | None = None,
 ) -> LinkList:
-    """Every line of a file as one link; nothing is left out, and every message names file and line.
+    """Every line of a table as one link; nothing is left out, and every message names file and line.
 
-    Parameters
-    ----------
-    path : path_like
-        For the messages.
-    lines : iterable of (place in the file, cells by column)
-        What :func:`records` or :func:`frame_records` yields.
-    find : function of a column and its cell
-        The row number that is meant: :func:`by_row` or :func:`by_id`.
-    certainty : float, optional
-        Of links that have neither weight nor certainty of their own; without it they are hard.
-
-    Returns
-    -------
-    LinkList
+    ``find`` gives the row number that a column and its cell mean. ``certainty`` is that of links that have
+    neither weight nor certainty of their own.
     """
     pairs: list[tuple[int, int]] = []
     weights: list[float] = []
+    sources: list[str] = []
     for place, cells in lines:
         try:
             i, j = find("i", cells["i"]), find("j", cells["j"])
@@ -97,99 +109,229 @@ def link_list(
                 raise ValueError(f"{point} is linked to itself: i and j are one point; remove the line")
             pairs.append((min(i, j), max(i, j)))
             weights.append(link_sign(cells) * link_strength(cells, certainty))
+            if "source" in cells:
+                sources.append(cells["source"].strip())
         except ValueError as error:
-            raise ValueError(f"{path}, {place}: {error}") from None
-    return LinkList(np.array(pairs, dtype=np.int64).reshape(-1, 2), np.array(weights, dtype=np.float64))
+            raise ValueError(f"{name}, {place}: {error}") from None
+    return LinkList(
+        np.array(pairs, dtype=np.int64).reshape(-1, 2),
+        np.array(weights, dtype=np.float64),
+        tuple(sources) if sources else None,
+    )
 
 
-def records(path: str | os.PathLike[str], ends: Sequence[str] = ("i", "j")) -> Iterator[Record]:
-    """Lines of a CSV file (tabs in ``.tsv``; ``.gz`` is unpacked): place in the file, and cells as they are.
+def records(path: PathLike, columns: Columns = _ANY_COLUMNS) -> Iterator[Record]:
+    """Lines of a file of links: their place in it, and the cells by the names of the grammar."""
+    suffix = _suffix(path)
+    if suffix in _PARQUET:
+        return frame_records(path, _parquet(path), columns)
+    if suffix == ".xlsx":
+        return frame_records(path, _excel(path), columns)
+    return _csv_records(path, columns)
 
-    Parameters
-    ----------
-    path : path_like
-    ends : sequence of str
-        The columns that say which points are linked.
 
-    Raises
-    ------
-    ValueError
-        If a column is missing, unknown, repeated or without a name, or a line has another number of cells.
+def frame_records(name: object, frame: Any, columns: Columns = _ANY_COLUMNS) -> Iterator[Record]:
+    """Rows of a data frame under the same rules as the lines of a file; ``name`` is for the messages.
+
+    A frame is anything with named columns: of pandas, polars or pyarrow, or a mapping from names to lists.
     """
+    given = _frame_columns(name, frame)
+    values = [_as_list(column) for _, column in given]
+    names = _checked_columns(name, [str(title) for title, _ in given], columns)
+    lengths = {str(title): len(column) for (title, _), column in zip(given, values, strict=True)}
+    if len({*lengths.values()}) > 1:
+        raise ValueError(f"{name} has columns of several lengths ({lengths}); pass as many cells in each")
+    rows = (
+        (f"row {row} (counted from 0)", [cell_text(value) for value in cells])
+        for row, cells in enumerate(zip(*values, strict=True))
+    )
+    return _named(name, rows, names, decimal_comma=False)
+
+
+def _frame_columns(name: object, frame: Any) -> list[tuple[Any, Any]]:
+    """Names and columns of a frame."""
+    titles = getattr(frame, "column_names", None)  # of pyarrow, whose columns are the arrays
+    if titles is None:
+        titles = frame.keys() if isinstance(frame, Mapping) else getattr(frame, "columns", None)
+    if titles is None:
+        raise TypeError(
+            f"{name} is a {type(frame).__name__}, which has no named columns; pass a DataFrame, or a dict "
+            "of lists"
+        )
+    titles = list(titles)
+    if hasattr(frame, "iloc"):  # of pandas, where a repeated name gives several columns
+        return [(title, frame.iloc[:, place]) for place, title in enumerate(titles)]
+    return [(title, frame[title]) for title in titles]
+
+
+def _as_list(column: Any) -> list[Any]:
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def _csv_records(path: PathLike, columns: Columns) -> Iterator[Record]:
+    """Lines of a text file, packed if its name ends in ``.gz``, with commas, semicolons or tabs."""
+    line = 1
     try:
         with _opened(path) as stream:
-            reader = csv.reader(stream, delimiter=_separator(path), strict=True)
-            names = _checked_columns(path, next(reader, []), ends)
+            separator = _separator(stream)
+            reader = csv.reader(stream, delimiter=separator, strict=True)
+            titles = next(reader, [])
+            names = _checked_columns(path, titles, columns)
             line = reader.line_num + 1
-            for row in reader:
-                place, line = f"line {line}", reader.line_num + 1
-                if not any(cell.strip() for cell in row):
-                    continue
-                if len(row) != len(names):
-                    amount = "more" if len(row) > len(names) else "fewer"
-                    raise ValueError(
-                        f"{path}, {place}: {amount} cells ({len(row)}) than the first line has names "
-                        f"({', '.join(names)}); write one for each, empty if not known"
-                    )
-                yield place, dict(zip(names, row, strict=True))
+
+            def rows() -> Iterator[tuple[str, list[str]]]:
+                nonlocal line
+                for row in reader:
+                    place, line = f"line {line}", reader.line_num + 1
+                    if not any(cell.strip() for cell in row):
+                        continue
+                    if len(row) != len(names):
+                        amount = "more" if len(row) > len(names) else "fewer"
+                        raise ValueError(
+                            f"{path}, {place}: {amount} cells ({len(row)}) than the first line has names "
+                            f"({', '.join(title.strip().lower() for title in titles)}); write one for each, "
+                            "empty if not known"
+                        )
+                    yield place, row
+
+            yield from _named(path, rows(), names, decimal_comma=separator == ";")
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); save it as CSV in UTF-8"
-        ) from None
+        raise ValueError(_encoding_message(path, error)) from None
     except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num} is no CSV: {error}; correct the line") from None
+        raise ValueError(f"{path}, line {line} is no CSV: {error}; correct the line") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} is damaged ({error}); copy or pack it again") from None
 
 
-def column_names(path: str | os.PathLike[str]) -> list[str]:
+def _named(
+    name: object, rows: Iterable[tuple[str, list[str]]], names: Sequence[str], *, decimal_comma: bool
+) -> Iterator[Record]:
+    """Rows as cells by name; empty ones and ignored columns left out, 0 beside -1 refused."""
+    seen: dict[str, str] = {}
+    for place, row in rows:
+        if not any(cell.strip() for cell in row):
+            continue
+        cells = {title: cell for title, cell in zip(names, row, strict=True) if title}
+        if decimal_comma:
+            for strength in _STRENGTHS:
+                if re.fullmatch(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*", cells.get(strength, "")):
+                    cells[strength] = cells[strength].replace(",", ".")
+        kind = cells["kind"].strip().removesuffix(".0")
+        if kind in ("0", "-1"):
+            seen.setdefault(kind, place)
+            if len(seen) == 2:
+                raise ValueError(
+                    f"{name}, {place}: kind is {kind}, but {next(iter(seen.values()))} has "
+                    f"{next(iter(seen))}: does 0 mean different or not known? write must_link or "
+                    "cannot_link, "
+                    "and leave out what is not known"
+                )
+        yield place, cells
+
+
+def column_names(path: PathLike) -> list[str]:
     """Names in the first line, in lower case; enough to tell which kind of file it is."""
+    if _suffix(path) in (*_PARQUET, ".xlsx"):
+        return []
     with _opened(path) as stream:
         try:
-            return [name.strip().lower() for name in next(csv.reader(stream, delimiter=_separator(path)), [])]
+            separator = _separator(stream)
+            return [name.strip().lower() for name in next(csv.reader(stream, delimiter=separator), [])]
         except (UnicodeDecodeError, csv.Error, EOFError, zlib.error, gzip.BadGzipFile):
             return []  # reading the file says what is wrong with it
 
 
-def _separator(path: str | os.PathLike[str]) -> str:
-    return "\t" if Path(path).name.lower().removesuffix(".gz").endswith(".tsv") else ","
+def _suffix(path: PathLike) -> str:
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def _opened(path: str | os.PathLike[str]) -> TextIO:
+def _separator(stream: TextIO) -> str:
+    """Comma, semicolon or tab: whichever divides the first line into most names."""
+    first = stream.readline()
+    stream.seek(0)
+    return max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
+
+
+def _opened(path: PathLike) -> TextIO:
     if Path(path).suffix.lower() == ".gz":
         return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
     return open(path, newline="", encoding="utf-8-sig")
 
 
-def frame_records(
-    path: str | os.PathLike[str], frame: Any, ends: Sequence[str] = ("i", "j")
-) -> Iterator[Record]:
-    """Rows of a DataFrame under the same rules as the lines of a CSV file.
+def _encoding_message(path: PathLike, error: UnicodeDecodeError) -> str:
+    """Say in which line text is not UTF-8, and what it seems to be."""
+    opened: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
+    with opened(path, "rb") as stream:
+        content: bytes = stream.read()
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return f"{path} is not text in UTF-8 but in UTF-16 (Excel's Unicode text); save it as CSV in UTF-8"
+    try:
+        content.decode("utf-8-sig")
+    except UnicodeDecodeError as whole:
+        error = whole
+    line = content.count(b"\n", 0, error.start) + 1
+    guess = content[error.start : error.start + 1].decode("latin-1")
+    seems = f" (in Latin-1 it would be {guess!r})" if guess.isprintable() else ""
+    return (
+        f"{path}, line {line} is not text in UTF-8: byte {error.start} is "
+        f"0x{content[error.start]:02x}{seems}; "
+        "save it as CSV in UTF-8"
+    )
 
-    Parameters
-    ----------
-    path : path_like
-        Where the frame comes from, for the messages.
-    frame : DataFrame
-    ends : sequence of str
-    """
-    names = _checked_columns(path, [str(name) for name in frame.columns], ends)
-    columns = [frame.iloc[:, place].tolist() for place in range(len(names))]
-    for row, values in enumerate(zip(*columns, strict=True)):
-        cells = {name: cell_text(value) for name, value in zip(names, values, strict=True)}
-        if any(cell.strip() for cell in cells.values()):
-            yield f"row {row} (counted from 0)", cells
+
+def _parquet(path: PathLike) -> dict[str, list[Any]]:
+    """Columns of a Parquet file; whole numbers stay whole, also where some are missing."""
+    with open(path, "rb"):  # a missing file is named by the system's own error
+        pass
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+        import pyarrow.parquet  # type: ignore[import-untyped]
+    except ImportError:
+        raise ValueError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            table = file.read()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(f"{path} is no Parquet file that can be read ({reason}); write it again") from None
+    titles = list(table.column_names)
+    repeated = sorted({title for title in titles if titles.count(title) > 1})
+    if repeated:
+        raise ValueError(
+            f"{path} has several columns named {', '.join(map(repr, repeated))}; keep one of each"
+        )
+    # pandas writes row labels that have no name under this one; they say nothing about links.
+    return {
+        title: table[title].to_pylist()
+        for title in titles
+        if not re.fullmatch(r"__index_level_[0-9]+__", title)
+    }
+
+
+def _excel(path: PathLike) -> Any:
+    """The first sheet of a workbook, its cells as they are."""
+    with open(path, "rb"):
+        pass
+    try:
+        import pandas
+
+        return pandas.read_excel(path, dtype=object, keep_default_na=False, na_values=[""])
+    except ImportError:
+        raise ValueError(
+            f"{path}: reading .xlsx needs pandas and openpyxl; pip install pandas openpyxl, or save it as CSV"
+        ) from None
+    except Exception as error:  # zipfile, openpyxl and pandas each have their own
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ValueError(
+            f"{path} is no workbook that can be read ({reason}); save it again, or as CSV"
+        ) from None
 
 
 def cell_text(value: Any) -> str:
-    """A cell of a DataFrame as the text it would be in a CSV file; whole floats lose their ``.0``.
-
-    Examples
-    --------
-    >>> from linkwise.constraints.io import cell_text
-    >>> cell_text(7.0), cell_text(None), cell_text(" a "), cell_text(2**53 + 1)
-    ('7', '', ' a ', '9007199254740993')
-    """
+    """A cell of a frame as the text it would be in a CSV file; whole floats lose their ``.0``."""
     if value is None or _is_gap(value):
         return ""
     # Integers with a gap among them come as floats; beyond 2**53 they may have been rounded, and stay floats.
@@ -202,7 +344,7 @@ def _is_gap(value: Any) -> bool:
     """Whether a cell is NaN, NaT or pandas.NA."""
     try:
         return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
+    except (TypeError, ValueError):  # pandas.NA refuses to be a truth value
         return True
 
 
@@ -211,55 +353,98 @@ def _shown(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
-def _checked_columns(path: Any, given: Sequence[str], ends: Sequence[str]) -> list[str]:
-    """Column names in lower case, once they are known to be those of links, each of them once."""
-    names = [name.strip().lower() for name in given]
-    known = [*ends, "kind", *_STRENGTHS]
-    rule = f"the first line must be {','.join(known[:-2])} and may go on with weight or certainty"
-    missing = [name for name in known[:-2] if name not in names]
-    if missing:
-        found = f"it has {', '.join(map(_shown, names))}" if any(names) else "it is empty"
-        if len(names) == 1 and ";" in names[0]:
-            found = "it is separated by semicolons; save it with commas"
-        raise ValueError(f"{path} has no column {', '.join(missing)} ({found}); {rule}")
+def _checked_columns(name: object, given: Sequence[str], columns: Columns) -> list[str]:
+    """The name in the grammar of each column, "" for those to leave out, once all are understood."""
+    titles = [title.strip() for title in given]
+    names = [title.lower() for title in titles]
+    if not any(names):
+        raise ValueError(f"{name} has no column i, j, kind (it is empty); {_rule(columns)}")
+    found = f"it has {', '.join(map(_shown, titles))}"
+    ignored = _wanted(name, names, columns.ignore, "ignore", found)
     if "" in names:
-        raise ValueError(f"{path}: column {names.index('') + 1} has no name; name it or remove it")
-    repeated = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"{name}: column {names.index('') + 1} has no name; name it or remove it")
+    repeated = sorted({title for title in names if names.count(title) > 1})
     if repeated:
         raise ValueError(
-            f"{path} has several columns named {', '.join(map(repr, repeated))}; keep one of each"
+            f"{name} has several columns named {', '.join(map(repr, repeated))}; keep one of each"
         )
-    unknown = [given[place].strip() for place, name in enumerate(names) if name not in {*known, *_RESULTS}]
+    ends = _ends(name, names, ignored, columns, found)
+    if "kind" not in {*names} - ignored:
+        raise ValueError(f"{name} has no column kind ({found}); {_rule(columns)}")
+    known = {title: title for title in _KNOWN} | {"annotator": "source"} | dict.fromkeys(_RESULTS, "")
+    known |= ends | dict.fromkeys(ignored, "")
+    unknown = [title for title in titles if title.lower() not in known]
     if unknown:
         raise ValueError(
-            f"{path} has unknown columns: {', '.join(map(repr, unknown))}; links have the columns "
-            f"{', '.join(known)}: rename or remove the others, so that nothing is overlooked"
+            f"{name} has unknown columns: {', '.join(map(repr, unknown))}; links have the columns "
+            f"{', '.join((*ends, *_KNOWN))}: rename the others, or leave them out with ignore_columns= "
+            "(--ignore-columns), so that nothing is overlooked"
         )
-    return names
+    if {*_SOURCES} <= {*names} - ignored - {*ends}:
+        raise ValueError(
+            f"{name} has the columns source and annotator, which mean the same; ignore one of them"
+        )
+    return [known[title] for title in names]
+
+
+def _rule(columns: Columns) -> str:
+    first = ",".join((*(columns.ends or ("i", "j")), "kind"))
+    return f"the first line must be {first} and may go on with weight or certainty, and source"
+
+
+def _wanted(name: object, names: Sequence[str], wanted: Sequence[str], verb: str, found: str) -> set[str]:
+    """Columns the caller names, in lower case; one that is not there is refused."""
+    if isinstance(wanted, str):
+        wanted = (wanted,)
+    lower = {str(title).strip().lower(): title for title in wanted}
+    for title, as_given in lower.items():
+        if title not in names:
+            raise ValueError(f"{name} has no column {as_given!r} to {verb} ({found}); correct the name")
+    return set(lower)
+
+
+def _ends(
+    name: object, names: Sequence[str], ignored: set[str], columns: Columns, found: str
+) -> dict[str, str]:
+    """Which columns name the points of a link, and what the grammar calls them."""
+    if columns.ends is not None:
+        missing = [title for title in columns.ends if title not in names]
+        if missing:
+            raise ValueError(f"{name} has no column {', '.join(missing)} ({found}); {_rule(columns)}")
+        return {title: title for title in columns.ends}
+    if columns.left is not None or columns.right is not None:
+        if columns.left is None or columns.right is None:
+            raise ValueError(
+                f"{name}: left and right are the two columns of points; name both or none of them"
+            )
+        left, right = (str(title).strip().lower() for title in (columns.left, columns.right))
+        _wanted(name, names, (columns.left, columns.right), "take points from", found)
+        if left == right or {left, right} & ({"kind"} | ignored):
+            raise ValueError(
+                f"{name}: {columns.left!r} and {columns.right!r} cannot be the two points; name two other "
+                "columns"
+            )
+        return {left: "i", right: "j"}
+    if {"i", "j"} <= {*names} - ignored:
+        return {"i": "i", "j": "j"}
+    rest = [title for title in names if title not in {*_KNOWN, *_RESULTS} | ignored]
+    likely = [title for title in rest if title not in _LOOKALIKES]
+    if len(rest) == 2 == len(likely):
+        return {rest[0]: "i", rest[1]: "j"}
+    if len(likely) == 2:
+        return {likely[0]: "i", likely[1]: "j"}  # the others are refused by name
+    raise ValueError(
+        f"{name} has no column i, j, and it is not clear which two columns are the points ({found}); name "
+        "them "
+        "with left= and right= (--left, --right), and leave others out with ignore_columns= "
+        "(--ignore-columns)"
+    )
 
 
 def by_row(
     n_samples: int | None, remedy: str = "write row numbers counted from 0"
 ) -> Callable[[str, str], int]:
-    """Cells are row numbers.
-
-    Parameters
-    ----------
-    n_samples : int or None
-        None: any row number will do.
-    remedy : str
-        What to do about a cell that is none.
-
-    Returns
-    -------
-    function of a column and its cell
-
-    Examples
-    --------
-    >>> from linkwise.constraints.io import by_row
-    >>> by_row(5)("i", " 4")
-    4
-    """
+    """A function that reads cells as row numbers; without ``n_samples`` any row number will do."""
     limit = 2**63 - 1 if n_samples is None else n_samples
 
     def find(column: str, cell: str) -> int:
@@ -274,35 +459,45 @@ def by_row(
     return find
 
 
+def id_places(ids: Iterable[Hashable]) -> dict[str, int]:
+    """Row number of each id as text; ids that look alike as text are refused."""
+    places: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        text = cell_text(name)
+        if places.setdefault(text, row) != row:
+            raise ValueError(
+                f"the ids of rows {places[text]} and {row} are both {text!r} in a table of links; make them "
+                "differ"
+            )
+    return places
+
+
 def by_id(places: Mapping[str, int], remedy: str = "correct it") -> Callable[[str, str], int]:
-    """Cells are ids, compared exactly as they stand: blanks around an id are part of it.
-
-    Parameters
-    ----------
-    places : mapping from id to row number
-    remedy : str
-        What to do about a cell that is no id.
-
-    Returns
-    -------
-    function of a column and its cell
-    """
-    stripped: dict[str, str] = {}
+    """A function that reads cells as ids, exactly as they stand: blanks around an id are part of it."""
+    alike: dict[str, str] = {}
 
     def find(column: str, cell: str) -> int:
         if cell in places:
             return places[cell]
-        if not stripped:
-            stripped.update((name.strip(), name) for name in places)
-        near = stripped.get(cell.strip())
-        if near is not None:
-            raise ValueError(
-                f"{column} is {cell!r}, which is no id of the data, but {near!r} is: they differ in blanks; "
-                "write both alike"
-            )
-        raise ValueError(f"{column} is {cell!r}, which is no id of the data; {remedy}")
+        if not alike:
+            alike.update((_core(name), name) for name in places)
+        near = alike.get(_core(cell))
+        if near is None:
+            raise ValueError(f"{column} is {cell!r}, which is no id of the data; {remedy}")
+        reason = "blanks" if near.strip() == cell.strip() else "the way numbers are written"
+        raise ValueError(
+            f"{column} is {cell!r}, which is no id of the data, but {near!r} is: they differ in {reason}; "
+            "write both alike"
+        )
 
     return find
+
+
+def _core(name: str) -> str:
+    """An id without blanks, and a whole number without leading zeros and ``.0``."""
+    text = name.strip()
+    number = re.fullmatch(r"0*([0-9]{1,40})(\.0*)?", text)
+    return number.group(1) if number else text
 
 
 def whole_number(cell: str) -> int | None:
@@ -314,7 +509,9 @@ def whole_number(cell: str) -> int | None:
 
 def link_sign(cells: Mapping[str, str]) -> float:
     """+1 for a must-link, -1 for a cannot-link."""
-    kind = cells["kind"].strip().lower().replace("-", "_").replace(" ", "_")
+    kind = cells["kind"].strip().lower()
+    if kind not in _KINDS:
+        kind = kind.replace("-", "_").replace(" ", "_")
     if kind not in _KINDS:
         raise ValueError(f"kind is {cells['kind'].strip()!r}; write must_link or cannot_link")
     return _KINDS[kind]
@@ -322,7 +519,8 @@ def link_sign(cells: Mapping[str, str]) -> float:
 
 def link_strength(cells: Mapping[str, str], certainty: float | None = None) -> float:
     """abs(W) of a link: its own weight or certainty, or the certainty of all others, or hard."""
-    given = {name: cells[name].strip() for name in _STRENGTHS if cells.get(name, "").strip()}
+    columns = [name for name in _STRENGTHS if name in cells]
+    given = {name: cells[name].strip() for name in columns if cells[name].strip()}
     if len(given) == 2:
         raise ValueError("a link has a weight or a certainty, not both; empty one of the cells")
     for name, text in given.items():
@@ -340,10 +538,15 @@ def link_strength(cells: Mapping[str, str], certainty: float | None = None) -> f
                 f"certainty is {text}; it must lie between 0.5 (a guess) and 1 (hard): write 0.9 for 90 %"
             )
     if certainty is None:
+        if columns:
+            raise ValueError(
+                f"{' and '.join(columns)} {'are' if len(columns) > 1 else 'is'} empty, and the link is not "
+                "taken "
+                "for hard; write certainty 1 or weight inf if it is, or give certainty= (--certainty) for "
+                "all such"
+            )
         return np.inf
-    from linkwise.constraints.evidence import (
-        certainty_weight,  # loads numba, which the command starts without
-    )
+    from linkwise.constraints.evidence import certainty_weight  # loads numba; the command starts without
 
     return float(certainty_weight(np.float64(certainty)))
 
@@ -357,39 +560,24 @@ def _number(name: str, text: str) -> float:
         raise ValueError(f"{name} is {text!r}, which is no number; write for example 0.9") from None
 
 
-def write(path: str | os.PathLike[str], pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
+def write(
+    path: PathLike,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    *,
+    source: Sequence[str] | None = None,
+    ids: Sequence[Hashable] | None = None,
+) -> None:
     """Write all links or, if the writing is stopped, leave the file as it was."""
+    names = None if ids is None else list(id_places(ids))
     with replacing(path) as draft, open(draft, "w", newline="", encoding="utf-8") as stream:
-        stream.write("i,j,kind,weight\n")
-        for (i, j), weight in zip(pairs.tolist(), weights.tolist(), strict=True):
-            stream.write(f"{i},{j},{'must_link' if weight > 0 else 'cannot_link'},{abs(weight)!r}\n")
-
-
-def summary(links: Constraints) -> str:
-    """``150 samples, 40 must-links (12 hard), 60 cannot-links; 23 chunklets`` (of two or more samples)."""
-
-    def count(number: int, noun: str) -> str:
-        return f"{number} {noun}" + ("" if number == 1 else "s")
-
-    def kind(chosen: NDArray[np.bool_], noun: str) -> str:
-        hard = int(np.isinf(links.weights[chosen]).sum())
-        return count(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
-
-    sizes = np.bincount(links.chunklets()) if links.n_samples else np.zeros(0)
-    return (
-        f"{count(links.n_samples, 'sample')}, {kind(links.weights > 0, 'must-link')}, "
-        f"{kind(links.weights < 0, 'cannot-link')}; {count(int((sizes > 1).sum()), 'chunklet')}"
-    )
-
-
-def html(links: Constraints) -> str:
-    """A heading and the first few links as a table."""
-    rows = [
-        f"<tr><td>{i}</td><td>{j}</td><td>{'must-link' if weight > 0 else 'cannot-link'}</td>"
-        f"<td>{'hard' if np.isinf(weight) else f'{abs(weight):.3g}'}</td></tr>"
-        for (i, j), weight in zip(links.pairs[:_SHOWN].tolist(), links.weights[:_SHOWN].tolist(), strict=True)
-    ]
-    if links.n_pairs > _SHOWN:
-        rows.append(f"<tr><td colspan='4'>… and {links.n_pairs - _SHOWN} more</td></tr>")
-    head = "<tr><th>i</th><th>j</th><th>kind</th><th>weight</th></tr>"
-    return f"<div><b>Constraints</b>: {escape(summary(links))}<table>{head}{''.join(rows)}</table></div>"
+        # Python leaves a carriage return without quotation marks, and would read it as the end of the line.
+        returns = any("\r" in name for name in (*(names or ()), *(source or ())))
+        quoting: Any = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+        writer = csv.writer(stream, lineterminator="\n", quoting=quoting)
+        writer.writerow(["i", "j", "kind", "weight", *(["source"] if source is not None else [])])
+        for place, ((i, j), weight) in enumerate(zip(pairs.tolist(), weights.tolist(), strict=True)):
+            kind = "must_link" if weight > 0 or str(weight) == "0.0" else "cannot_link"
+            row = [i, j] if names is None else [names[i], names[j]]
+            row += [kind, repr(abs(weight))]
+            writer.writerow(row if source is None else [*row, source[place]])

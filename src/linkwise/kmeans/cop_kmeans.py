@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from linkwise._validation import as_generator, check_constraints, check_number, check_whole_number
+from linkwise._validation import align_rows, as_generator, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
 from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
@@ -172,6 +172,7 @@ class COPKMeans(FittedKMeans):
         """
         self._check_parameters()
         distortion = SquaredEuclidean(None, self.n_clusters)
+        X, constraints = align_rows(X, constraints)
         data = self._validated(X, distortion, reset=True)
         rows = distortion.rows(data, distortion.origin(data))
         distortion.refuse_unresolved(rows)

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from linkwise._validation import (
+    align_rows,
     as_generator,
     check_choice,
     check_constraints,
@@ -211,6 +212,7 @@ class HMRFKMeans(FittedKMeans):
         """
         must_weight, cannot_weight = self._check_parameters()
         distortion = self._make_distortion()
+        X, constraints = align_rows(X, constraints)
         data = self._validated(X, distortion, reset=True)
         if data.shape[0] < self.n_clusters:
             raise ValueError(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._threads import Workers
-from linkwise._validation import check_choice, check_constraints, check_number, check_whole_number
+from linkwise._validation import align_rows, check_choice, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import group_labels
@@ -76,6 +76,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
 
         Without constraints this is the same as ``predict(X)``.
         """
+        X, constraints = align_rows(X, constraints)
         data: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )

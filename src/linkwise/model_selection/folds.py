@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from linkwise._validation import (
+    align_rows,
     as_generator,
     check_constraints,
     check_whole_number,
@@ -92,7 +93,8 @@ class ConstraintKFold(BaseCrossValidator):
         """
         _refuse_links(y, groups)
         n_samples = len(X) if hasattr(X, "__len__") else int(X.shape[0])
-        links = check_constraints(self.constraints if constraints is None else constraints, n_samples)
+        X, constraints = align_rows(X, self.constraints if constraints is None else constraints)
+        links = check_constraints(constraints, n_samples)
         if links is None:
             raise ValueError(
                 "ConstraintKFold has no links to keep: pass ConstraintKFold(n_splits, constraints=links) or "

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from linkwise._run_warnings import warn_once
-from linkwise._validation import as_generator, check_constraints, check_whole_number
+from linkwise._validation import align_rows, as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
 
@@ -257,7 +257,9 @@ def sweep_components(
     """
     candidates = _candidates(estimator, n_components)
     n_repeats = check_whole_number(n_repeats, "n_repeats")
+    X, constraints = align_rows(X, constraints)
     links = check_constraints(constraints, None, y)
+    links = None if links is None else links.with_index(None)  # in the order of the rows from here on
     if criterion == "auto":
         criterion = _default_criterion(estimator)
     entropy = as_generator(random_state).integers(2**32, size=4).tolist()

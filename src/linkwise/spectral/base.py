@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._row_tables import refuse_vanishing
 from linkwise._validation import (
+    align_rows,
     as_generator,
     check_choice,
     check_constraints,
@@ -100,6 +101,7 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
     ) -> tuple[Any, NDArray[np.int64], NDArray[np.float64], Constraints | None]:
         """The data, and the links as arrays."""
         self._check_parameters()
+        X, constraints = align_rows(X, constraints)
         data = validate_data(
             self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), ensure_min_samples=2
         )

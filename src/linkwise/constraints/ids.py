@@ -1,0 +1,159 @@
+"""Ids of rows: checked once, found in pairs, and matched with the rows of a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._validation import refuse_masked
+from linkwise.constraints.io import cell_text
+
+__all__ = ["RowIds", "listed"]
+
+_SHOWN = 5
+
+
+class RowIds:
+    """The id of each row, (n,), and the name of the column they come from, if it has one."""
+
+    __slots__ = ("_places", "name", "values")
+
+    def __init__(self, values: NDArray[Any], name: Hashable = None) -> None:
+        values.flags.writeable = False
+        self.values, self.name = values, name
+        self._places: dict[Hashable, int] | None = None
+
+    @classmethod
+    def of(cls, ids: Any, n_samples: int | None = None) -> RowIds:
+        """Check ids given by a user: one for each row, all known and all different."""
+        if isinstance(ids, RowIds):
+            return ids
+        found = cls.unchecked(ids, "index")
+        if n_samples is not None and len(found) != n_samples:
+            raise ValueError(
+                f"index has {len(found)} ids, but n_samples is {n_samples}; give one id for each row"
+            )
+        found.places()
+        return found
+
+    @classmethod
+    def unchecked(cls, ids: Any, what: str) -> RowIds:
+        """Ids that may repeat."""
+        return cls(_packed(as_names(ids, what)), getattr(ids, "name", None))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.values, self.name)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def same_as(self, other: RowIds) -> bool:
+        """Whether the ids are equal, in the same order."""
+        return len(self) == len(other) and self.values.tolist() == other.values.tolist()
+
+    def take(self, rows: NDArray[np.int64]) -> RowIds:
+        """The ids of some rows, which may repeat."""
+        return RowIds(self.values[rows], self.name)
+
+    def places(self) -> dict[Hashable, int]:
+        """Row number of each id; ids that are repeated are refused."""
+        if self._places is None:
+            places: dict[Hashable, int] = {}
+            for row, name in enumerate(self.values.tolist()):
+                if places.setdefault(name, row) != row:
+                    raise ValueError(
+                        f"the id {name!r} stands for rows {places[name]} and {row}; give every row an id of "
+                        "its own"
+                    )
+            self._places = places
+        return self._places
+
+    def pairs(self, pairs: Any, name: str) -> NDArray[np.int64]:
+        """Pairs of ids as pairs of row numbers, (m, 2)."""
+        refuse_masked(pairs, f"{name} pair")
+        entries = np.asarray(pairs, dtype=object).tolist() if hasattr(pairs, "shape") else list(pairs)
+        places, rows = self.places(), []
+        for number, entry in enumerate(entries):
+            if isinstance(entry, str) or not isinstance(entry, Sequence | np.ndarray) or len(entry) != 2:
+                raise ValueError(
+                    f"{name} pair {number} is {entry!r}: a pair has two ends; pass [(id, id), ...]"
+                )
+            ends = [_plain(end) for end in entry]
+            for end in ends:
+                if not isinstance(end, Hashable) or end not in places:
+                    raise ValueError(
+                        f"{name} pair {number} is ({ends[0]!r}, {ends[1]!r}): {end!r} is no id in index; "
+                        f"{self._remedy(end)}"
+                    )
+            if ends[0] == ends[1]:
+                raise ValueError(
+                    f"{name} pair {number} is ({ends[0]!r}, {ends[1]!r}): a point cannot be linked to "
+                    "itself; "
+                    "remove it"
+                )
+            rows.append([places[end] for end in ends])
+        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+
+    def order_of(self, ids: RowIds, what: str = "ids") -> NDArray[np.int64]:
+        """Row number of each of other ids; those that are not here are named."""
+        ids.places()
+        places = self.places()
+        wanted = ids.values.tolist()
+        unknown = [name for name in wanted if name not in places]
+        if unknown:
+            raise ValueError(
+                f"{what} holds {listed(unknown)}, about which the links know nothing; "
+                f"{self._remedy(unknown[0])}"
+            )
+        return np.fromiter((places[name] for name in wanted), dtype=np.int64, count=len(wanted))
+
+    def _remedy(self, unknown: Any) -> str:
+        """What to do about an id that is not here: an id of another type looks the same."""
+        text = cell_text(unknown)
+        for name in self.values.tolist():
+            if cell_text(name) == text:
+                return f"the index has {name!r}, of type {type(name).__name__}: convert one of them"
+            if cell_text(name).strip() == text.strip():
+                return f"the index has {name!r}: they differ in blanks; write both alike"
+        return "correct it, or add the row to the index"
+
+
+def as_names(ids: Any, name: str) -> list[Hashable]:
+    """Ids as a list of plain values; missing and unhashable ones are refused."""
+    refuse_masked(ids, name)
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise ValueError(f"{name} is {ids!r}; pass a list of ids, one for each row")
+    shape = getattr(ids, "shape", (0,))
+    if len(shape) != 1:
+        raise ValueError(f"{name} has shape {shape}; pass one id for each row, such as frame.index")
+    names = [_plain(value) for value in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    for row, value in enumerate(names):
+        if not isinstance(value, Hashable):
+            raise ValueError(
+                f"{name}[{row}] is {value!r}, a {type(value).__name__}; an id is text or a number"
+            )
+        if cell_text(value) == "":
+            raise ValueError(f"{name}[{row}] is {value!r}: the id is missing; give every row an id")
+    return names
+
+
+def listed(names: Sequence[Any]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _packed(names: Sequence[Hashable]) -> NDArray[Any]:
+    """Whole numbers as int64, anything else as objects, which keep every id as it is."""
+    if names and all(type(name) is int and abs(name) < 2**63 for name in names):
+        return np.array(names, dtype=np.int64)
+    packed = np.empty(len(names), dtype=object)
+    packed[:] = names
+    return packed
