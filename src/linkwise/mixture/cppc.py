@@ -1,4 +1,4 @@
-"""Class-level penalised clustering: clusters that listen to beliefs about classes (Preston et al. 2010)."""
+"""Class-level penalised clustering, which follows data and beliefs about classes (Preston et al. 2010)."""
 
 from __future__ import annotations
 
@@ -285,7 +285,7 @@ class CPPC(FittedMixture):
         return self.labels_
 
     def _check_parameters(self, X: NDArray[np.floating]) -> float:
-        """Refuse bad parameters; the weight of the beliefs in the criteria."""
+        """Refuse bad parameters; return the weight of the beliefs in the criteria."""
         if self.n_components is not None:
             check_whole_number(self.n_components, "n_components")
         for name in ("max_iter", "n_init"):
@@ -389,7 +389,7 @@ class CPPC(FittedMixture):
     def report(
         self, X: ArrayLike | None = None, y: ArrayLike | None = None, *, threshold: float = THRESHOLD
     ) -> ClassReport:
-        """Which classes were split, merged and kept, with counts, separability and beliefs.
+        """Report which classes were split, merged and kept, with counts, separability and beliefs.
 
         With the training data X and y it says which belief would flip a decision. A cluster holds a class if
         it has at least the share ``threshold`` of it.
@@ -398,7 +398,7 @@ class CPPC(FittedMixture):
 
 
 def _check_labels(y: Any, n_samples: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Class number of each row (n,), -1 where unlabelled, and the sorted classes (L,)."""
+    """Return the class number of each row (n,), -1 where unlabelled, and the sorted classes (L,)."""
     if y is None:
         raise ValueError(
             "CPPC requires y to be passed, but the target y is None: pass the present class of each row"
@@ -416,7 +416,7 @@ def _check_labels(y: Any, n_samples: int) -> tuple[NDArray[np.int64], NDArray[An
 
 
 def _check_beliefs(beliefs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
-    """The matrix C (L, L) in the order of the classes; None keeps the classes as they are."""
+    """Return the matrix C (L, L) in the order of the classes; None keeps the classes as they are."""
     if beliefs is None:
         return 2.0 * np.eye(len(classes)) - 1.0
     if isinstance(beliefs, ClassBeliefs) or hasattr(beliefs, "columns"):

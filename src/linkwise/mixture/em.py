@@ -1,4 +1,4 @@
-"""The EM loop of all mixtures: steps until the objective stands still, restarts, and the best run."""
+"""The EM loop of all mixtures: it iterates until the objective stands still and keeps the best restart."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MixtureParameters(NamedTuple):
     """(m,) Strength of the links; changes only when their noise is learned."""
 
     def fitted_attributes(self) -> dict[str, NDArray[np.float64]]:
-        """What a fitted estimator predicts from."""
+        """Return the attributes that a fitted estimator predicts from."""
         return {
             "weights_": np.exp(self.log_weights),
             "means_": self.gaussians.means,
@@ -68,7 +68,7 @@ class EMRun:
 
     @property
     def objective(self) -> float:
-        """What runs are compared by: the last objective, or ``judged``; -inf if neither is finite."""
+        """The value that runs are compared by: the last objective, or ``judged``; -inf if not finite."""
         last = self.lower_bounds[-1] if self.lower_bounds else -np.inf
         if self.judged is not None:
             last = self.judged
@@ -121,7 +121,7 @@ def run_em(
 
 
 def _parameter_change(old: MixtureParameters, new: MixtureParameters) -> float:
-    """Mean change of the weights, and of the means in units of their spread; the larger of the two."""
+    """Return the mean change of the weights, or of the means in units of their spread if that is larger."""
     spread = old.gaussians.means.std(axis=0).max() + np.finfo(float).tiny
     of_means = np.abs(new.gaussians.means - old.gaussians.means).mean() / spread
     of_weights = np.abs(np.exp(new.log_weights) - np.exp(old.log_weights)).mean()

@@ -58,7 +58,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         return select_linked_rows(constraints, self._cluster_of)
 
     def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
-        """Source of each link whose flip rate is learned, -1 for the others; None learns nothing."""
+        """Return the source of each link whose flip rate is learned, -1 for others; None learns nothing."""
         return None
 
     # Fitting
@@ -182,7 +182,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         coupling: NDArray[np.float64],
         random_state: np.random.RandomState,
     ) -> list[MixtureParameters]:
-        """Parameters that EM starts from, one per restart."""
+        """Return the parameters that EM starts from, one for each restart."""
         if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(points.n_features):
             gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
             with np.errstate(divide="ignore"):
@@ -202,7 +202,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         ]
 
     def _last_fit_serves(self, n_features: int) -> bool:
-        """Whether EM can start from the last fit; if not, say what differs."""
+        """Return whether EM can start from the last fit; if not, warn of what differs."""
         shape = _shape_of_factors(self.covariance_type, self._n_gaussians, n_features)
         clusters = getattr(self, "_last_n_clusters", self.n_components)
         reason = None
@@ -239,7 +239,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         random_state: np.random.RandomState,
         number: int,
     ) -> MixtureParameters:
-        """Parameters from a first hard assignment of the rows; every second start leaves out k-means."""
+        """Compute parameters from a hard assignment of the rows; every second start leaves out k-means."""
         n_gaussians = self._n_gaussians
         per_cluster = n_gaussians // self.n_components
         arguments = (self.init_params, constraints, random_state)
@@ -259,7 +259,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     def _assigned_statistics(
         self, points: Points, labels: NDArray[np.int64], about: NDArray[np.float64]
     ) -> Statistics:
-        """Statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
+        """Sum statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
         parts = []
         for start in range(0, points.n_samples, _ROWS_AT_ONCE):
             rows = np.arange(start, min(start + _ROWS_AT_ONCE, points.n_samples))
@@ -319,7 +319,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         workers: Workers,
         limited: tuple[str, ...],
     ) -> NDArray[np.int64]:
-        """Labels and responsibilities of the training rows; forget those of an earlier fit."""
+        """Store labels and responsibilities of the training rows; forget those of an earlier fit."""
         for name in ("responsibilities_", "violation_probability_"):
             self.__dict__.pop(name, None)
         if linked is None or posterior is None or constraints is None:
@@ -375,7 +375,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     def _warn_of_lost_clusters(
         self, points: Points, linked: LinkedRows, learns_noise: bool, run: EMRun, workers: Workers
     ) -> None:
-        """Say which clusters of the start have no rows, and whether that is due to the links or to Omega."""
+        """Warn of clusters of the start that have no rows; say whether the links or Omega are the cause."""
         if self.n_occupied_ == self.n_components or run.start is None:
             return
         occupied = occupied_clusters(self.labels_, self.weights_, self._cluster_of)
@@ -398,9 +398,9 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
             )
 
     def _decode(self, points: Points, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Labels of the linked rows: most probable one by one, or all together.
+        """Label the linked rows: the most probable label of each row, or the most probable labelling of all.
 
-        The most probable labels one by one may break a hard cannot-link; then the most probable joint
+        The most probable labels one by one may break a hard cannot-link. Then the most probable joint
         labelling is used, so that hard links hold whatever ``decode`` says.
         """
         labels = prob.argmax(axis=1).astype(np.int64)
@@ -424,7 +424,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
 
 
 def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -> tuple[int, ...]:
-    """Shape of covariances, precisions and their factors."""
+    """Return the shape of covariances, precisions and their factors."""
     return {
         "full": (n_gaussians, n_features, n_features),
         "tied": (n_features, n_features),
@@ -443,7 +443,7 @@ def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np
 
 
 def _covariances(gaussians: Gaussians) -> NDArray[np.float64]:
-    """Covariances from precision factors, in the shape of the covariance type."""
+    """Compute covariances from precision factors, in the shape of the covariance type."""
     _, factors, covariance_type = gaussians
     if covariance_type in ("diag", "spherical"):
         return 1.0 / factors**2

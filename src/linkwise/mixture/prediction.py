@@ -1,4 +1,4 @@
-"""Labels, probabilities, scores and samples of a fitted mixture, for old and new rows and without links."""
+"""A fitted mixture predicts labels and probabilities, scores and draws rows, without links."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 8192
 
 
 class FittedMixture(DensityMixin, BaseEstimator):
-    """Prediction by ``weights_``, ``means_`` and ``precisions_cholesky_`` alone."""
+    """A mixture that predicts by ``weights_``, ``means_`` and ``precisions_cholesky_`` alone."""
 
     # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
     __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
@@ -67,7 +67,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return self._sum_clusters(posterior.probabilities).argmax(axis=1).astype(np.int64)
 
     def _sum_clusters(self, probabilities: NDArray[np.floating]) -> NDArray[np.floating]:
-        """Probabilities of clusters from those of their Gaussians."""
+        """Add up the probabilities of the Gaussians of each cluster."""
         if probabilities.shape[1] == self._n_clusters:
             return probabilities
         return probabilities.reshape(len(probabilities), self._n_clusters, -1).sum(axis=2)
@@ -79,17 +79,17 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return new_points(data, gaussians, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Most probable cluster of each row (n,), by the fitted mixture alone."""
+        """Return the most probable cluster of each row (n,), by the fitted mixture alone."""
         return self._labels_of(self._posterior(self._points(X), labels=True))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Probability of each cluster for each row (n, n_components), by the fitted mixture alone."""
+        """Return the probability of each cluster for each row (n, K), by the fitted mixture alone."""
         posterior = self._posterior(self._points(X), probabilities=True)
         assert posterior.probabilities is not None
         return self._sum_clusters(posterior.probabilities)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Log-likelihood of each row (n,) under the fitted mixture."""
+        """Return the log-likelihood of each row (n,) under the fitted mixture."""
         posterior = self._posterior(self._points(X), log_likelihood=True)
         assert posterior.log_likelihood is not None
         return posterior.log_likelihood
@@ -102,7 +102,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         constraints: Constraints | None = None,
     ) -> float:
-        """Mean log-likelihood of the rows under the fitted mixture, weighted by ``sample_weight`` (n,).
+        """Return the mean log-likelihood of the rows, weighted by ``sample_weight`` (n,).
 
         ``constraints`` is accepted so that cross-validation may pass it on; new rows are scored without
         links.
@@ -133,11 +133,11 @@ class FittedMixture(DensityMixin, BaseEstimator):
         return rows, np.repeat(self._cluster_of, counts)
 
     def aic(self, X: ArrayLike) -> float:
-        """Akaike's criterion of the fitted mixture on these rows; lower is better."""
+        """Compute Akaike's criterion of the fitted mixture on these rows; lower is better."""
         return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
 
     def bic(self, X: ArrayLike) -> float:
-        """Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better."""
+        """Compute the Bayesian (Schwarz) criterion of the fitted mixture on these rows; lower is better."""
         log_likelihood = self.score_samples(X)
         return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
 
@@ -146,7 +146,7 @@ class FittedMixture(DensityMixin, BaseEstimator):
 
 
 def _root(covariances: NDArray[np.float64], covariance_type: str, k: int) -> NDArray[np.float64]:
-    """What turns unit noise into that of component k: a lower triangular matrix, or standard deviations."""
+    """Return what turns unit noise into that of component k: a triangular matrix, or standard deviations."""
     own = covariances if covariance_type == "tied" else covariances[k]
     root = np.linalg.cholesky(own) if covariance_type in ("full", "tied") else np.sqrt(own)
     return np.asarray(root, dtype=np.float64)

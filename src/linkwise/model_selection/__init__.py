@@ -1,4 +1,4 @@
-"""How many clusters, and splits of the data that leave links whole."""
+"""Choose the number of clusters and the estimator; split data without cutting links."""
 
 from linkwise.model_selection.folds import ConstraintKFold
 from linkwise.model_selection.recommendation import recommend_method

@@ -79,14 +79,14 @@ class ConstraintKFold(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: Any = None, groups: Any = None, *, constraints: Constraints | None = None
     ) -> int:
-        """Number of folds."""
+        """Return the number of folds."""
         _refuse_links(y, groups)
         return self.n_splits
 
     def split(
         self, X: Any, y: Any = None, groups: Any = None, *, constraints: Constraints | None = None
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Row numbers of training and test set, fold by fold; y and groups are ignored.
+        """Yield row numbers of training and test set, fold by fold; y and groups are ignored.
 
         ``constraints`` replaces the links of the constructor. If the links leave fewer components than folds,
         ValueError says how many folds are possible.
@@ -118,7 +118,7 @@ def _refuse_links(*ignored: Any) -> None:
 def assign_folds(
     component_of: NDArray[np.int64], n_splits: int, rng: np.random.Generator | None = None
 ) -> NDArray[np.int64]:
-    """Fold of every sample (n,): whole components, largest first, each into the smallest fold.
+    """Assign every sample (n,) to a fold: whole components, largest first, each into the smallest fold.
 
     The largest fold is at most 4/3 as large as in the best possible division (Graham 1969). ``rng`` deals out
     components of equal size in random order.
@@ -157,7 +157,7 @@ def assign_folds(
 
 
 def _fill_up(loads: NDArray[np.int64], n_units: int) -> NDArray[np.int64]:
-    """Units added to each load when every unit goes to the smallest load, the first of equals."""
+    """Count the units added to each load when every unit goes to the smallest load, the first of equals."""
     level, high = int(loads.min()), int(loads.max()) + n_units
     while level < high:
         middle = (level + high + 1) // 2

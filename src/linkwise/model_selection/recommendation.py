@@ -1,4 +1,4 @@
-"""Which estimator to try first, from what is known before fitting."""
+"""Recommend an estimator to try first, from what is known before fitting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many clusters: fits over a range of K, repeated, and the criterion that chooses among them."""
+"""Choose the number of clusters: fit over a range of K, several times each, and compare a criterion."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ComponentSweep:
                 self.at_edge = "lower"
 
     def to_frame(self) -> Any:
-        """The table as a pandas DataFrame with the number of components as its index."""
+        """Return the table as a pandas DataFrame with the number of components as its index."""
         import pandas
 
         return pandas.DataFrame(self.table).set_index("n_components")
@@ -168,7 +168,7 @@ class ComponentSweep:
 
 
 def _table(runs: tuple[SweepRun, ...]) -> NDArray[Any]:
-    """One record for each K, in order."""
+    """Make one record for each K, in order."""
     table = np.zeros(len({run.n_components for run in runs}), dtype=_COLUMNS)
     for row, k in zip(table, sorted({run.n_components for run in runs}), strict=True):
         mine = [run for run in runs if run.n_components == k]
@@ -306,7 +306,7 @@ def _default_criterion(estimator: Any) -> str:
 
 
 def _criterion_value(model: Any, X: Any, criterion: str) -> float:
-    """Value of a criterion of a fitted mixture: an entry of ``criteria_``, or a method of the data."""
+    """Return a criterion of a fitted mixture: an entry of ``criteria_``, or a method of the data."""
     recorded = dict(getattr(model, "criteria_", {}))
     if criterion in recorded:
         return float(recorded[criterion])
@@ -332,13 +332,13 @@ class _HeldOut(NamedTuple):
     cannot_link: NDArray[np.int64]
 
     def error(self, labels: NDArray[np.integer]) -> float:
-        """Share of the links left out that the labels break, averaged over the two kinds."""
+        """Return the share of the links left out that the labels break, averaged over the two kinds."""
         together = [labels[pairs[:, 0]] == labels[pairs[:, 1]] for pairs in self[1:]]
         return float(0.5 * (np.mean(~together[0]) + np.mean(together[1])))
 
 
 def _hold_out(estimator: Any, links: Constraints | None, seed: int) -> _HeldOut:
-    """Leave a random part of the links of each kind out, but do not ask for those that the others imply."""
+    """Leave out a random part of the links of each kind; those that the others imply are not asked for."""
     name = type(estimator).__name__
     if not _takes_links(estimator):
         raise ValueError(f"{name} takes no links, so that none can be held out; choose another criterion")
@@ -369,7 +369,7 @@ def _hold_out(estimator: Any, links: Constraints | None, seed: int) -> _HeldOut:
 
 
 def _size_parameter(estimator: Any) -> str:
-    """What the estimator calls the number of its clusters."""
+    """Return the name of the parameter for the number of clusters."""
     for name in ("n_components", "n_clusters"):
         if name in estimator.get_params(deep=False):
             return name
@@ -380,7 +380,7 @@ def _size_parameter(estimator: Any) -> str:
 
 
 def _candidates(estimator: Any, n_components: int | Iterable[int]) -> list[int]:
-    """The values of K, sorted, each once."""
+    """Return the values of K, sorted, each once."""
     _size_parameter(estimator)
     values = [n_components] if isinstance(n_components, numbers.Integral) else list(n_components)  # type: ignore[arg-type]
     for value in values:
@@ -441,7 +441,7 @@ def _fit_once(
 
 
 def _nearest_average(runs: list[SweepRun]) -> int:
-    """The run whose criterion is nearest the mean; of several the first."""
+    """Return the run whose criterion is nearest the mean; of several the first."""
     values = np.array([run.criterion for run in runs])
     mean = values.mean()
     with np.errstate(invalid="ignore"):
@@ -451,7 +451,7 @@ def _nearest_average(runs: list[SweepRun]) -> int:
 
 
 def _highest_objective(runs: list[SweepRun]) -> int:
-    """The run with the highest objective, or the lowest criterion where no objective is known."""
+    """Return the run with the highest objective, or with the lowest criterion where there is none."""
     objective = np.array([run.objective for run in runs])
     if np.isnan(objective).all():
         objective = -np.array([run.criterion for run in runs])
@@ -469,7 +469,7 @@ def _progress(criterion: str, runs: list[SweepRun]) -> str:
 
 
 def _warn(sweep: ComponentSweep) -> None:
-    """Say what the user has to know before trusting the choice."""
+    """Warn of what the user has to know before trusting the choice."""
     failed = {
         k: sum(not run.converged for run in sweep.runs if run.n_components == k)
         for k in sweep.table["n_components"].tolist()

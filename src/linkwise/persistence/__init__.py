@@ -141,7 +141,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         arrays = None
         while arrays is None:
             try:
-                arrays = _read_arrays(folder / content["arrays"], dict(_declared(content, folder / _JSON)))
+                arrays = _read_arrays(folder / content["arrays"], dict(_declared(content)))
             except FileNotFoundError:
                 # Another process may have replaced the model since its first file was read, even twice, by
                 # another model and by the same one again.
@@ -157,7 +157,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 def _assemble(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
-    """An estimator from what was read, once all of it was checked."""
+    """Make an estimator from what was read, once all of it was checked."""
     parts = {
         place: _decode(content[place], arrays, place)
         for place in ("parameters", "fitted", "state")
@@ -187,7 +187,7 @@ def _assemble(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
 
 
 def _encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
-    """Value as JSON; arrays go to ``arrays`` under the name of their place."""
+    """Turn a value into JSON; arrays go to ``arrays`` under the name of their place."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -283,7 +283,7 @@ def _decode(value: Any, arrays: Mapping[str, Any], place: str) -> Any:
 
 
 def _pairs(pairs: list[Any], arrays: Mapping[str, Any], place: str) -> Iterator[tuple[Any, Any]]:
-    """Keys and values of a dict."""
+    """Yield keys and values of a dict."""
     for number, pair in enumerate(pairs):
         if not isinstance(pair, list) or len(pair) != 2:
             raise LayoutError(f"{place}/{number}", "it must be a key and a value")
@@ -299,27 +299,21 @@ def _shape(shape: list[Any], place: str) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _declared(content: Any, file: Path) -> Iterator[tuple[str, tuple[np.dtype[Any], tuple[int, ...]]]]:
-    """Name, type and shape of every array that the JSON file speaks of."""
-    if isinstance(content, list):
-        for item in content:
-            yield from _declared(item, file)
+def _declared(content: Any) -> Iterator[tuple[str, tuple[np.dtype[Any], tuple[int, ...]]]]:
+    """Yield name, type and shape of every array that the JSON file names."""
+    if isinstance(content, list) or (isinstance(content, dict) and content.get("kind") != "array"):
+        for item in content if isinstance(content, list) else content.values():
+            yield from _declared(item)
     elif isinstance(content, dict):
-        if content.get("kind") != "array":
-            for item in content.values():
-                yield from _declared(item, file)
-            return
         name, dtype, shape = (content.get(part) for part in ("name", "dtype", "shape"))
         if not isinstance(name, str) or not isinstance(dtype, str) or not isinstance(shape, list):
-            raise ModelFileError(str(file), str(name)[:80], "it does not say the type and shape of its array")
+            raise LayoutError(str(name)[:80], "it does not say the type and shape of its array")
+        if not _TYPE.fullmatch(dtype):
+            raise LayoutError(name, f"its type {dtype[:20]!r} is none that linkwise writes")
         try:
-            if not _TYPE.fullmatch(dtype):
-                raise LayoutError(name, f"its type {dtype[:20]!r} is none that linkwise writes")
             yield name, (np.dtype(dtype), _shape(shape, name))
-        except LayoutError as error:
-            raise ModelFileError(str(file), error.entry, error.reason) from None
         except TypeError as error:
-            raise ModelFileError(str(file), name, str(error)) from None
+            raise LayoutError(name, str(error)) from None
 
 
 # Files
@@ -332,7 +326,7 @@ def _refuse_json(file: Path, reason: str) -> NoReturn:
 
 
 def _read_json(folder: Path) -> dict[str, Any]:
-    """``model.json``, with all entries that a model has."""
+    """Read ``model.json`` and check that it has all entries of a model."""
     file = folder / _JSON
     try:
         if not file.is_file():
@@ -359,19 +353,17 @@ def _read_json(folder: Path) -> dict[str, Any]:
             f"{str(content['format'])[:20]}; this version reads format {FORMAT}. {advice}",
         )
     if content["class"] not in ESTIMATORS:
-        raise ModelFileError(str(file), "class", f"{content['class'][:80]!r} is no estimator of linkwise")
+        raise LayoutError("class", f"{content['class'][:80]!r} is no estimator of linkwise")
     for name, kind in (("parameters", dict), ("fitted", dict), ("arrays", str)):
         if not isinstance(content.get(name), kind):
-            raise ModelFileError(str(file), name, "it is missing or damaged; fit and save the model again")
+            raise LayoutError(name, "it is missing or damaged")
     if not _ARRAYS.fullmatch(content["arrays"]):
-        raise ModelFileError(
-            str(file), "arrays", f"{content['arrays'][:80]!r} is no name of a file of arrays"
-        )
+        raise LayoutError("arrays", f"{content['arrays'][:80]!r} is no name of a file of arrays")
     return dict(content)
 
 
 def _is_model(content: Any) -> bool:
-    """Whether a JSON file says that linkwise wrote it."""
+    """Return whether a JSON file says that linkwise wrote it."""
     if not isinstance(content, dict) or not isinstance(content.get("class"), str):
         return False
     return type(content.get("format")) is int and isinstance(content.get("linkwise"), str)
@@ -384,7 +376,7 @@ def _no_constant(text: str) -> NoReturn:
 def _read_arrays(
     file: Path, declared: dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """The declared arrays and no others; nothing is read before its size is known to be right."""
+    """Read the declared arrays and no others, none before its size is known to be right."""
     place: str | None = None
     try:
         with open(file, "rb") as stream, zipfile.ZipFile(stream) as archive:
@@ -430,7 +422,7 @@ def _check_header(content: Any, dtype: np.dtype[Any], shape: tuple[int, ...], si
 
 
 def _digest(arrays: Mapping[str, Any]) -> str:
-    """Sixteen digits that are others for other arrays."""
+    """Return sixteen digits that differ for different arrays."""
     digest = hashlib.sha256()
     for name, value in arrays.items():
         digest.update(f"{name} {value.dtype.str} {value.shape} ".encode())
@@ -439,7 +431,7 @@ def _digest(arrays: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, content: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a new folder, or exchange the model in one that holds nothing else."""
+    """Write a new folder, or replace the model in one that holds nothing else."""
     folder = Path(os.path.realpath(path))
     settle(folder.parent)
     if not os.path.lexists(folder):
@@ -457,7 +449,7 @@ def _write(path: Path, content: Mapping[str, Any], arrays: Mapping[str, Any]) ->
 
 
 def _write_files(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """The arrays, then the file that speaks of them."""
+    """Write the arrays, then the file that names them."""
     with replacing(folder / content["arrays"]) as draft:
         np.savez(draft, **arrays)
     with replacing(folder / _JSON) as draft:

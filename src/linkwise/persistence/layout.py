@@ -36,7 +36,7 @@ class Sizes(dict[str, int]):
     """What the letters of shapes stand for."""
 
     def agree(self, letter: str | int, size: int) -> bool:
-        """Whether a size is the one known for a letter; the first one met becomes known."""
+        """Return whether a size is the one known for a letter; the first one met becomes known."""
         if letter == ANY:
             return True
         return size == (letter if isinstance(letter, int) else self.setdefault(letter, size))
@@ -166,7 +166,7 @@ def nothing(value: Any, sizes: Sizes) -> None:
 
 
 def either(first: Check, second: Check) -> Check:
-    """Passes the first check or the second, whose complaint is the one told."""
+    """Pass the first check or the second, whose error is the one reported."""
 
     def check(value: Any, sizes: Sizes) -> None:
         try:
@@ -179,15 +179,25 @@ def either(first: Check, second: Check) -> Check:
 
 def list_of(item: Check) -> Check:
     """A list whose items all pass a check."""
+    return _each(list, item)
+
+
+def table_of(item: Check) -> Check:
+    """A dict of any keys whose values all pass a check."""
+    return _each(dict, item)
+
+
+def _each(kind: type[list[Any]] | type[dict[Any, Any]], item: Check) -> Check:
+    whole_name, part_name = ("table", "key") if kind is dict else ("list", "item")
 
     def check(value: Any, sizes: Sizes) -> None:
-        if not isinstance(value, list):
-            raise ValueError(f"it must be a list, not {_kind(value)}")
-        for place, one in enumerate(value):
+        if not isinstance(value, kind):
+            raise ValueError(f"it must be a {whole_name}, not {_kind(value)}")
+        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
             try:
                 item(one, sizes)
             except ValueError as error:
-                raise ValueError(f"item {place}: {error}") from None
+                raise ValueError(f"{part_name} {str(key)[:40]}: {error}") from None
 
     return check
 
@@ -203,21 +213,6 @@ def table(required: Mapping[str, Check], optional: Mapping[str, Check] | None = 
             entries.check(value, sizes, "")
         except LayoutError as error:
             raise ValueError(f"key {error.entry.removeprefix('/')}: {error.reason}") from None
-
-    return check
-
-
-def table_of(item: Check) -> Check:
-    """A dict of any keys whose values all pass a check."""
-
-    def check(value: Any, sizes: Sizes) -> None:
-        if not isinstance(value, dict):
-            raise ValueError(f"it must be a table, not {_kind(value)}")
-        for key, one in value.items():
-            try:
-                item(one, sizes)
-            except ValueError as error:
-                raise ValueError(f"key {str(key)[:40]}: {error}") from None
 
     return check
 
@@ -243,7 +238,7 @@ def labels_of(letter: str, *, only_text: bool = False) -> Check:
 
 
 def _kind(value: Any) -> str:
-    """What something is, in a few words."""
+    """Say what something is, in a few words."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
     if value is None or isinstance(value, bool | int | float | str):
@@ -370,7 +365,7 @@ def _class_entries(model: Any) -> Entries:
 
 
 def _class_sizes(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
-    """As many clusters as asked for, or as classes."""
+    """Return as many clusters as asked for, or as there are classes."""
     n_clusters = model.n_components
     if n_clusters is None:
         n_clusters = np.asarray(fitted.get("classes_", [])).size
@@ -478,7 +473,7 @@ def _spectral_learning_entries(model: Any) -> Entries:
 
 
 def _embedding_relations(model: Any, fitted: Mapping[str, Any]) -> None:
-    """Centres of empty clusters are NaN throughout, but not all of them are."""
+    """Check that centres of empty clusters are NaN throughout, and that not all centres are."""
     holes = np.isnan(fitted["embedding_centers_"])
     if (holes.any(axis=1) != holes.all(axis=1)).any() or holes.all():
         raise LayoutError("fitted/embedding_centers_", "it holds NaN")
@@ -561,7 +556,7 @@ def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any]
 
 
 def _check_common_parameters(model: Any) -> None:
-    """What the estimators leave to others to check."""
+    """Check parameters that the estimators themselves do not check."""
     n_jobs = getattr(model, "n_jobs", None)
     if n_jobs is not None and (type(n_jobs) is not int or not 0 < abs(n_jobs) < 2**15):
         raise ValueError(f"n_jobs must be None or a whole number, not {_kind(n_jobs)}")

@@ -48,7 +48,7 @@ def class_criteria(
     adherence: float,
     criterion_weight: float,
 ) -> dict[str, float]:
-    """All criteria of one fit; ``adherence`` is G / (4 L^2), ``criterion_weight`` w in [0, 1].
+    """Compute all criteria of one fit; ``adherence`` is G / (4 L^2), ``criterion_weight`` w in [0, 1].
 
     The two arrays (n,) are log N(x_i; z_i) and log pi_{z_i}. ``n_components`` counts empty clusters.
     """
@@ -77,7 +77,7 @@ def class_criteria(
 def mixture_likelihoods(
     points: Points, gaussians: Gaussians, log_weights: NDArray[np.float64], labels: NDArray[np.int64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """sum_i log sum_k pi_k N(x_i; k), and log N(x_i; z_i) of each row (n,), a few rows at a time."""
+    """Compute sum_i log sum_k pi_k N(x_i; k), and log N(x_i; z_i) of each row (n,)."""
     total, assigned = 0.0, np.empty(points.n_samples)
     for start, stop in chunk_bounds(0, points.n_samples, _ROWS_AT_ONCE):
         rows = np.arange(start, stop)
@@ -88,7 +88,7 @@ def mixture_likelihoods(
 
 
 def _log_residuals(log_density: NDArray[np.float64]) -> float:
-    """Log sum_i (1 - exp(log_density))^2, where the density itself may overflow."""
+    """Compute log sum_i (1 - exp(log_density))^2, where the density itself may overflow."""
     with np.errstate(divide="ignore"):
         residual = np.log(np.abs(np.expm1(np.minimum(log_density, _LOG_LARGE))))
     return float(logsumexp(2.0 * np.where(log_density > _LOG_LARGE, log_density, residual)))

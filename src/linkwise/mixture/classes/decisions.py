@@ -64,14 +64,14 @@ class DecisionStability:
     source: str
 
     def share(self, decision: Decision) -> float:
-        """Share of the runs that decided the same."""
+        """Return the share of the runs that decided the same."""
         return self.shares.get(decision.key, 0.0)
 
 
 def find_decisions(
     contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
 ) -> tuple[Decision, ...]:
-    """Splits, merges, kept and scattered classes of a table (L, K), each kind in the order of the classes.
+    """Find the split, merged, kept and scattered classes of a table (L, K), kind by kind.
 
     A cluster holds a class if at least ``threshold`` of the rows of the class are in it. A class can be split
     and merged.
@@ -105,7 +105,7 @@ def find_decisions(
 
 
 def held(contingency: NDArray[np.integer], threshold: float) -> NDArray[np.bool_]:
-    """Which clusters hold which classes, (L, K)."""
+    """Return which clusters hold which classes, (L, K)."""
     sizes = contingency.sum(axis=1, keepdims=True)
     return (contingency > 0) & (contingency / np.maximum(sizes, 1) >= threshold)
 
@@ -127,10 +127,10 @@ def _largest_first(clusters: NDArray[np.integer], counts: NDArray[np.integer]) -
 def name_clusters(
     contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
 ) -> tuple[str, ...]:
-    """A name for each cluster, made of the classes it holds: the new legend.
+    """Name each cluster by the classes it holds: the new legend.
 
-    Clusters of the same classes get letters, the largest (a). A cluster that holds no class is a "rest",
-    one without labelled rows "(none)".
+    Clusters of the same classes get letters, the largest (a). A cluster that holds no class is a "rest", one
+    without labelled rows "(none)".
     """
     table = np.asarray(contingency, dtype=np.int64)
     holds = held(table, threshold)
@@ -154,7 +154,7 @@ def count_decisions(
     threshold: float = THRESHOLD,
     source: str = "repeats",
 ) -> DecisionStability:
-    """Share of the runs, given by their tables (L, K), in which each decision occurs."""
+    """Count in which share of the runs, given by their tables (L, K), each decision occurs."""
     counts: dict[tuple[str, tuple[Hashable, ...]], int] = {}
     n_runs = 0
     for contingency in contingencies:
@@ -229,7 +229,7 @@ def stability(
 
 
 def n_held_apart(beliefs: NDArray[np.float64]) -> int:
-    """Size of a set of classes of which any two are believed apart by -1: fewer clusters contradict them.
+    """Count a set of classes of which any two are believed apart by -1: fewer clusters contradict them.
 
     The set is grown greedily, so that a larger one may exist.
     """
@@ -245,7 +245,7 @@ def n_held_apart(beliefs: NDArray[np.float64]) -> int:
 
 
 def contradictions(report: ClassReport) -> list[dict[str, Any]]:
-    """Outcomes that contradict a belief of ±1, each with the belief, its certainty and its rows.
+    """Find outcomes that contradict a belief of ±1, each with the belief, its certainty and its rows.
 
     Two classes believed apart may be "merged", two believed together "apart" (they share no cluster), a class
     believed whole "split", and one that should be split "whole".
@@ -296,7 +296,7 @@ _OUTCOMES = {
 
 
 def contradiction_sentence(record: dict[str, Any]) -> str:
-    """A record of ``contradictions`` in words."""
+    """Put a record of ``contradictions`` into words."""
     names = " and ".join(str(name) for name in record["classes"])
     wish, outcome = (
         part.format(names=names, n_rows=record["n_rows"], clusters=", ".join(record["clusters"]))

@@ -74,7 +74,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: 
 
 @instruction
 def _read(typing_context: Any, table: Any, position: Any) -> Any:
-    """Four numbers of a float64 or float32 table as float64 lanes."""
+    """Read four numbers of a float64 or float32 table as float64 lanes."""
     single = table.dtype == types.float32
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -111,7 +111,7 @@ def _new_row(
     score: NDArray[np.float64],
     shift: NDArray[np.float64],
 ) -> tuple[float, float, float]:
-    """Unnormalised new probabilities of one row in ``score``; row maximum, normaliser, sum of score * shift.
+    """Write new probabilities of a row, not normalised, to ``score``; return top, normaliser, score @ shift.
 
     shift = pull - self_weight * old probability is the pull of the other rows.
     """
@@ -219,7 +219,7 @@ def class_rows(codes: NDArray[np.integer], n_classes: int) -> ClassRows:
 def pair_weights(
     beliefs: NDArray[np.float64], confidence: float, sizes: NDArray[np.int64], normalize: str
 ) -> NDArray[np.float64]:
-    """Reward A(a, b), in nats, of putting a row of class a and a row of class b together, (L, L).
+    """Compute the reward A(a, b), in nats, of putting a row of class a and one of class b together, (L, L).
 
     ``normalize="none"``: A = 2 lambda C (the paper), so that the pull on a row grows with the number of rows.
     ``"class"``: A(a, b) = 2 lambda C(a, b) / sqrt(N_a N_b), so that a class that stays whole pulls its rows
@@ -233,18 +233,18 @@ def pair_weights(
 
 
 def block_sweeps_climb(weights: NDArray[np.float64]) -> bool:
-    """Whether block sweeps are proved never to lower F: 0 <= A(l, l) <= 2 for every class."""
+    """Return whether block sweeps are proved never to lower F: 0 <= A(l, l) <= 2 for every class."""
     diagonal = np.diagonal(weights)
     return bool(((diagonal >= 0.0) & (diagonal <= 2.0)).all())
 
 
 def empty_table(n_rows: int, n_components: int, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
-    """A table of zeros (n, K) for the kernels, K rounded up to whole lanes."""
+    """Make a table of zeros (n, K) for the kernels, K rounded up to whole lanes."""
     return np.zeros((n_rows, padded(n_components)), dtype=dtype)
 
 
 def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> NDArray[np.float64]:
-    """T(l, k) = sum of q_ik over the rows of class l, (L, K)."""
+    """Compute T(l, k) = sum of q_ik over the rows of class l, (L, K)."""
     spans = pairwise(rows.starts)
     return np.array([prob[start:stop].sum(axis=0, dtype=np.float64) for start, stop in spans])
 

@@ -98,7 +98,7 @@ class ClassStep:
         self._top = 0.0
 
     def start_parameters(self) -> MixtureParameters:
-        """Moments of the assignment the step was made with."""
+        """Compute the moments of the assignment that the step was made with."""
         about = np.tile(self.points.offset, (self.n_components, 1))
         rough = self._statistics(about)
         # Moments about the means, found first, keep their digits for clusters far apart.
@@ -108,7 +108,7 @@ class ClassStep:
         return self._parameters(_log_shares(statistics.counts), means, covariances)
 
     def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
-        """New parameters, and the objective per sample at the old ones after the sweeps."""
+        """Return new parameters, and the objective per sample at the old ones after the sweeps."""
         objective = self.e_step(parameters, _SWEEPS, _SETTLED).objective
         statistics = self._statistics(parameters.gaussians.means)
         log_weights = _log_shares(statistics.counts)
@@ -124,7 +124,7 @@ class ClassStep:
         return self._parameters(log_weights, means, covariances), objective / self.points.n_samples
 
     def e_step(self, parameters: MixtureParameters, max_sweeps: int, tol: float) -> Sweep:
-        """Sweep until no probability changes by more than ``tol``; the objective F of all rows."""
+        """Sweep until no probability changes by more than ``tol``; return the objective F of all rows."""
         self._score(parameters)
         for _ in range(max_sweeps):
             sweep = class_sweep(
@@ -141,7 +141,7 @@ class ClassStep:
         return Sweep(sweep.objective + self._top, sweep.change)
 
     def settle(self, parameters: MixtureParameters) -> tuple[float, bool]:
-        """The last E-step: objective per sample, and whether the probabilities stand still."""
+        """Do the last E-step; return the objective per sample, and whether the probabilities stand still."""
         objective, change = self.e_step(parameters, _LAST_SWEEPS, _LAST_SETTLED)
         if self.mixing == "sampled":
             counts = self.prob[:, : self.n_components].sum(axis=0, dtype=np.float64)
@@ -151,7 +151,7 @@ class ClassStep:
     def disturb(
         self, parameters: MixtureParameters, size: float, rng: np.random.Generator
     ) -> MixtureParameters:
-        """Shake what EM moves slowly: the share of each class in each cluster, and the means.
+        """Disturb what EM moves slowly: the share of each class in each cluster, and the means.
 
         Noise on single rows would average out in the class sums.
         """
@@ -172,14 +172,14 @@ class ClassStep:
         self.sums = class_sums(self.prob, self.rows)
 
     def _mix(self, counts: NDArray[np.float64], parameters: MixtureParameters) -> MixingStep:
-        """Mixing weights with sampled Omega, from the same random numbers each time."""
+        """Update the mixing weights with sampled Omega, from the same random numbers each time."""
         rng = np.random.default_rng(self.seed)
         step = sampled_mixing(counts, parameters.log_weights, self.rows.sizes, self.weights, rng)
         self.mixing_steps.append(step)
         return step
 
     def _score(self, parameters: MixtureParameters) -> None:
-        """Fill ``unary`` with log pi + log N, less the largest of each row; the sum of those is kept.
+        """Fill ``unary`` with log pi + log N, less the largest of each row; keep the sum of those.
 
         Differences to the largest survive float32 where the log-densities themselves would not.
         """
@@ -217,7 +217,7 @@ class ClassStep:
 
 
 class _Disturbances:
-    """Where EM stood highest, and a random disturbance from there for each time that it stands still."""
+    """Remember where EM stood highest, and disturb EM from there each time that it stands still."""
 
     def __init__(self, step: ClassStep, tol: float, rng: np.random.Generator, verbose: int) -> None:
         self.step, self.tol, self.rng, self.verbose = step, tol, rng, verbose
@@ -227,7 +227,7 @@ class _Disturbances:
         self.n_rejected = 0
 
     def __call__(self, parameters: MixtureParameters, objective: float) -> MixtureParameters | None:
-        """Disturbed parameters to go on from, or None if disturbances of every size led no higher."""
+        """Return disturbed parameters to go on from, or None if disturbances of every size led no higher."""
         if self.parameters is None or objective >= self.objective + self.tol:
             # The parameters that belong to the table are those before the M-step.
             self.parameters, self.objective, self.n_rejected = parameters, objective, 0
@@ -243,7 +243,7 @@ class _Disturbances:
         return self.step.disturb(parameters, size, self.rng)
 
     def go_back(self) -> MixtureParameters:
-        """Restore the table where EM stood highest; its parameters."""
+        """Restore the table where EM stood highest and return its parameters."""
         assert self.parameters is not None
         assert self.prob is not None
         self.step.restore(self.prob)
@@ -253,7 +253,7 @@ class _Disturbances:
 def run_class_em(
     step: ClassStep, *, tol: float, max_iter: int, rng: np.random.Generator, verbose: int = 0
 ) -> ClassRun:
-    """EM until it stands still and no disturbance helps, ``max_iter`` iterations in all; the last E-step.
+    """Run EM until it stands still and no disturbance helps, or ``max_iter`` is reached; do the last E-step.
 
     ``lower_bounds`` has one value for each iteration and one for the last E-step. They fall where a
     disturbance was tried, and where it did not help and EM went back.
@@ -274,12 +274,12 @@ def run_class_em(
 
 
 def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of mixing weights; an empty cluster keeps a finite one."""
+    """Compute logarithms of mixing weights; an empty cluster keeps a finite one."""
     return np.log(np.maximum(counts, np.finfo(np.float64).tiny)) - np.log(counts.sum())
 
 
 def _spreads(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[np.float64]:
-    """Standard deviations that broadcast against means (K, D)."""
+    """Return standard deviations that broadcast against means (K, D)."""
     if covariance_type == "full":
         return np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))
     if covariance_type == "tied":
@@ -289,7 +289,7 @@ def _spreads(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[
 
 @kernel
 def _centre_rows(scores: NDArray[np.float64], table: NDArray[np.floating]) -> float:
-    """Copy rows into a wider table, less their largest value; the sum of those."""
+    """Copy rows into a wider table, less their largest value; return the sum of those."""
     total = 0.0
     for i in range(scores.shape[0]):
         top = scores[i, 0]

@@ -44,7 +44,7 @@ _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class Rival(NamedTuple):
-    """The rows of a class leave the clusters ``sources`` for ``target``."""
+    """Another grouping: the rows of a class leave the clusters ``sources`` for ``target``."""
 
     class_code: int
     sources: tuple[int, ...]
@@ -52,7 +52,7 @@ class Rival(NamedTuple):
 
 
 class SoftGrouping:
-    """G and m of responsibilities (n, K) and of their rivals; ``codes`` (n,) are classes, -1 unlabelled."""
+    """Computes G and m of responsibilities (n, K) and of rivals; ``codes`` (n,) are -1 where unlabelled."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class SoftGrouping:
         self._entropy = -sum(float(xlogy(column, column).sum(dtype=np.float64)) for column in self._q.T)
 
     def data_term(self, rival: Rival | None = None) -> float:
-        """G of the present responsibilities or of a rival; -inf if a covariance is singular."""
+        """Compute G of the present responsibilities or of a rival; -inf if a covariance is singular."""
         changed: dict[int, _Moments] = {}
         entropy = self._entropy
         if rival is not None:
@@ -101,7 +101,7 @@ class SoftGrouping:
         return total
 
     def pair_mass(self, rival: Rival | None = None) -> NDArray[np.float64]:
-        """The expected number m of ordered pairs of different rows that are together, (L, L)."""
+        """Compute m (L, L), the expected number of ordered pairs of different rows that are together."""
         sums, squares = self._sums, self._squares
         if rival is not None:
             a, sources, target = rival
@@ -115,12 +115,12 @@ class SoftGrouping:
         return mass
 
     def _moved(self, rival: Rival) -> NDArray[np.float64]:
-        """Responsibilities of the moving class for the clusters concerned."""
+        """Return the responsibilities of the moving class for the clusters concerned."""
         columns = np.array([*rival.sources, rival.target])
         return self._q[self._rows[rival.class_code][:, np.newaxis], columns].astype(np.float64)
 
     def _part(self, a: int, k: int, *, inside: bool) -> _Moments:
-        """Moments in cluster k of the rows of class a, or of all others."""
+        """Compute the moments in cluster k of the rows of class a, or of all others."""
         key = (a, k, inside)
         if key not in self._parts:
             rows = self._rows[a] if inside else np.flatnonzero(self._codes != a)
@@ -135,14 +135,14 @@ class SoftGrouping:
         return _Moments(float(weights.sum()), weighted.sum(axis=0), second)
 
     def _cluster_term(self, moments: _Moments) -> float:
-        """Expected log pi + log N of the rows of a cluster; without log N for a tied covariance."""
+        """Compute the expected log pi + log N of the rows of a cluster; no log N for a tied covariance."""
         mixing = float(xlogy(moments.count, moments.count / len(self._X)))
         return (
             mixing if self._type == "tied" else mixing + self._gaussian_term(moments.count, _scatter(moments))
         )
 
     def _gaussian_term(self, count: float, scatter: NDArray[np.float64]) -> float:
-        """Log-density of ``count`` rows about their mean, under their own covariance plus reg_covar."""
+        """Compute the log-density of ``count`` rows under their own mean and covariance plus reg_covar."""
         if count == 0.0:
             return 0.0
         covariance = scatter / count
@@ -176,7 +176,7 @@ class _Moments:
 
 
 def _scatter(moments: _Moments) -> NDArray[np.float64]:
-    """Second moments about the mean of the rows themselves, (d, d) or the diagonal."""
+    """Compute second moments about the mean of the rows themselves, (d, d) or the diagonal."""
     if moments.count == 0.0:
         return np.zeros_like(moments.second)
     mean = moments.first / moments.count
@@ -227,7 +227,7 @@ class Flip:
 def find_rivals(
     decision: Decision, contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float
 ) -> Iterator[Rival]:
-    """Moves of one class that reverse a decision, which was found in this table with this threshold."""
+    """Find the moves of one class that reverse a decision, found in this table with this threshold."""
     holds = held(contingency, threshold)
     n_classes, n_clusters = holds.shape
     places = [classes.index(name) for name in decision.classes]
@@ -261,7 +261,7 @@ def smallest_flip(
     beliefs: NDArray[np.float64],
     pair_weight: NDArray[np.float64],
 ) -> Flip | None:
-    """The flip with the smallest change, ``pair_weight`` (L, L) being lambda w; None without a rival."""
+    """Find the flip with the smallest change, ``pair_weight`` (L, L) being lambda w; None without a rival."""
     rows, columns = np.triu_indices(len(classes))
     believed = beliefs[rows, columns]
     factor = np.where(rows == columns, 1.0, 2.0) * pair_weight[rows, columns]
@@ -307,7 +307,7 @@ def find_flips(
     covariance_type: str,
     reg_covar: float,
 ) -> tuple[Flip, ...]:
-    """The smallest flip of each decision that has one, smallest change first, impossible ones last."""
+    """Find the smallest flip of each decision that has one; sort by change, impossible ones last."""
     sizes = np.asarray(contingency, dtype=np.int64).sum(axis=1)
     weight = pair_weights(np.ones_like(beliefs), confidence, sizes, normalize) / 2.0
     grouping = SoftGrouping(X, codes, len(classes), responsibilities, covariance_type, reg_covar)

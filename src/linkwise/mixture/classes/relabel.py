@@ -1,4 +1,4 @@
-"""From new classes to a map: train a classifier on the new labels and apply it to every remaining row."""
+"""Train a classifier on new labels and apply it to every row that has none."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def relabel(
 def _cross_validate(
     classifier: Any, data: Any, truth: NDArray[np.int64], n_classes: int, folds: StratifiedKFold
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Accuracy of each fold, and for each row the probability of its label when it was held out."""
+    """Return the accuracy of each fold, and for each row the probability of its label when held out."""
     with warnings.catch_warnings():
         # Small labels were named already.
         warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
@@ -193,7 +193,7 @@ def _check(classes: NDArray[Any], counts: NDArray[np.int64], cv: int) -> None:
 
 
 def _take(X: Any, rows: NDArray[np.int64]) -> Any:
-    """Rows of an array or of a DataFrame, which keeps its column names."""
+    """Take rows of an array or of a DataFrame, which keeps its column names."""
     return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 

@@ -1,4 +1,4 @@
-"""The report of a class-level clustering: what became of each class, how surely, and what would change it."""
+"""The report of CPPC: it says what became of each class, how surely, and what would change it."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ClassReport:
         *,
         threshold: float = THRESHOLD,
     ) -> ClassReport:
-        """Report of one fitted CPPC.
+        """Make the report of one fitted CPPC.
 
         With the training data ``X`` and classes ``y`` it says which belief would flip each decision.
         ``threshold`` in (0, 0.5] is the share of a class that a cluster must have to hold it.
@@ -148,7 +148,7 @@ class ClassReport:
         *,
         threshold: float = THRESHOLD,
     ) -> ClassReport:
-        """Report of the first of several CPPC fitted to the same classes, and how many decided the same.
+        """Make the report of the first of several CPPC about the same classes; count how many decided alike.
 
         ``X`` and ``y`` are the training data of the first, ``threshold`` as in :meth:`from_estimator`.
         """
@@ -173,7 +173,7 @@ class ClassReport:
         n_components: int | None = None,
         threshold: float = THRESHOLD,
     ) -> ClassReport:
-        """Report of the chosen run of a sweep of CPPC, with the curve and the agreement of its repeats.
+        """Make the report of the chosen run of a sweep of CPPC, with its curve and the agreement of repeats.
 
         ``n_components`` takes another K than the one the sweep chose; the others as in
         :meth:`from_estimator`.
@@ -214,7 +214,7 @@ class ClassReport:
         )  # fmt: skip
 
     def with_stability(self, stability: DecisionStability) -> ClassReport:
-        """The same report with another account of how often its decisions occur (:func:`stability`)."""
+        """Return the same report with another count of how often its decisions occur (:func:`stability`)."""
         return replace(self, stability=stability)
 
     @property
@@ -229,7 +229,7 @@ class ClassReport:
         return contradictions(self)
 
     def to_frame(self, which: str = "decisions") -> Any:
-        """One of the tables of the report as a pandas DataFrame.
+        """Return one of the tables of the report as a pandas DataFrame.
 
         ``decisions``: one row for each split, merge and kept class, with counts, belief, separability, share
         of runs, flip, and the belief of ±1 it contradicts. ``classes``: one row for each class. ``clusters``:
@@ -243,7 +243,7 @@ class ClassReport:
         return pandas.DataFrame(tables[which](self))
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The report as a self-contained page with tables, maps and curve; written to ``path`` if given."""
+        """Return the report as a self-contained page with tables, maps and curve; write it to ``path``."""
         from linkwise.mixture.classes.report_views import page
 
         text = page(self).html()
@@ -272,7 +272,7 @@ class ClassReport:
 def _certainty(
     labels: NDArray[np.integer], responsibilities: NDArray[np.floating], n_clusters: int
 ) -> NDArray[np.float64]:
-    """Mean probability of its own cluster among the rows of each cluster, (K,)."""
+    """Compute the mean probability of its own cluster among the rows of each cluster, (K,)."""
     own = responsibilities[np.arange(len(labels)), labels].astype(np.float64)
     counts = np.bincount(labels, minlength=n_clusters)
     with np.errstate(invalid="ignore"):

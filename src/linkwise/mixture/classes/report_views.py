@@ -29,7 +29,7 @@ _KIND_OF = {"whole": "kept"}
 
 
 def decision_records(report: ClassReport) -> list[dict[str, Any]]:
-    """One record for each decision.
+    """Make one record for each decision.
 
     ``n_rows``: rows of the classes; ``coverage``: the share of them in ``clusters``; ``certainty``: mean
     probability of these clusters; ``gap``: separability less belief; ``flip_change``: how much one belief
@@ -59,7 +59,7 @@ def decision_records(report: ClassReport) -> list[dict[str, Any]]:
 
 
 def grouped_decisions(report: ClassReport) -> list[list[Decision]]:
-    """The decisions, where pairs of classes that share the same clusters are one group of merges."""
+    """Group the decisions: pairs of classes that share the same clusters are one group of merges."""
     groups: dict[Hashable, list[Decision]] = {}
     for decision in report.decisions:
         key = frozenset(decision.clusters) if decision.kind == "merged" else decision
@@ -68,7 +68,7 @@ def grouped_decisions(report: ClassReport) -> list[list[Decision]]:
 
 
 def group_record(report: ClassReport, decisions: list[Decision]) -> dict[str, Any]:
-    """The facts about one decision, or about several merges into the same clusters.
+    """Collect the facts about one decision, or about several merges into the same clusters.
 
     ``beliefs`` and ``separabilities`` have one entry for each decision; ``share_of_runs`` is the smallest of
     theirs, ``flip`` the easiest.
@@ -103,7 +103,7 @@ def group_record(report: ClassReport, decisions: list[Decision]) -> dict[str, An
 
 
 def class_records(report: ClassReport) -> list[dict[str, Any]]:
-    """One record for each class."""
+    """Make one record for each class."""
     holds = held(report.contingency, report.threshold)
     records = []
     for place, name in enumerate(report.classes):
@@ -134,7 +134,7 @@ def _companions(decisions: list[Decision], name: Hashable) -> list[Hashable]:
 
 
 def cluster_records(report: ClassReport) -> list[dict[str, Any]]:
-    """One record for each cluster: ``purity`` is the share of its largest class; a column for each class."""
+    """Make one record for each cluster, with a column for each class; ``purity``: share of its largest."""
     records = []
     for k, name in enumerate(report.legend):
         counts = report.contingency[:, k]
@@ -154,7 +154,7 @@ def cluster_records(report: ClassReport) -> list[dict[str, Any]]:
 
 
 def flip_sentence(flip: Flip) -> str:
-    """Which belief would reverse the decision, and whether it can."""
+    """Say which belief would reverse the decision, and whether it can."""
     a, b = flip.entry
     about = f"{a} whole" if a == b else f"{a} with {b}"
     if flip.margin <= 0.0:
@@ -164,18 +164,18 @@ def flip_sentence(flip: Flip) -> str:
 
 
 def criteria_line(criteria: Mapping[str, float]) -> str:
-    """The criteria in one line."""
+    """Write the criteria in one line."""
     return ", ".join(f"{name} {value:.6g}" for name, value in criteria.items())
 
 
 def span(values: list[float]) -> str:
-    """One number, or the smallest and the largest of several."""
+    """Write one number, or the smallest and the largest of several."""
     low, high = (signed(bound) for bound in (min(values), max(values)))
     return low if low == high else f"{low} … {high}"
 
 
 def is_far(record: dict[str, Any]) -> bool:
-    """Whether a separability is far from the belief about it."""
+    """Return whether a separability is far from the belief about it."""
     pairs = zip(record["separabilities"], record["beliefs"], strict=True)
     return any(abs(separability - belief) > FAR for separability, belief in pairs)
 
@@ -191,7 +191,7 @@ _OFTEN = 0.2
 
 
 def text(report: ClassReport) -> str:
-    """The report as plain text."""
+    """Write the report as plain text."""
     records = [group_record(report, decisions) for decisions in grouped_decisions(report)]
     lines = [headline(report), f"adherence {report.adherence:.4g}; {criteria_line(report.criteria)}"]
     against = [contradiction_sentence(found) for found in report.contradictions]
@@ -211,7 +211,7 @@ def text(report: ClassReport) -> str:
 
 
 def headline(report: ClassReport) -> str:
-    """How many classes became how many clusters."""
+    """Say how many classes became how many clusters."""
     n_rows = int(report.contingency.sum())
     unlabelled = int(report.n_unlabelled.sum())
     return (
@@ -243,7 +243,7 @@ def _entry(record: dict[str, Any]) -> list[str]:
 
 
 def other_decisions(report: ClassReport) -> list[str]:
-    """Decisions that this run did not take but a fifth of the runs did."""
+    """List decisions that this run did not take but a fifth of the runs did."""
     if report.stability is None:
         return []
     taken = {decision.key for decision in report.decisions}
@@ -255,7 +255,7 @@ def other_decisions(report: ClassReport) -> list[str]:
 
 
 def closing(report: ClassReport) -> str:
-    """What the figures mean, and what was not examined."""
+    """Say what the figures mean, and what was not examined."""
     sentences = [f"A cluster holds a class if it has at least {report.threshold:.0%} of its rows."]
     if report.stability is not None:
         sentences.append(f"Shares are of {report.stability.n_runs} {report.stability.source}.")
@@ -265,7 +265,7 @@ def closing(report: ClassReport) -> str:
 
 
 def page(report: ClassReport) -> Page:
-    """The report as a page; its body is for a notebook."""
+    """Make the report as a page; its body is for a notebook."""
     made = Page("Class report")
     made.text(f"{headline(report)}.")
     made.add(_contradictions(report))
@@ -387,7 +387,7 @@ def _percent(value: float) -> str:
 
 
 def _curve(sweep: ComponentSweep) -> str:
-    """The criterion against the number of clusters, as drawn by CriterionDisplay; needs matplotlib."""
+    """Draw the criterion against the number of clusters by CriterionDisplay; needs matplotlib."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where CPPC starts: the classes themselves, some of them split in two or merged (Preston et al. 2010, 2.4).
+"""The starts of CPPC: the classes themselves, some of them split in two or merged (Preston et al. 2010, 2.4).
 
 Splitting looks at variances and merging at Euclidean distances, so both depend on the scale of the features:
 standardise them, or take principal components, before.
@@ -44,7 +44,7 @@ def class_start(
 def half_start(
     X: NDArray[np.floating], labels: NDArray[np.int64], random_state: np.random.RandomState
 ) -> NDArray[np.int64]:
-    """Another start near a given one: clusters of a random half of their rows, the others -1.
+    """Make another start near a given one: clusters of a random half of their rows, the others -1.
 
     Halves of classes are different enough for EM to find other optima, and cluster k still stands for class
     k. Clusters keep d + 1 rows or more, if they have them: fewer would make covariances singular.
@@ -84,7 +84,7 @@ def _split(
 
 
 def _width(rows: NDArray[np.floating]) -> float:
-    """Variance averaged over the features, -1 where a split is impossible."""
+    """Compute the variance averaged over the features, -1 where a split is impossible."""
     if len(rows) < 2 * _SMALLEST_HALF or not np.ptp(rows, axis=0).any():
         return -1.0
     return float(rows.var(axis=0, dtype=np.float64).mean())
@@ -93,7 +93,7 @@ def _width(rows: NDArray[np.floating]) -> float:
 def _halves(
     X: NDArray[np.floating], rows: NDArray[np.int64], random_state: np.random.RandomState
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """Two clusters of k-means, each with two rows or more; None if several seeds do not find them."""
+    """Find two clusters of k-means with two rows or more each; None if several seeds do not find them."""
     for _ in range(_SPLIT_ATTEMPTS):
         second = KMeans(2, n_init=1, random_state=random_state).fit(X[rows]).labels_ == 1
         if min(second.sum(), (~second).sum()) >= _SMALLEST_HALF:
