@@ -96,7 +96,7 @@ def test_links_are_analysed_once(monkeypatch):
 def test_does_not_keep_the_scores():
     links = PottsField(np.zeros((3, 1)), [(0, 1)], [1.0])
     marginals(links.with_unary(np.ones((3, 2))))
-    for reduction in links.known_of_links.values():
+    for reduction in links.link_cache.values():
         assert reduction.problem.unary.size == 0
         assert reduction.problem.unary.base is None
 

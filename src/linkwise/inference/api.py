@@ -243,7 +243,7 @@ def _linked_first(problem: Problem) -> tuple[NDArray[np.int64], int]:
 def _linked_part(problem: Problem, linked: NDArray[np.int64]) -> Problem:
     """The problem of the nodes with links, whose scores come first in the table of the problem."""
     part, _ = induced(problem, linked, "linked", problem.unary[: len(linked)])
-    return part._replace(disposable=True)
+    return part._replace(may_overwrite_unary=True)
 
 
 def _is_feasible(field: PottsField, hard: HardPart | None, labels: NDArray[np.int64]) -> bool:

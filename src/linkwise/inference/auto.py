@@ -25,7 +25,7 @@ from linkwise.inference.exact.min_cut import signed_two_colouring
 from linkwise.inference.local_search.forest_descent import polish
 from linkwise.inference.local_search.hard_links import hard_rows
 from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
-from linkwise.inference.problem import Problem, induced, remembered
+from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores
 
 __all__ = ["AUTO_TABLE", "auto_best_labels", "auto_marginals"]
@@ -74,12 +74,12 @@ def auto_marginals(
     ``max_work`` made a difference.
     """
     n_labels = problem.unary.shape[1]
-    planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
-    work = remembered(problem, ("work", max_table), lambda: _elimination_work(planned, n_labels))
+    planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
+    work = cached(problem, ("work", max_table), lambda: _elimination_work(planned, n_labels))
     limited = max_work is not None and work > max_work
     if limited:
         max_table, work = 1, 0
-        planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
+        planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
     forest, feasible = planned.forest[planned.component], planned.feasible[planned.component]
     parts = {"tree": np.flatnonzero(forest), "junction_tree": np.flatnonzero(feasible & ~forest)}
     wide = np.flatnonzero(~feasible)
@@ -91,7 +91,7 @@ def auto_marginals(
     part, rows = problem, np.arange(len(problem.pairs))
     if wide.size < len(problem.unary):
         part, rows = induced(problem, wide, ("wide", max_table))
-        part = part._replace(disposable=True)
+        part = part._replace(may_overwrite_unary=True)
     if max_work is not None and approximate == "belief_propagation":
         if max_work - work < _FEWEST_SWEEPS * LOGARITHMIC_ENTRY * sweep_work(part):
             approximate, limited, options = "mean_field", True, {}

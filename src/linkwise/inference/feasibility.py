@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise.graph import adjacency
 from linkwise.inference.local_search.hard_links import feasible_labels, hard_rows
-from linkwise.inference.problem import Problem, remembered
+from linkwise.inference.problem import Problem, cached
 from linkwise.inference.scoring import n_broken
 
 __all__ = ["HardPart", "feasibility", "hard_part"]
@@ -53,7 +53,7 @@ def hard_part(problem: Problem) -> HardPart | None:
     HardPart or None
         None if there are no hard cannot-links: every node has a label that is not forbidden.
     """
-    links, nodes = remembered(problem, "hard links", lambda: _hard_links(problem))
+    links, nodes = cached(problem, "hard links", lambda: _hard_links(problem))
     if not nodes.size:
         return None
     forbidden = None
@@ -70,8 +70,8 @@ def _hard_links(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
     pairs = ends.reshape(-1, 2).astype(np.int64)
     coupling = np.where(problem.coupling[hard] == -np.inf, -np.inf, 0.0)
     none = np.empty((0, problem.unary.shape[1]))
-    layouts: dict[Hashable, Any] | None = None if problem.layouts is None else {}
-    return Problem(none, pairs, coupling, adjacency(len(nodes), pairs), layouts), nodes
+    cache: dict[Hashable, Any] | None = None if problem.cache is None else {}
+    return Problem(none, pairs, coupling, adjacency(len(nodes), pairs), cache), nodes
 
 
 def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible", "infeasible", "unknown"]:
@@ -106,7 +106,7 @@ def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible"
     if n_broken(problem, labels) == 0:
         return "feasible"
     if part.forbidden is None:
-        return remembered(problem, "feasibility", lambda: _search(problem))
+        return cached(problem, "feasibility", lambda: _search(problem))
     return _search(problem)
 
 

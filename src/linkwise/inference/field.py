@@ -49,7 +49,7 @@ class PottsField:
         self.pairs = check_pairs(pairs, len(self.unary), "pairs:")
         self.coupling = _checked_coupling(coupling, len(self.pairs), self.n_labels)
         #: What inference found out about the links, shared by the fields that ``with_unary`` made.
-        self.known_of_links: dict[Any, Any] | None = None
+        self.link_cache: dict[Any, Any] | None = None
 
     def with_unary(self, unary: ArrayLike) -> PottsField:
         """The same links with other scores.
@@ -80,8 +80,8 @@ class PottsField:
             raise ValueError(
                 f"unary has shape {table.shape}, but the links need {self.unary.shape}; pass that shape"
             )
-        if self.known_of_links is None:
-            self.known_of_links = {}
+        if self.link_cache is None:
+            self.link_cache = {}
         field = copy(self)
         field.unary = table
         return field

@@ -32,6 +32,7 @@ from linkwise.inference.row_moves import add_groups
 __all__ = [
     "Problem",
     "Reduction",
+    "cached",
     "find_contradiction",
     "induced",
     "log_agree",
@@ -39,7 +40,6 @@ __all__ = [
     "log_ratio",
     "raise_infeasible",
     "reduce_field",
-    "remembered",
 ]
 
 Found = TypeVar("Found")
@@ -61,10 +61,10 @@ class Problem(NamedTuple):
         See :mod:`linkwise.inference.problem`; ``-inf`` is a hard cannot-link.
     graph : Adjacency
         Compressed rows of ``pairs``.
-    layouts : dict or None
+    cache : dict or None
         What engines worked out from the links and the number of labels alone, to be found again when the same
-        links come with other scores (see ``remembered``); None where they will not.
-    disposable : bool
+        links come with other scores (see ``cached``); None where they will not.
+    may_overwrite_unary : bool
         Nobody needs ``unary`` any more: the engine may write over it, and return it as the probabilities.
     """
 
@@ -72,11 +72,11 @@ class Problem(NamedTuple):
     pairs: NDArray[np.int64]
     coupling: NDArray[np.float64]
     graph: Adjacency
-    layouts: dict[Hashable, Any] | None = None
-    disposable: bool = False
+    cache: dict[Hashable, Any] | None = None
+    may_overwrite_unary: bool = False
 
 
-def remembered(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
+def cached(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
     """What ``find`` returns, found only once for all problems with these links and this number of labels.
 
     Parameters
@@ -91,11 +91,11 @@ def remembered(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Fo
     -------
     What ``find`` returns; shared, so not to be written to.
     """
-    if problem.layouts is None:
+    if problem.cache is None:
         return find()
-    if key not in problem.layouts:
-        problem.layouts[key] = find()
-    return problem.layouts[key]
+    if key not in problem.cache:
+        problem.cache[key] = find()
+    return problem.cache[key]
 
 
 class Reduction(NamedTuple):
@@ -145,15 +145,15 @@ def reduce_field(
     """
     # Costs that depend on labels are merged with the scores, so such fields are reduced anew.
     table = field.unary.copy() if table is None else table
-    if field.known_of_links is None or field.coupling.ndim == 2:
+    if field.link_cache is None or field.coupling.ndim == 2:
         return _reduce(field, keep_zero_in_component, table)
     key = (keep_zero_in_component, field.n_labels)
-    known = field.known_of_links.get(key)
+    known = field.link_cache.get(key)
     if known is None:
         known = _reduce(field, keep_zero_in_component, table)
-        problem = known.problem._replace(layouts={})
+        problem = known.problem._replace(cache={})
         known = known._replace(problem=problem)
-        field.known_of_links[key] = known._replace(problem=_without_scores(problem))
+        field.link_cache[key] = known._replace(problem=_without_scores(problem))
         return known
     unary = _add_rows(table, known.groups, len(known.problem.graph.indptr) - 1)
     if (unary.max(axis=1) == -np.inf).any():
@@ -221,15 +221,15 @@ def induced(
     if len(nodes) == len(problem.unary):
         part, rows = problem, np.arange(len(problem.pairs))
         return part if unary is None else part._replace(unary=unary), rows
-    if key is None or problem.layouts is None:
+    if key is None or problem.cache is None:
         part, rows = _induced(problem, nodes, None)
     else:
-        part, rows = remembered(problem, key, lambda: _induced(problem, nodes, {}))
+        part, rows = cached(problem, key, lambda: _induced(problem, nodes, {}))
     return part._replace(unary=problem.unary[nodes] if unary is None else unary), rows
 
 
 def _induced(
-    problem: Problem, nodes: NDArray[np.int64], layouts: dict[Hashable, Any] | None
+    problem: Problem, nodes: NDArray[np.int64], cache: dict[Hashable, Any] | None
 ) -> tuple[Problem, NDArray[np.int64]]:
     """The links among the nodes, without scores."""
     place = np.full(len(problem.unary), -1)
@@ -245,7 +245,7 @@ def _induced(
         graph = graph._replace(edges=problem.graph.edges)
     else:
         coupling = coupling[rows]
-    return Problem(none, pairs, coupling, graph, layouts), rows
+    return Problem(none, pairs, coupling, graph, cache), rows
 
 
 def _same(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:

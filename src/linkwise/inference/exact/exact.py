@@ -44,7 +44,7 @@ from linkwise.inference.exact.trees import (
     forest_marginals,
     root_forest,
 )
-from linkwise.inference.problem import Problem, induced, remembered
+from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
 
 __all__ = ["exact_best_labels", "exact_marginals", "solve_marginals"]
@@ -68,7 +68,7 @@ def solve_marginals(
     -------
     prob : (n, K)
         NaN in the rows of other components, and where the hard links allow no labelling. Written over the
-        scores of a disposable problem.
+        scores of the problem if they may be overwritten.
     agreement : (m,)
         Likewise.
     log_partition : float
@@ -87,14 +87,14 @@ def solve_marginals(
     """
     if planned.forest.all():
         return forest_marginals(problem)
-    prob = problem.unary if problem.disposable else problem.unary.copy()
+    prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.full(len(problem.pairs), np.nan)
     if problem.unary.shape[1] == 1:
         log_partition = problem_score(problem, np.zeros(len(prob), dtype=np.int64))
         prob[:] = 1.0
         agreement[:] = 1.0
         return prob, agreement, log_partition
-    forest = remembered(problem, "rooted trees", lambda: _rooted_trees(problem, planned))
+    forest = cached(problem, "rooted trees", lambda: _rooted_trees(problem, planned))
     log_partition = fill_forest(forest, problem.coupling, prob, agreement)
     # A component's scores are read before its probabilities are written, so both may be the same table.
     log_partition += junction_marginals(problem._replace(unary=prob), planned.buckets, prob, agreement)
@@ -147,7 +147,7 @@ def exact_marginals(
     >>> result.exact, result.details["width"]
     (True, 2)
     """
-    planned = remembered(problem, ("plan", max_table), lambda: plan(problem, max_table))
+    planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
     if not planned.feasible.all():
         _refuse(planned, problem.unary.shape[1], max_table)
     prob, agreement, log_partition = solve_marginals(problem, planned)

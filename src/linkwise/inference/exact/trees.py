@@ -23,7 +23,7 @@ from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.prefetch import prefetch
 from linkwise.graph import Adjacency, group_labels
-from linkwise.inference.problem import Problem, log_agree, log_differ, remembered
+from linkwise.inference.problem import Problem, cached, log_agree, log_differ
 
 __all__ = [
     "RootedForest",
@@ -242,8 +242,8 @@ def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.
 
     The log partition is ``-inf`` and the marginals of a tree are NaN if its hard links allow no labelling.
     """
-    forest = remembered(problem, "rooted forest", lambda: root_forest(problem.graph))
-    prob = problem.unary if problem.disposable else problem.unary.copy()
+    forest = cached(problem, "rooted forest", lambda: root_forest(problem.graph))
+    prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.empty(len(problem.pairs))
     return prob, agreement, fill_forest(forest, problem.coupling, prob, agreement)
 

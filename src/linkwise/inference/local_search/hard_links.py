@@ -109,7 +109,7 @@ def _eliminate(
         # Random scores choose among the labellings that are allowed.
         unary=np.where(part.unary == -np.inf, -np.inf, rng.random(part.unary.shape)),
         coupling=np.where(part.coupling == -np.inf, -np.inf, 0.0),
-        layouts=None,
+        cache=None,
     )
     labels = part.unary.argmax(axis=1)
     planned = plan(part, _TABLE)

@@ -45,7 +45,7 @@ from linkwise.inference.messages.sweeps import (
     sweeps,
     sweeps_within,
 )
-from linkwise.inference.problem import Problem, log_agree, remembered
+from linkwise.inference.problem import Problem, cached, log_agree
 
 __all__ = ["belief_propagation", "run_messages"]
 
@@ -84,10 +84,10 @@ def belief_propagation(
     messages were plain numbers or, for potentials beyond the range of floats, logarithms,
     ``details["work"]`` the message entries, and ``details["limited"]`` whether their limit ended it.
     """
-    forest = remembered(problem, "is forest", lambda: is_forest(problem))
-    graph = remembered(problem, "message graph", lambda: message_graph(problem.graph))
+    forest = cached(problem, "is forest", lambda: is_forest(problem))
+    graph = cached(problem, "message graph", lambda: message_graph(problem.graph))
     # The same for messages that are numbers and for those that are logarithms.
-    links = remembered(problem, "link tables", lambda: link_tables(problem, graph, LINEAR))
+    links = cached(problem, "link tables", lambda: link_tables(problem, graph, LINEAR))
     work = 0
     for arithmetic in (LINEAR, LOGARITHMIC):
         per_sweep = sweep_work(problem) * (LOGARITHMIC_ENTRY if arithmetic == LOGARITHMIC else 1)
@@ -252,7 +252,7 @@ def _beliefs_from_messages(
     n_nodes, n_labels = problem.unary.shape
     width = padded(n_labels)
     constant = problem.unary.max(axis=1).sum()
-    prob = problem.unary if problem.disposable else np.empty((n_nodes, n_labels))
+    prob = problem.unary if problem.may_overwrite_unary else np.empty((n_nodes, n_labels))
     prob[:] = 1.0 / n_labels
     agreement = np.full(len(problem.pairs), 1.0 / n_labels)
     node_terms, link_terms = np.zeros(n_nodes), np.zeros(len(problem.pairs))
