@@ -299,6 +299,17 @@ class TestCriteria:
         assert found.error(np.arange(60)) == 0.5
         assert found.error(np.repeat([0, 1], 30)) == 0.0
 
+    def test_sources_stay_with_the_links_that_are_kept(self):
+        must, cannot = [(i, i + 1) for i in range(28)], [(i, i + 30) for i in range(28)]
+        names = np.array(["Ann", "Bob"] * 28)
+        links = Constraints(60, must, cannot, weight=np.linspace(1.0, 2.0, 56), source=names)
+        kept = _hold_out(PCKMeans(), links, 0).kept
+        pairs, weights, sources = links.judgements[:3]
+        said = {(*pair, w): name for pair, w, name in zip(pairs.tolist(), weights, sources, strict=True)}
+        assert kept.n_pairs == links.n_pairs - 12
+        for pair, weight, name in zip(kept.pairs.tolist(), kept.weights, kept.source, strict=True):
+            assert said[*pair, weight] == name
+
 
 class TestWarnings:
     def test_unconverged_runs_are_summed_up(self):

@@ -351,11 +351,10 @@ def _hold_out(estimator: Any, links: Constraints | None, seed: int) -> _HeldOut:
     out = np.zeros(links.n_pairs, dtype=bool)
     for kind in (np.flatnonzero(links.weights > 0), np.flatnonzero(links.weights < 0)):
         out[rng.choice(kind, max(1, round(_HELD_OUT * len(kind))), replace=False)] = True
-    pairs, weights = links.pairs[~out], links.weights[~out]
-    must, cannot = pairs[weights > 0], pairs[weights < 0]
-    group, _ = group_labels(links.n_samples, must)
+    group, _ = group_labels(links.n_samples, links.pairs[~out & (links.weights > 0)])
     ends = np.sort(group[links.pairs], axis=1)
-    between = ends @ np.array([links.n_samples, 1])
+    place = np.array([links.n_samples, 1])
+    between = ends @ place
     implied = (ends[:, 0] == ends[:, 1]) | np.isin(between, between[~out & (links.weights < 0)])
     asked, sign = links.pairs[out & ~implied], links.weights[out & ~implied]
     if not (sign > 0).any() or not (sign < 0).any():
@@ -363,8 +362,16 @@ def _hold_out(estimator: Any, links: Constraints | None, seed: int) -> _HeldOut:
             "the links that criterion 'held_out_links' leaves out follow from the others; pass more links, "
             "or choose another criterion"
         )
-    strength = np.concatenate([weights[weights > 0], -weights[weights < 0]])
-    kept = Constraints(links.n_samples, must, cannot, weight=strength)
+    said = links.judgements
+    stays = ~np.isin(said.pairs @ place, links.pairs[out] @ place)
+    must, cannot = stays & (said.weights > 0), stays & (said.weights < 0)
+    kept = Constraints(
+        links.n_samples,
+        said.pairs[must],
+        said.pairs[cannot],
+        weight=np.concatenate([said.weights[must], -said.weights[cannot]]),
+        source=None if said.source is None else np.concatenate([said.source[must], said.source[cannot]]),
+    )
     return _HeldOut(kept, asked[sign > 0], asked[sign < 0])
 
 
