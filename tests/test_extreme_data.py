@@ -94,10 +94,10 @@ class TestKMeans:
 
         @settings(max_examples=25)
         @given(tables(name), st.sampled_from(["distance", "constant"]), st.sampled_from(["box", "diameter"]))
-        def check(table, penalty, phi_max):
+        def check(table, penalty, penalty_bound):
             X, rng = table
             model = HMRFKMeans(
-                3, distortion=name, metric=kind, penalty=penalty, phi_max=phi_max, tol=0.0, max_iter=15,
+                3, distortion=name, metric=kind, penalty=penalty, penalty_bound=penalty_bound, tol=0.0, max_iter=15,
                 random_state=int(rng.integers(1000)),
             )  # fmt: skip
             model = fitted(model, X, random_links(rng, len(X), len(X) // 2))
@@ -129,9 +129,9 @@ class TestKMeans:
 
     @pytest.mark.parametrize("kind", [None, "diag", "full", "per_cluster"])
     @pytest.mark.parametrize("penalty", ["distance", "constant"])
-    @pytest.mark.parametrize("phi_max", ["box", "diameter"])
-    def test_a_shift_with_every_metric(self, kind, penalty, phi_max):
-        check_shift(HMRFKMeans(3, metric=kind, penalty=penalty, phi_max=phi_max), 2.0**43)
+    @pytest.mark.parametrize("penalty_bound", ["box", "diameter"])
+    def test_a_shift_with_every_metric(self, kind, penalty, penalty_bound):
+        check_shift(HMRFKMeans(3, metric=kind, penalty=penalty, penalty_bound=penalty_bound), 2.0**43)
 
     @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
     @pytest.mark.parametrize("unit", [2.0**-400, 2.0**400])

@@ -107,7 +107,7 @@ def fit_labels(fold: Fold, engine: Any, seed: int) -> NDArray[np.int64]:
     (n,) int64
     """
     model = HMRFKMeans(
-        len(np.unique(fold.y)), metric="diag", inference=engine, phi_max="diameter", random_state=seed
+        len(np.unique(fold.y)), metric="diag", inference=engine, penalty_bound="diameter", random_state=seed
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -90,7 +90,11 @@ def assignment_step(draw: int, data: str, links: int, flip: float) -> Step:
         return icm(problem, rng, initial=initial)
 
     model = HMRFKMeans(
-        len(np.unique(fold.y)), inference=recorded_icm, phi_max="diameter", max_iter=1, random_state=draw
+        len(np.unique(fold.y)),
+        inference=recorded_icm,
+        penalty_bound="diameter",
+        max_iter=1,
+        random_state=draw,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -20,7 +20,7 @@ def problem(name, kind, seed, penalty, bound="box"):
     n, k = 6, 3
     X, _ = random_data(rng, name, n, 3, k)
     links = random_links(rng, n, 9)
-    distortion = make_distortion(name, kind, k, phi_max=bound)
+    distortion = make_distortion(name, kind, k, penalty_bound=bound)
     rows = distortion.rows(X)
     metric = distortion.start_metric(rows)
     if kind == "full":

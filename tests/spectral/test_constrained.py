@@ -97,14 +97,16 @@ class TestWithoutLinks:
 
 class TestAffinity:
     @pytest.mark.parametrize("algorithm", ["A", "B"])
-    @pytest.mark.parametrize("negative", ["clip", "signed"])
-    def test_is_the_literal_one(self, algorithm, negative):
+    @pytest.mark.parametrize("negative_affinities", ["clip", "signed"])
+    def test_is_the_literal_one(self, algorithm, negative_affinities):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(30, 2))
         K = 3.0 * gaussian(X, 0.5) + 0.3 * np.eye(30)  # mean diagonal 3.3
         pairs, signs = random_links(rng, 30, 12)
         links = Constraints(30, pairs[signs > 0], pairs[signs < 0], weight=2.0)
-        found = model(affinity="precomputed", algorithm=algorithm, negative=negative, softness=0.2)
+        found = model(
+            affinity="precomputed", algorithm=algorithm, negative_affinities=negative_affinities, softness=0.2
+        )
         found = quietly(found.fit, K, constraints=links)
         variances = np.full(12, 0.2**2 / 2.0 * 3.3)
         if algorithm == "A":
@@ -112,7 +114,7 @@ class TestAffinity:
         else:
             expected = algorithm_b(K, pairs, signs, variances, clip=False)
         assert expected.min() < 0.0
-        if negative == "clip":
+        if negative_affinities == "clip":
             expected = np.maximum(expected, 0.0)
         np.testing.assert_allclose(found.affinity_matrix_, expected, atol=1e-10)
         assert found.trace_ratio_ == pytest.approx(expected.trace() / K.trace())
@@ -162,11 +164,11 @@ class TestLinksHelp:
     @pytest.mark.parametrize(
         ("make", "least"), [(make_two_moons, 0.9), (make_rings, 0.85), (make_spirals, 0.85)]
     )
-    @pytest.mark.parametrize("negative", ["clip", "signed"])
-    def test_two_classes(self, make, least, negative):
+    @pytest.mark.parametrize("negative_affinities", ["clip", "signed"])
+    def test_two_classes(self, make, least, negative_affinities):
         X, y = make(200, random_state=0)
         scores = []
-        estimator = model(negative=negative).fit(X)
+        estimator = model(negative_affinities=negative_affinities).fit(X)
         before = rand_score(y, estimator.labels_)
         for seed in range(3):
             links = Constraints.sample(y, 80, overlap=True, random_state=seed)
@@ -252,14 +254,14 @@ class TestFailureModes:
             three = model(3, affinity="rbf", sigma=1.0).fit(X, constraints=links)
         assert three.unbalanced_components_ == []
 
-    def test_f3_b_with_many_links_starves_and_degree_tau_helps(self):
+    def test_f3_b_with_many_links_starves_and_degree_regularisation_helps(self):
         X, y = load_wine(return_X_y=True)
         X = StandardScaler().fit_transform(X)
         sigma = width(X, 2.0)
         plain = rand_score(y, model(3, affinity="rbf", sigma=sigma).fit(X).labels_)
         scores = {}
         for tau in (0.0, 0.1):
-            estimator = model(3, affinity="rbf", sigma=sigma, softness=0.1, degree_tau=tau)
+            estimator = model(3, affinity="rbf", sigma=sigma, softness=0.1, degree_regularisation=tau)
             links = [Constraints.sample(y, 200, overlap=True, random_state=seed) for seed in range(3)]
             scores[tau] = np.mean([rand_score(y, estimator.fit(X, constraints=c).labels_) for c in links])
         assert plain > 0.95
@@ -375,7 +377,7 @@ class TestSolvers:
             ({"solver": "basis", "affinity": "rbf"}, "needs affinity='heat'"),
             ({"solver": "basis", "n_clusters": 3}, "does algorithm A only"),
             ({"solver": "signed_laplacian", "algorithm": "B"}, "does algorithm A only"),
-            ({"solver": "signed_laplacian", "degree_tau": 0.1}, "degree_tau needs"),
+            ({"solver": "signed_laplacian", "degree_regularisation": 0.1}, "degree_regularisation needs"),
             ({"solver": "basis", "n_clusters": 5, "algorithm": "A", "n_basis": 3}, "n_basis=3"),
         ],
     )
@@ -515,7 +517,7 @@ class TestBadInput:
             ({"algorithm": "C"}, "algorithm must be one of"),
             ({"softness": -0.1}, "softness must be a finite number >= 0"),
             ({"softness": np.nan}, "softness must be a finite number"),
-            ({"negative": "drop"}, "negative must be one of"),
+            ({"negative_affinities": "drop"}, "negative_affinities must be one of"),
             ({"solver": "magic"}, "solver must be one of"),
             ({"sigma": 0.0}, "sigma must be"),
             ({"sigma": "wide"}, "sigma must be"),

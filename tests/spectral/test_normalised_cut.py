@@ -57,10 +57,10 @@ def test_dense_and_iterated_paths_solve_the_same_problem(n_points):
 
 
 @pytest.mark.parametrize("n_points", [50, 350])
-def test_degree_tau_is_a_constant_added_to_the_affinity(n_points):
+def test_degree_regularisation_is_a_constant_added_to_the_affinity(n_points):
     A = gaussian(np.random.default_rng(2).normal(size=(n_points, 2)), 0.3)
     added = A + 0.2 * A.sum(axis=1).mean() / n_points
-    with_tau, explicit = embedded(A, 3, tol=1e-10, degree_tau=0.2), embedded(added, 3, tol=1e-10)
+    with_tau, explicit = embedded(A, 3, tol=1e-10, degree_regularisation=0.2), embedded(added, 3, tol=1e-10)
     np.testing.assert_allclose(with_tau.eigenvalues, explicit.eigenvalues, atol=1e-9)
     np.testing.assert_allclose(with_tau.degrees, explicit.degrees)
     np.testing.assert_allclose(np.abs((with_tau.vectors * explicit.vectors).sum(axis=0)), 1.0, atol=1e-6)

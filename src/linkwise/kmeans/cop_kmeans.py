@@ -112,7 +112,7 @@ class COPKMeans(FittedKMeans):
     metric_weight = 1.0
     shrinkage = 1.0
     smoothing = 0.0
-    phi_max = "box"
+    penalty_bound = "box"
 
     def __init__(
         self,

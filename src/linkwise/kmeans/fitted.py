@@ -39,7 +39,7 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             metric_weight=float(self.metric_weight),
             shrinkage=float(self.shrinkage),
             smoothing=float(self.smoothing),
-            phi_max=self.phi_max,
+            penalty_bound=self.penalty_bound,
         )
 
     def _validated(self, X: ArrayLike, distortion: Distortion, *, reset: bool) -> Any:

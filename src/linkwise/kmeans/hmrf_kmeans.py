@@ -71,7 +71,7 @@ class HMRFKMeans(FittedKMeans):
     max_iter : int, default=100
     tol : float, default=1e-6
         Stop when an iteration lowers the objective by less than this share of sum_i D.
-    phi_max : {"box", "diameter"}, default="box"
+    penalty_bound : {"box", "diameter"}, default="box"
         For ``euclidean``: the squared diagonal of the box around the data (with ``metric="full"`` the squared
         diameter of the ball around them), or the largest squared distance itself, which may take n^2 / 2
         distances in many dimensions.
@@ -166,7 +166,7 @@ class HMRFKMeans(FittedKMeans):
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-6,
-        phi_max: str = "box",
+        penalty_bound: str = "box",
         metric_weight: float = 1.0,
         shrinkage: float = 1.0,
         smoothing: float = 0.1,
@@ -185,7 +185,7 @@ class HMRFKMeans(FittedKMeans):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.phi_max = phi_max
+        self.penalty_bound = penalty_bound
         self.metric_weight = metric_weight
         self.shrinkage = shrinkage
         self.smoothing = smoothing
@@ -290,7 +290,7 @@ class HMRFKMeans(FittedKMeans):
                 f"smoothing must lie in [0, 1), got {self.smoothing!r}; pass for example smoothing=0.1"
             )
         check_choice(self.penalty, "penalty", ("distance", "constant"))
-        check_choice(self.phi_max, "phi_max", ("box", "diameter"))
+        check_choice(self.penalty_bound, "penalty_bound", ("box", "diameter"))
         if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
             raise ValueError(
                 f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"

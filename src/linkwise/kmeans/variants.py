@@ -53,7 +53,7 @@ class PCKMeans(HMRFKMeans):
     distortion = "euclidean"
     metric = None
     penalty = "constant"
-    phi_max = "box"
+    penalty_bound = "box"
     metric_weight = 1.0
     shrinkage = 1.0
     smoothing = 0.0
@@ -101,7 +101,7 @@ class MPCKMeans(HMRFKMeans):
         Factor of the weights in the constraints.
     inference : str or engine, default="auto"
         ``"icm"`` is the greedy assignment of the paper.
-    phi_max, metric_weight, shrinkage, init, n_init, max_iter, tol, compute_gap, random_state, n_jobs, verbose
+    penalty_bound, metric_weight, shrinkage, init, n_init, max_iter, tol, compute_gap, random_state, n_jobs, verbose
         As in :class:`HMRFKMeans`.
 
     Attributes
@@ -142,7 +142,7 @@ class MPCKMeans(HMRFKMeans):
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-6,
-        phi_max: str = "box",
+        penalty_bound: str = "box",
         metric_weight: float = 1.0,
         shrinkage: float = 1.0,
         compute_gap: bool = False,
@@ -158,7 +158,7 @@ class MPCKMeans(HMRFKMeans):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.phi_max = phi_max
+        self.penalty_bound = penalty_bound
         self.metric_weight = metric_weight
         self.shrinkage = shrinkage
         self.compute_gap = compute_gap

@@ -57,7 +57,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         Standard deviation of a link relative to sqrt(mean diagonal of K). A link of weight w has softness /
         sqrt(w); a hard link counts as w = 1. Small values trust links blindly: a few wrong ones then do
         much harm, and 0.3 did better with more than two clusters. The paper uses 1e-5.
-    negative : {"clip", "signed"}, default="clip"
+    negative_affinities : {"clip", "signed"}, default="clip"
         What to do with negative affinities: set them to 0 (the paper), or keep them and count them without
         sign in the degrees. The solvers "signed_laplacian" and "basis" cannot clip and always keep them.
     solver : {"auto", "dense", "landmark", "signed_laplacian", "basis"}, default="auto"
@@ -71,7 +71,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         t of the heat kernel.
     sigma : "auto" or float, default="auto"
         Width of the Gaussian; "auto" is the median distance to the 7th nearest neighbour.
-    degree_tau : float, default=0.0
+    degree_regularisation : float, default=0.0
         Adds this share of the mean degree, spread evenly, to the affinities. It rescued algorithm B with a
         Gaussian kernel and many links, and ruined images; solvers dense and landmark only.
     n_extra_eigenvectors : int, default=2
@@ -95,7 +95,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     ----------
     labels_ : (n_samples,) int64
     affinity_matrix_ : (n_samples, n_samples) float64
-        max(0, Kbar), or Kbar for ``negative="signed"``; only with the dense solver.
+        max(0, Kbar), or Kbar for ``negative_affinities="signed"``; only with the dense solver.
     embedding_ : (n_samples, m) float64
         Eigenvectors of the normalised affinity, rows of length one. m is n_clusters, or more where the links
         asked for ``n_extra_eigenvectors``.
@@ -164,12 +164,12 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         affinity: str = "heat",
         algorithm: str = "auto",
         softness: float = 0.1,
-        negative: str = "clip",
+        negative_affinities: str = "clip",
         solver: str = "auto",
         n_neighbors: int = 10,
         diffusion_time: float = 20.0,
         sigma: str | float = "auto",
-        degree_tau: float = 0.0,
+        degree_regularisation: float = 0.0,
         n_extra_eigenvectors: int = 2,
         reliability_subsets: int = 0,
         n_landmarks: int = 1000,
@@ -183,12 +183,12 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self.affinity = affinity
         self.algorithm = algorithm
         self.softness = softness
-        self.negative = negative
+        self.negative_affinities = negative_affinities
         self.solver = solver
         self.n_neighbors = n_neighbors
         self.diffusion_time = diffusion_time
         self.sigma = sigma
-        self.degree_tau = degree_tau
+        self.degree_regularisation = degree_regularisation
         self.n_extra_eigenvectors = n_extra_eigenvectors
         self.reliability_subsets = reliability_subsets
         self.n_landmarks = n_landmarks
@@ -208,13 +208,13 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         }
 
     def _real_numbers(self) -> dict[str, bool]:
-        return {**super()._real_numbers(), "softness": False, "degree_tau": False}
+        return {**super()._real_numbers(), "softness": False, "degree_regularisation": False}
 
     def _choices(self) -> dict[str, tuple[str, ...]]:
         return {
             **super()._choices(),
             "algorithm": ("auto", "A", "B"),
-            "negative": ("clip", "signed"),
+            "negative_affinities": ("clip", "signed"),
             "solver": SOLVERS,
         }
 
@@ -286,10 +286,10 @@ class ConstrainedSpectralClustering(SpectralClusterer):
                 f"solver={self.solver_!r} does algorithm A only, and algorithm={self.algorithm!r} with "
                 f"n_clusters={self.n_clusters} means B; use solver='landmark' or algorithm='A'"
             )
-        if self.degree_tau:
+        if self.degree_regularisation:
             raise ValueError(
-                f"degree_tau needs solver='dense' or 'landmark', got {self.solver_!r}"
-                "; pass one of these, or degree_tau=0"
+                f"degree_regularisation needs solver='dense' or 'landmark', got {self.solver_!r}"
+                "; pass one of these, or degree_regularisation=0"
             )
         if self.solver_ == "basis" and self.n_basis < self.n_clusters:
             raise ValueError(
@@ -299,8 +299,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     def _new_solver(self, data: Any) -> Solver:
         settings = CutSettings(
-            self._n_eigenvectors(data.shape[0]), self.algorithm_, self.negative, float(self.softness),
-            float(self.degree_tau), float(self.eigen_tol),
+            self._n_eigenvectors(data.shape[0]), self.algorithm_, self.negative_affinities, float(self.softness),
+            float(self.degree_regularisation), float(self.eigen_tol),
         )  # fmt: skip
         affinity = self._affinity_settings()
         if self.solver_ == "dense":

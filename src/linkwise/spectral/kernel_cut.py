@@ -48,15 +48,15 @@ class CutSettings:
     ----------
     n_clusters : int
     algorithm : {"A", "B"}
-    negative : {"clip", "signed"}
-    softness, degree_tau, eigen_tol : float
+    negative_affinities : {"clip", "signed"}
+    softness, degree_regularisation, eigen_tol : float
     """
 
     n_clusters: int
     algorithm: str
-    negative: str
+    negative_affinities: str
     softness: float
-    degree_tau: float
+    degree_regularisation: float
     eigen_tol: float
 
 
@@ -74,7 +74,7 @@ class KernelCut(NamedTuple):
     Attributes
     ----------
     affinity : (N, N) float64
-        max(0, Kbar), or Kbar for ``negative="signed"``.
+        max(0, Kbar), or Kbar for ``negative_affinities="signed"``.
     embedding : SpectralEmbedding
     propagation : Propagation
         Of all links (A) or of the must-links (B).
@@ -102,8 +102,8 @@ class KernelCut(NamedTuple):
 
     @property
     def background(self) -> float:
-        """What ``degree_tau`` adds to every entry of the affinity."""
-        tau = self.settings.degree_tau
+        """What ``degree_regularisation`` adds to every entry of the affinity."""
+        tau = self.settings.degree_regularisation
         return float(tau / (1.0 + tau) * self.embedding.degrees.mean() / len(self.prior_diagonal))
 
     @property
@@ -149,7 +149,7 @@ def constrained_affinity(
     A 0.27
     B 0.0
     """
-    clip = settings.negative == "clip"
+    clip = settings.negative_affinities == "clip"
     scale = float(kernel_matrix.diagonal().mean())
     links = signed_links(pairs, weights, settings.softness, scale)
     joint = np.ones(len(weights), dtype=bool) if settings.algorithm == "A" else links.signs > 0
@@ -219,7 +219,11 @@ def solve_kernel(
     """
     affinity, propagation, cannot, effects = constrained_affinity(kernel_matrix, pairs, weights, settings)
     embedding = affinity_embedding(
-        affinity, settings.n_clusters, rng=rng, tol=settings.eigen_tol, degree_tau=settings.degree_tau
+        affinity,
+        settings.n_clusters,
+        rng=rng,
+        tol=settings.eigen_tol,
+        degree_regularisation=settings.degree_regularisation,
     )
     diagonal = kernel_matrix.diagonal().copy()
     return KernelCut(affinity, embedding, propagation, cannot, diagonal, effects, settings)
@@ -262,12 +266,12 @@ def extend_rows(cut: KernelCut, kernel_rows: NDArray[np.float64]) -> NDArray[np.
         sums = columns[links.pairs[:, 0]] + columns[links.pairs[:, 1]]
         sums = must_link_sums(sums, cut.propagation.whitened, whitened, links)
         affinity -= largest_products(sums / cut.cannot.divisors[:, np.newaxis], cut.cannot.vectors)
-    if cut.settings.negative == "clip":
+    if cut.settings.negative_affinities == "clip":
         np.maximum(affinity, 0.0, out=affinity)
     embedding = cut.embedding
     values = embedding.eigenvalues
     weights = embedding.vectors / np.sqrt(embedding.degrees)[:, np.newaxis]
     weights = np.where(np.abs(values) > 1e-12, weights / np.where(values == 0.0, 1.0, values), 0.0)
-    if cut.settings.degree_tau:
+    if cut.settings.degree_regularisation:
         affinity += cut.background
     return row_normalised(affinity @ weights)

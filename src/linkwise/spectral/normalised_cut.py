@@ -93,7 +93,7 @@ def affinity_embedding(
     *,
     rng: np.random.Generator,
     tol: float = 1e-4,
-    degree_tau: float = 0.0,
+    degree_regularisation: float = 0.0,
 ) -> SpectralEmbedding:
     """Leading eigenvectors of D^-1/2 A D^-1/2.
 
@@ -107,8 +107,8 @@ def affinity_embedding(
         Draws the start of the iteration.
     tol : float, default=1e-4
         Norm of the residual of an eigenvector.
-    degree_tau : float, default=0.0
-        Adds ``degree_tau * mean(d) / N`` to every entry of A (regularised spectral clustering).
+    degree_regularisation : float, default=0.0
+        Adds ``degree_regularisation * mean(d) / N`` to every entry of A (regularised spectral clustering).
 
     Returns
     -------
@@ -133,7 +133,7 @@ def affinity_embedding(
     """
     n = affinity.shape[0]
     degrees = _absolute_row_sums(affinity)
-    background = degree_tau * float(degrees.mean()) / n
+    background = degree_regularisation * float(degrees.mean()) / n
     degrees = floored_degrees(degrees + n * background)
     scale = 1.0 / np.sqrt(degrees)
 

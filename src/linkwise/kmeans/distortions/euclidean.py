@@ -114,7 +114,7 @@ class SquaredEuclidean(Distortion):
     shrinkage : float
         For ``per_cluster``: points that a prior adds to every cluster, with the variances of the data
         divided by K^(2/d) (Fraley & Raftery 2007).
-    phi_max : {"box", "diameter"}
+    penalty_bound : {"box", "diameter"}
     """
 
     name = "euclidean"
@@ -128,13 +128,13 @@ class SquaredEuclidean(Distortion):
         *,
         metric_weight: float = 1.0,
         shrinkage: float = 1.0,
-        phi_max: str = "box",
+        penalty_bound: str = "box",
     ) -> None:
         self.metric = metric
         self.n_clusters = n_clusters
         self.metric_weight = metric_weight
         self.shrinkage = shrinkage
-        self.phi_max = phi_max
+        self.penalty_bound = penalty_bound
 
     def origin(self, X: Any) -> NDArray[np.float64]:
         """A point amid the rows, exact differences from which keep their digits."""
@@ -286,14 +286,14 @@ class SquaredEuclidean(Distortion):
         return (gap * gap) @ metric.T
 
     def _bound(self, rows: EuclideanRows) -> PenaltyBound:
-        if self.phi_max == "diameter":
+        if self.penalty_bound == "diameter":
             return DiameterBound(rows.X)
         if self.metric == "full":
             return SphereBound(rows.centred)
         return BoxBound(rows.squared_range)
 
     def largest_penalty(self, rows: EuclideanRows, metric: Metric) -> float | NDArray[np.float64]:
-        """Box, ball or diameter, see ``phi_max``."""
+        """Box, ball or diameter, see ``penalty_bound``."""
         bound = self._bound(rows)
         if metric is None:
             return bound.value(np.ones(rows.X.shape[1]))

@@ -21,7 +21,7 @@ def make_distortion(
     metric_weight: float = 1.0,
     shrinkage: float = 1.0,
     smoothing: float = 0.1,
-    phi_max: str = "box",
+    penalty_bound: str = "box",
 ) -> Distortion:
     """The distortion of this name with the metric it is to learn.
 
@@ -31,7 +31,7 @@ def make_distortion(
     metric : {None, "diag", "full", "per_cluster"}
         The last two for ``euclidean`` only.
     n_clusters : int
-    metric_weight, shrinkage, smoothing, phi_max
+    metric_weight, shrinkage, smoothing, penalty_bound
         See :class:`linkwise.HMRFKMeans`.
 
     Returns
@@ -55,7 +55,7 @@ def make_distortion(
     made: Distortion
     if name == "euclidean":
         made = SquaredEuclidean(
-            metric, n_clusters, metric_weight=metric_weight, shrinkage=shrinkage, phi_max=phi_max
+            metric, n_clusters, metric_weight=metric_weight, shrinkage=shrinkage, penalty_bound=penalty_bound
         )
     elif name == "cosine":
         made = Cosine(metric, metric_weight=metric_weight)
