@@ -80,7 +80,7 @@ def fitted(model, X, links):
 
 
 def assert_sound(model):
-    history = model.objective_history_
+    history = model.objectives_
     assert np.isfinite(history).all()
     assert np.isfinite(model.cluster_centers_).all()
     assert model.metric_ is None or np.isfinite(model.metric_).all()
@@ -97,8 +97,8 @@ class TestKMeans:
         def check(table, penalty, penalty_bound):
             X, rng = table
             model = HMRFKMeans(
-                3, distortion=name, metric=kind, penalty=penalty, penalty_bound=penalty_bound, tol=0.0, max_iter=15,
-                random_state=int(rng.integers(1000)),
+                3, distortion=name, metric=kind, penalty=penalty, penalty_bound=penalty_bound,
+                tol=0.0, max_iter=15, random_state=int(rng.integers(1000)),
             )  # fmt: skip
             model = fitted(model, X, random_links(rng, len(X), len(X) // 2))
             n_fitted[model is None] += 1
@@ -142,12 +142,12 @@ class TestKMeans:
             links = random_links(rng, 40, 20)
             model = HMRFKMeans(3, distortion=name, metric=kind, random_state=seed)
             labels = fitted(model, X, links).labels_
-            history = model.objective_history_
+            history = model.objectives_
             scaled = fitted(model, X * unit, links)
             np.testing.assert_array_equal(scaled.labels_, labels)
             factor = {"euclidean": unit**2, "i_divergence": unit}.get(name, 1.0)
             if kind is None or name != "euclidean":
-                np.testing.assert_allclose(scaled.objective_history_, factor * history, rtol=1e-9)
+                np.testing.assert_allclose(scaled.objectives_, factor * history, rtol=1e-9)
 
     @pytest.mark.parametrize("distortion", ["cosine", "kl", "i_divergence"])
     def test_sparse_constant_rows_make_one_cluster(self, distortion):
@@ -200,10 +200,10 @@ def check_shift(model, shift):
     links = Constraints.sample(y, 25, overlap=True, random_state=0)
     model.set_params(random_state=0)
     fitted(model, X, links)
-    labels, history, centres = model.labels_, model.objective_history_, model.cluster_centers_
+    labels, history, centres = model.labels_, model.objectives_, model.cluster_centers_
     fitted(model, X + shift, links)
     np.testing.assert_array_equal(model.labels_, labels)
-    np.testing.assert_allclose(model.objective_history_, history, rtol=1e-12)
+    np.testing.assert_allclose(model.objectives_, history, rtol=1e-12)
     np.testing.assert_allclose(model.cluster_centers_ - shift, centres, atol=2 * np.spacing(abs(shift)))
 
 

@@ -20,6 +20,7 @@ LAYERS = (
         "_pages",
         "_heat_map",
         "_row_tables",
+        "_neighbourhoods",
         "_interruption",
         "beliefs",
         "metrics",

@@ -149,7 +149,7 @@ def _cop_scores(
         model.fit(X, constraints=links)
     except (InfeasibleConstraints, InferenceBudgetExceeded):
         return {**scores, "f": None, "cop_failed": 1.0, "unproven": None}
-    proven = bool(model.assignment_optimal_)
+    proven = bool(model.inference_["exact"])
     return {**scores, "f": pairwise_f1(y, model.labels_), "cop_failed": 0.0, "unproven": float(not proven)}
 
 

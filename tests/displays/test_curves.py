@@ -208,7 +208,7 @@ class _Costs(BaseEstimator):
         self.n_iter = n_iter
 
     def fit(self, X: object = None) -> _Costs:
-        self.objective_history_ = np.array(self.history)
+        self.objectives_ = np.array(self.history)
         self.n_iter_ = self.n_iter
         self.converged_ = False
         return self

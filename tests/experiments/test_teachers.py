@@ -34,7 +34,7 @@ class TestSixAlgorithms:
         given = []
 
         class Recorder:
-            assignment_optimal_ = True
+            inference_ = {"exact": True}  # noqa: RUF012
 
             def __init__(self, n_clusters, **settings):
                 self.labels_ = np.zeros(6, dtype=int)

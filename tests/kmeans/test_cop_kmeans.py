@@ -66,9 +66,9 @@ def test_keeps_overlapping_true_links(load):
         links = Constraints.sample(y, n_pairs, overlap=True, random_state=seed)
         model = COPKMeans(3, random_state=seed).fit(X, constraints=links)
         assert not links.violations(model.labels_).any()
-        assert model.assignment_optimal_
+        assert model.inference_["exact"]
         assert model.converged_
-        assert_falling(model.objective_history_)
+        assert_falling(model.objectives_)
 
 
 def test_links_help_on_wine():
@@ -89,10 +89,10 @@ def test_random_fits_keep_links_and_never_rise():
         start = X[:1] + 50.0 * rng.normal(size=(k, 3)) if init == "far" else init
         model = fit_quietly(COPKMeans(k, init=start, tol=0.0, random_state=seed), X, links)
         assert not links.violations(model.labels_).any()
-        assert_falling(model.objective_history_)
-        assert len(model.objective_history_) == 2 * model.n_iter_ + 1
+        assert_falling(model.objectives_)
+        assert len(model.objectives_) == 2 * model.n_iter_ + 1
         assert model.inertia_ == pytest.approx(inertia(X, model.labels_, model.cluster_centers_))
-        assert model.inertia_ == model.objective_history_[-1]
+        assert model.inertia_ == model.objectives_[-1]
         n_reseeds += model.n_reseeds_
         if model.converged_:
             for cluster in np.unique(model.labels_):
@@ -115,7 +115,7 @@ def test_first_assignment_is_the_best_one_there_is():
         )
         model = fit_quietly(COPKMeans(k, init=centres, max_iter=1), X, links)
         if model.n_reseeds_ == 0:
-            assert model.objective_history_[0] == pytest.approx(best, rel=1e-9)
+            assert model.objectives_[0] == pytest.approx(best, rel=1e-9)
             n_checked += 1
     assert n_checked > 40
 
@@ -133,8 +133,8 @@ def test_without_links_it_is_kmeans(seed):
         np.testing.assert_allclose(model.cluster_centers_, other.cluster_centers_, rtol=1e-9)
         assert model.inertia_ == pytest.approx(other.inertia_, rel=1e-9)
         np.testing.assert_array_equal(model.predict(X), model.labels_)
-        assert model.assignment_optimal_
-        assert model.n_unproven_assignments_ == 0
+        assert model.inference_["exact"]
+        assert model.inference_["details"]["n_unproven"] == 0
 
 
 class TestInvariances:
@@ -190,7 +190,7 @@ class TestEmptyClusters:
         model = COPKMeans(3, init=np.array([[0.0], [12.0], [500.0]])).fit(X, constraints=links)
         assert model.n_reseeds_ == 1
         assert model.labels_.tolist() == [0, 0, 1, 2, 2]
-        assert_falling(model.objective_history_)
+        assert_falling(model.objectives_)
 
     def test_a_row_alone_does_not_leave_its_cluster(self):
         # The last row pays most, but moving it would only empty another cluster.
@@ -346,10 +346,10 @@ class TestOutOfBudget:
             ApproximationWarning, match="assignment steps could not be proven .* raise time_limit"
         ):
             model = fit_quietly(COPKMeans(6, time_limit=0.0, random_state=0), X, links)
-        assert not model.assignment_optimal_
-        assert model.n_unproven_assignments_ >= 1
+        assert not model.inference_["exact"]
+        assert model.inference_["details"]["n_unproven"] >= 1
         assert not links.violations(model.labels_).any()
-        assert_falling(model.objective_history_)
+        assert_falling(model.objectives_)
 
     def test_contradiction_found_by_the_assignment(self):
         X = np.random.default_rng(0).normal(size=(11, 2))

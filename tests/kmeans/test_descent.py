@@ -8,7 +8,7 @@ import pytest
 from linkwise import Constraints
 from linkwise.inference import EngineLabels
 from linkwise.kmeans.assignment import weighted_links
-from linkwise.kmeans.descent import Alternation
+from linkwise.kmeans.descent import Descent
 from linkwise.kmeans.distortions.registry import make_distortion
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 from tests.kmeans import kmeans_oracle as oracle
@@ -73,14 +73,14 @@ def test_founders_of_empty_clusters(kind, penalty):
         links = links_with_hard_ones(rng, n, 2 * n)
         distortion = make_distortion("euclidean", kind, K)
         rows = distortion.rows(X)
-        alternation = Alternation(distortion, rows, weighted_links(links, 1.0, 1.0), penalty, "icm")
+        descent = Descent(distortion, rows, weighted_links(links, 1.0, 1.0), penalty, "icm")
         labels = rng.integers(K - int(rng.integers(1, 3)), size=n)  # any labels: some hard links are broken
         centres = X[rng.choice(n, size=K, replace=False)] + 0.1
         metric = distortion.start_metric(rows)
         if metric is not None:
             metric = metric * rng.uniform(0.5, 2.0, size=metric.shape)
         found = distortion.assign(rows, centres, metric, labels, 1)
-        coupling = alternation._coupling(metric)
+        coupling = descent._coupling(metric)
 
         signed = [((int(i), int(j)), float(w)) for (i, j), w in zip(links.pairs, links.weights, strict=True)]
         soft = [(pair, w if np.isfinite(w) else np.sign(w)) for pair, w in signed]
@@ -95,7 +95,7 @@ def test_founders_of_empty_clusters(kind, penalty):
                 )
                 n_mended += after < before
         with np.errstate(all="raise"):
-            filled, _ = alternation._fill_empty(found, centres, metric, coupling)
+            filled, _ = descent._fill_empty(found, centres, metric, coupling)
         np.testing.assert_array_equal(filled.labels, expected)
         np.testing.assert_allclose(centres, expected_centres)
     assert n_broken_before > 25
@@ -116,6 +116,6 @@ def test_a_broken_hard_link_poisons_nothing(kind):
     model = HMRFKMeans(3, metric=kind, inference=careless, random_state=0)
     with np.errstate(all="raise"):
         fit_quietly(model, X, links)
-    assert model.n_violated_
+    assert model.violations_.sum()
     assert np.isfinite(model.cluster_centers_).all()
     assert kind is None or np.isfinite(model.metric_).all()

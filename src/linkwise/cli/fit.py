@@ -377,7 +377,7 @@ def convergence_png(model: Any) -> bytes | None:
     """Draw the objective over the iterations, for estimators that keep it."""
     from linkwise.displays import ConvergenceDisplay
 
-    if not (hasattr(model, "lower_bounds_") or hasattr(model, "objective_history_")):
+    if len(getattr(model, "objectives_", ())) < 2:
         return None
     figure, ax = new_figure(size=(7.2, 3.4))
     ConvergenceDisplay.from_estimator(model, ax=ax)

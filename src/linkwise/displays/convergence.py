@@ -85,7 +85,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw ``lower_bounds_`` of mixtures or ``objective_history_`` of HMRF-KMeans and its settings.
+        """Draw ``lower_bounds_`` of mixtures or ``objectives_`` of HMRF-KMeans and its settings.
 
         Parameters
         ----------
@@ -107,8 +107,8 @@ class ConvergenceDisplay:
         if all(hasattr(model, "lower_bounds_") for model in models.values()):
             traces = {name: model.lower_bounds_ for name, model in models.items()}
             return cls(traces, objective="objective per sample", converged=converged).plot(ax)
-        if all(hasattr(model, "objective_history_") for model in models.values()):
-            traces = {name: model.objective_history_ for name, model in models.items()}
+        if all(hasattr(model, "objectives_") for model in models.values()):
+            traces = {name: model.objectives_ for name, model in models.items()}
             # Assignment, centres and metric: several values an iteration, after that of the start.
             steps = {
                 name: max(1, (len(trace) - 1) // max(1, int(getattr(models[name], "n_iter_", 1))))
@@ -117,7 +117,7 @@ class ConvergenceDisplay:
             return cls(traces, rising=False, steps=steps, objective="cost", converged=converged).plot(ax)
         raise ValueError(
             f"{', '.join(type(model).__name__ for model in models.values())}: all estimators need "
-            "lower_bounds_, or all objective_history_; otherwise pass ConvergenceDisplay(traces)"
+            "lower_bounds_, or all objectives_; otherwise pass ConvergenceDisplay(traces)"
         )
 
     def plot(self, ax: Any = None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,19 +23,10 @@ __all__ = [
 
 
 class WeightedLinks(NamedTuple):
-    """Links with the costs of the K-means papers.
+    """Links with the costs of the K-means papers, about the linked ``rows`` (c,) of the data.
 
-    Attributes
-    ----------
-    rows : (c,) int64
-        Rows that have a link, ascending.
-    pairs : (m, 2) int64
-        Rows of the data.
-    local : (m, 2) int64
-        The same in the numbering of ``rows``.
-    must : (m,) bool
-    weight : (m,)
-        Cost of a violated link, or factor of its penalty; ``inf`` for a hard one.
+    ``pairs`` (m, 2) are rows of the data, ``local`` (m, 2) the same as places in ``rows``. ``weight`` (m,) is
+    the cost of a violated link, or the factor of its penalty; ``inf`` for a hard one.
     """
 
     rows: NDArray[np.int64]
@@ -57,17 +48,10 @@ class WeightedLinks(NamedTuple):
 
 
 class LinkedLabels(NamedTuple):
-    """Answer of the assignment step.
+    """Labels (c,) of the linked rows, and how the assignment step found them.
 
-    Attributes
-    ----------
-    labels : (c,) int64
-    optimal : bool
-        Proven to be the best assignment.
-    converged : bool
-    gap : float
-        Cost above a lower bound of the best assignment; NaN if no bound was asked for or found.
-    method : str
+    ``gap`` is their cost above a lower bound of the best one; NaN if no bound was asked for or found. The
+    other fields are those of :class:`linkwise.inference.BestLabels`.
     """
 
     labels: NDArray[np.int64]
@@ -75,29 +59,12 @@ class LinkedLabels(NamedTuple):
     converged: bool
     gap: float
     method: str
+    n_iter: int
+    parts: Mapping[str, int]
 
 
 def weighted_links(constraints: Constraints, must_weight: float, cannot_weight: float) -> WeightedLinks:
-    """Links with their weights times those of their kind.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    must_weight, cannot_weight : float
-        At least 0; hard links stay hard.
-
-    Returns
-    -------
-    WeightedLinks
-
-    Examples
-    --------
-    >>> from linkwise import Constraints
-    >>> from linkwise.kmeans.assignment import weighted_links
-    >>> links = weighted_links(Constraints(9, [(2, 7)], [(4, 7)], weight=[3.0, float("inf")]), 2.0, 5.0)
-    >>> links.rows, links.weight
-    (array([2, 4, 7]), array([ 6., inf]))
-    """
+    """Multiply the weights of links by those of their kind; hard links stay hard."""
     rows, ends = np.unique(constraints.pairs, return_inverse=True)
     must = constraints.weights > 0
     hard = np.isinf(constraints.weights)
@@ -108,24 +75,11 @@ def weighted_links(constraints: Constraints, must_weight: float, cannot_weight: 
 def link_costs(
     links: WeightedLinks, distortion: Distortion, rows: Any, metric: Metric, penalty: str
 ) -> NDArray[np.float64]:
-    """Cost of each link when violated, signed as the coupling of a Potts field.
+    """Cost of each link when violated, (m,) or with metrics of every cluster (m, K).
 
     Bilenko & Basu 2004, Eq. 6, each pair once: w phi(i, j) for a must-link and w (phi_max - phi(i, j)) for a
-    cannot-link, or w itself for ``penalty="constant"``.
-
-    Parameters
-    ----------
-    links : WeightedLinks
-    distortion : Distortion
-    rows : Any
-        Rows of the distortion.
-    metric : Metric
-    penalty : {"distance", "constant"}
-
-    Returns
-    -------
-    (m,) or, with metrics of every cluster, (m, K)
-        Positive for must-links, negative for cannot-links.
+    cannot-link, or w itself for ``penalty="constant"``. Signed as the coupling of a Potts field: positive for
+    must-links, negative for cannot-links.
     """
     sign = np.where(links.must, 1.0, -1.0)
     if penalty == "constant":
@@ -145,20 +99,7 @@ def link_costs(
 def violation_costs(
     coupling: NDArray[np.float64], violated: NDArray[np.bool_], ends: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """What each link costs under labels: 0 unless violated.
-
-    Parameters
-    ----------
-    coupling : (m,) or (m, K)
-        From ``link_costs``.
-    violated : (m,) bool
-    ends : (m, 2) int64
-        Labels of both ends.
-
-    Returns
-    -------
-    (m,)
-    """
+    """What each link costs (m,), 0 unless violated, given the labels (m, 2) of its ends."""
     if coupling.ndim == 1:
         return np.where(violated, np.abs(coupling), 0.0)
     both = np.abs(np.take_along_axis(coupling, ends, axis=1))
@@ -173,33 +114,17 @@ def assign_linked(
     previous: NDArray[np.int64] | None,
     rng: np.random.Generator,
     *,
+    options: Mapping[str, Any] | None = None,
     n_threads: int = 1,
     want_bound: bool = False,
 ) -> LinkedLabels:
-    """Labels of the linked rows that cost little in total, never more than the previous ones.
+    """Labels of the linked rows that cost little in total, never more than the previous ones (c,).
 
-    Parameters
-    ----------
-    links : WeightedLinks
-    unary : (c, K)
-        What each linked row would pay for each cluster.
-    coupling : (m,) or (m, K)
-        From ``link_costs``.
-    method : str or engine
-        Of :func:`linkwise.inference.best_labels`.
-    previous : (c,) int64 or None
-        Labels of the last step.
-    rng : numpy.random.Generator
-    n_threads : int, default=1
-    want_bound : bool, default=False
-        Bound the best cost by a linear program where the method does not.
-
-    Returns
-    -------
-    LinkedLabels
+    ``unary`` (c, K) is what each linked row would pay for each cluster, ``coupling`` comes from
+    ``link_costs``. With ``want_bound`` a linear program bounds the best cost where the method does not.
     """
     field = PottsField(-unary, links.local, coupling)
-    best = best_labels(field, method, rng, initial=previous, n_threads=n_threads)
+    best = best_labels(field, method, rng, initial=previous, n_threads=n_threads, **(options or {}))
     labels, score = best.labels, best.score
     if previous is not None:
         old_score = field.score(previous)
@@ -212,4 +137,4 @@ def assign_linked(
         relaxed = best_labels(field, "lp", rng, initial=labels)
         if relaxed.upper_bound is not None:
             gap = max(relaxed.upper_bound - score, 0.0)
-    return LinkedLabels(labels, best.optimal, best.converged, gap, best.method)
+    return LinkedLabels(labels, best.optimal, best.converged, gap, best.method, best.n_iter, best.parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from linkwise._validation import align_rows, as_generator, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
+from linkwise.kmeans.descent import Run
 from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
 from linkwise.kmeans.fitted import FittedKMeans
+from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
 from linkwise.kmeans.hard.links import HardLinks, hard_links
-from linkwise.kmeans.hard.lloyd import HardRun, run_hard_lloyd, time_is_over
-from linkwise.kmeans.starts import start_centres
 
 __all__ = ["COPKMeans"]
 
@@ -61,17 +61,20 @@ class COPKMeans(FittedKMeans):
     cluster_centers_ : (n_clusters, n_features)
     labels_ : (n_samples,) int64
         Labels of the training rows. They keep every link.
-    inertia_ : float
+    inertia_, objective_ : float
         Sum of squared distances of the rows to the centres of their clusters.
+    objectives_ : (2 * n_iter_ + 1,)
+        Inertia after every assignment and every move of the centres. It never rises.
     n_iter_ : int
         How often the centres were moved.
     converged_ : bool
-    objective_history_ : (2 * iterations + 1,)
-        Inertia after every assignment and every move of the centres. It never rises.
-    assignment_optimal_ : bool
-        Whether every assignment step is proven optimal for its centres.
-    n_unproven_assignments_ : int
-        Assignment steps that are not.
+    violations_ : (n_pairs,) bool
+        False throughout.
+    inference_ : dict
+        How labels of linked rows were found: ``method``, the engines of rows in conflict in the last
+        assignment; ``exact``, whether every assignment step is proven optimal for its centres; ``converged``;
+        ``n_iter``; ``parts``, how many rows each engine answered for in the last step; ``details`` with
+        ``n_unproven``, the assignment steps that are not proven optimal.
     n_reseeds_ : int
         Clusters that lost all rows and were given a row or a must-linked group.
     n_features_in_ : int
@@ -99,12 +102,9 @@ class COPKMeans(FittedKMeans):
     >>> X, y = load_iris(return_X_y=True)
     >>> links = Constraints.sample(y, 150, overlap=True, random_state=0)
     >>> model = COPKMeans(3, random_state=0).fit(X, constraints=links)
-    >>> links.satisfaction(model.labels_), model.assignment_optimal_
+    >>> links.satisfaction(model.labels_), model.inference_["exact"]
     (1.0, True)
     """
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
 
     distortion = "euclidean"
     metric = None
@@ -140,18 +140,7 @@ class COPKMeans(FittedKMeans):
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
-        """Cluster the rows.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like
-        y : ignored
-        constraints : Constraints, optional
-            Hard links between the rows of X.
-
-        Returns
-        -------
-        self
+        """Cluster the rows of X (n_samples, n_features) under hard links between them.
 
         Raises
         ------
@@ -173,17 +162,11 @@ class COPKMeans(FittedKMeans):
         self._check_parameters()
         distortion = SquaredEuclidean(None, self.n_clusters)
         X, constraints = align_rows(X, constraints)
-        data = self._validated(X, distortion, reset=True)
-        rows = distortion.rows(data, distortion.origin(data))
-        distortion.refuse_unresolved(rows)
-        if len(rows) < self.n_clusters:
-            raise ValueError(
-                f"n_samples={len(rows)} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
-            )
+        rows, origin = self._rows_to_fit(X, distortion)
         constraints = check_constraints(constraints, len(rows), y)
         links = self._hard_links(constraints)
         rng = as_generator(self.random_state)
-        best: HardRun | None = None
+        best: Run | None = None
         n_starts, search_seconds = self.n_init if isinstance(self.init, str) else 1, 0.0
         for number in range(n_starts):
             if best is not None and time_is_over(search_seconds, self.time_limit):
@@ -191,11 +174,11 @@ class COPKMeans(FittedKMeans):
                 break
             if self.verbose:
                 print(f"start {number + 1} of {n_starts}", flush=True)
-            run = run_hard_lloyd(
+            run = run_hard_descent(
                 distortion,
                 rows,
                 links,
-                self._start(distortion, rows, links, rng, number),
+                self._start(distortion, rows, origin, constraints, rng, number),
                 tol=self.tol * float(rows.X.var(axis=0).mean()),
                 max_iter=self.max_iter,
                 time_limit=self.time_limit,
@@ -203,39 +186,19 @@ class COPKMeans(FittedKMeans):
                 n_threads=effective_n_jobs(self.n_jobs),
                 verbose=self.verbose,
             )
-            search_seconds = run.search_seconds
+            search_seconds += sum(answer.search_seconds for answer in run.assignments)
             if best is None or run.history[-1] < best.history[-1]:
                 best = run
         assert best is not None
-        self._store(best, rows.origin, n_starts)
+        self._store(best, origin, constraints, n_starts)
         return self
-
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
-        """Cluster the rows and return their labels, which keep the links.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like
-        y : ignored
-        constraints : Constraints, optional
-
-        Returns
-        -------
-        (n_samples,) int64
-        """
-        return self.fit(X, y, constraints=constraints).labels_
 
     def _check_parameters(self) -> None:
         for name in ("n_clusters", "max_iter", "n_init", "node_budget"):
             check_whole_number(getattr(self, name), name)
         for name in ("tol", "time_limit"):
             check_number(getattr(self, name), name)
-        if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
-            raise ValueError(
-                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
-            )
+        self._check_init()
 
     def _hard_links(self, constraints: Constraints | None) -> HardLinks | None:
         """The links, contracted; None if there are none."""
@@ -252,53 +215,21 @@ class COPKMeans(FittedKMeans):
             )
         return hard_links(constraints, self.n_clusters, node_budget=self.node_budget)
 
-    def _start(
-        self,
-        distortion: SquaredEuclidean,
-        rows: Any,
-        links: HardLinks | None,
-        rng: np.random.Generator,
-        number: int,
-    ) -> NDArray[np.float64]:
-        """First centres."""
-        if isinstance(self.init, str):
-            must_link = np.empty((0, 2), dtype=np.int64)
-            if links is not None and self.init == "constraints":
-                must_link = links.must_link
-            return start_centres(distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0)
-        centres = np.array(self.init, dtype=np.float64)
-        shape = (self.n_clusters, rows.X.shape[1])
-        if centres.shape != shape or not np.isfinite(centres).all():
-            raise ValueError(
-                f"init must hold finite centres of shape {shape}, got {centres.shape}"
-                "; pass one row for each cluster"
-            )
-        return centres - rows.origin
-
-    def _store(self, run: HardRun, origin: NDArray[np.float64], n_starts: int) -> None:
-        self.cluster_centers_ = run.centres + origin
-        self.labels_ = run.labels
-        self.inertia_ = run.history[-1]
-        self.objective_history_ = np.array(run.history)
-        self.n_iter_ = run.n_iter
-        self.converged_ = run.converged
-        self.n_reseeds_ = run.n_reseeds
-        self.n_unproven_assignments_ = run.proven.count(False)
-        self.assignment_optimal_ = all(run.proven)
-        if not self.assignment_optimal_:
+    def _store(
+        self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None, n_starts: int
+    ) -> None:
+        self._store_run(run, origin, constraints)
+        self.inertia_ = self.objective_
+        last = run.assignments[-1] if run.assignments else None
+        n_unproven = sum(not answer.optimal for answer in run.assignments)
+        n_linked = 0 if last is None or constraints is None else len(np.unique(constraints.pairs))
+        self._store_inference(last, n_linked, n_unproven == 0, {"n_unproven": n_unproven})
+        if n_unproven:
             warnings.warn(
-                f"{self.n_unproven_assignments_} of {len(run.proven)} assignment steps could not be proven "
+                f"{n_unproven} of {len(run.assignments)} assignment steps could not be proven "
                 f"optimal within time_limit={self.time_limit} seconds; all links are kept, but labels of "
                 "lower inertia may exist; raise time_limit",
                 ApproximationWarning,
-                stacklevel=3,
-            )
-        n_empty = int((run.counts == 0).sum())
-        if n_empty:
-            warnings.warn(
-                f"{n_empty} of {self.n_clusters} clusters have no rows: the data have too few distinct rows, "
-                "or the links hold them together; ask for fewer clusters",
-                ConvergenceWarning,
                 stacklevel=3,
             )
         if not run.converged:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from linkwise.kmeans.assignment import (
 )
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
 
-__all__ = ["Alternation", "Run"]
+__all__ = ["Descent", "Run"]
 
 # Decrease that counts as none when the labels repeat, as a share of what rows pay for their clusters.
 _ROUNDING = 1e-12
@@ -26,24 +26,10 @@ _RISE = 1e-12
 
 
 class Run(NamedTuple):
-    """Where the alternation ended.
+    """Where a K-means descent ended.
 
-    Attributes
-    ----------
-    labels : (n,) int64
-    centres : (K, d)
-    metric : Metric
-    history : list of float
-        Objective after every assignment, move of the centres and move of the metric, and after a last
-        assignment.
-    n_iter : int
-    converged : bool
-    n_reseeds : int
-        Empty clusters that were given a row.
-    counts : (K,)
-        Rows of each cluster.
-    assignments : list of LinkedLabels
-        The assignment steps of the linked rows.
+    ``history`` holds the objective after every step, ``counts`` (K,) the rows of each cluster, ``n_reseeds``
+    how many empty clusters were given a row, and ``assignments`` the assignment steps of the linked rows.
     """
 
     labels: NDArray[np.int64]
@@ -54,7 +40,7 @@ class Run(NamedTuple):
     converged: bool
     n_reseeds: int
     counts: NDArray[np.float64]
-    assignments: list[LinkedLabels]
+    assignments: list[Any]
 
 
 def _rises(reached: float, before: float, found: AssignmentPass) -> bool:
@@ -62,20 +48,10 @@ def _rises(reached: float, before: float, found: AssignmentPass) -> bool:
     return bool(reached - before > _RISE * (abs(before) + float(np.abs(found.cost).sum())))
 
 
-class Alternation:
+class Descent:
     """Block descent on the objective of HMRF-KMeans (Bilenko & Basu 2004, Fig. 2).
 
-    Parameters
-    ----------
-    distortion : Distortion
-    rows : Any
-        Rows of the distortion.
-    links : WeightedLinks or None
-    penalty : {"distance", "constant"}
-    inference : str or engine
-    n_threads : int
-    want_bound : bool
-        Bound the gap of every assignment step.
+    The steps of a run are assignment, move of the centres, move of the metric, and a last assignment.
     """
 
     def __init__(
@@ -86,6 +62,7 @@ class Alternation:
         penalty: str,
         inference: str | Callable[..., Any],
         *,
+        options: Mapping[str, Any] | None = None,
         n_threads: int = 1,
         want_bound: bool = False,
     ) -> None:
@@ -95,6 +72,7 @@ class Alternation:
         self.linked_rows = None if links is None else rows.take(links.rows)
         self.penalty = penalty
         self.inference = inference
+        self.options = options
         self.n_threads = n_threads
         self.want_bound = want_bound
 
@@ -107,21 +85,9 @@ class Alternation:
         max_iter: int,
         verbose: int = 0,
     ) -> Run:
-        """Alternate from these centres until the labels repeat or the objective hardly falls.
+        """Alternate from these centres (K, d) until the labels repeat or the objective hardly falls.
 
-        Parameters
-        ----------
-        start : (K, d)
-            Not changed.
-        rng : numpy.random.Generator
-        tol : float
-            Least decrease of an iteration, as a share of what the rows pay for their clusters.
-        max_iter : int
-        verbose : int
-
-        Returns
-        -------
-        Run
+        ``tol`` is the least decrease of an iteration, as a share of what the rows pay for their clusters.
         """
         distortion, rows = self.distortion, self.rows
         centres = start.copy()
@@ -219,6 +185,7 @@ class Alternation:
                 self.inference,
                 None if previous is None else previous[self.links.rows],
                 rng,
+                options=self.options,
                 n_threads=self.n_threads,
                 want_bound=self.want_bound,
             )

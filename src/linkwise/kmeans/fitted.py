@@ -1,27 +1,34 @@
-"""Fitted centres and metric at work on rows old and new, without links."""
+"""What the K-means estimators share: starts, what is stored after a fit, and prediction without links."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
+from linkwise.kmeans.descent import Run
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion
 from linkwise.kmeans.distortions.registry import make_distortion
+from linkwise.kmeans.starts import start_centres
 
 __all__ = ["FittedKMeans"]
 
 
 class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Prediction by ``cluster_centers_`` and ``metric_`` alone."""
+    """Prediction by ``cluster_centers_`` and ``metric_`` alone; subclasses supply ``fit``."""
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
     # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
     __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
 
@@ -30,6 +37,15 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         tags.input_tags.sparse = self.distortion != "euclidean"
         tags.input_tags.positive_only = self.distortion in ("kl", "i_divergence")
         return tags
+
+    # Fitting
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Fit and return ``labels_``, which use the links."""
+        labels: NDArray[np.int64] = self.fit(X, y, constraints=constraints).labels_
+        return labels
 
     def _make_distortion(self) -> Distortion:
         return make_distortion(
@@ -46,6 +62,85 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         accepted = "csr" if distortion.accepts_sparse else False
         return validate_data(self, X, accept_sparse=accepted, dtype=np.float64, order="C", reset=reset)
 
+    def _rows_to_fit(self, X: ArrayLike, distortion: Distortion) -> tuple[Any, NDArray[np.float64]]:
+        """Checked rows, and the origin (d,) that they are measured from."""
+        data = self._validated(X, distortion, reset=True)
+        if data.shape[0] < self.n_clusters:
+            raise ValueError(
+                f"n_samples={data.shape[0]} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
+            )
+        origin = distortion.origin(data)
+        rows = distortion.rows(data, origin)
+        distortion.refuse_unresolved(rows)
+        return rows, origin
+
+    def _check_init(self) -> None:
+        if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
+            raise ValueError(
+                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
+            )
+
+    def _start(
+        self,
+        distortion: Distortion,
+        rows: Any,
+        origin: NDArray[np.float64],
+        constraints: Constraints | None,
+        rng: np.random.Generator,
+        number: int,
+    ) -> NDArray[np.float64]:
+        """First centres (K, d) of start ``number``."""
+        if isinstance(self.init, str):
+            must_link = np.empty((0, 2), dtype=np.int64)
+            if constraints is not None and self.init == "constraints":
+                must_link = constraints.must_link
+            return start_centres(distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0)
+        centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
+        if centres.shape != shape or not np.isfinite(centres).all():
+            raise ValueError(
+                f"init must hold finite centres of shape {shape}, got {centres.shape}"
+                "; pass one row for each cluster"
+            )
+        given = distortion.rows(centres, origin)
+        return distortion.group_centres(given, np.arange(self.n_clusters), self.n_clusters)
+
+    def _store_run(self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None) -> None:
+        self.cluster_centers_ = run.centres + origin
+        self.labels_ = run.labels
+        self.objectives_ = np.array(run.history)
+        self.objective_ = run.history[-1]
+        self.n_iter_ = run.n_iter
+        self.converged_ = run.converged
+        self.n_reseeds_ = run.n_reseeds
+        no_links = np.empty(0, dtype=np.bool_)
+        self.violations_ = no_links if constraints is None else constraints.violations(run.labels)
+        n_empty = int((run.counts == 0).sum())
+        if n_empty:
+            warnings.warn(
+                f"{n_empty} of {self.n_clusters} clusters have no rows: the data have too few distinct rows, "
+                "or the links hold the others together; ask for fewer clusters",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _store_inference(
+        self, last: Any, n_linked: int, exact: bool, details: dict[str, Any] | None = None
+    ) -> None:
+        """Store how the last assignment step found the labels; rows without links are independent."""
+        parts: Mapping[str, int] = {} if last is None else last.parts
+        n_free = len(self.labels_) - n_linked
+        counts = {**parts, "independent": parts.get("independent", 0) + n_free}
+        self.inference_ = {
+            "method": "independent" if last is None else last.method,
+            "exact": exact,
+            "converged": last is None or bool(last.converged),
+            "n_iter": 0 if last is None else int(last.n_iter),
+            "parts": {engine: count for engine, count in counts.items() if count},
+            "details": details or {},
+        }
+
+    # Prediction
+
     @property
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
@@ -61,29 +156,13 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         return distortion, distortion.assign(rows, self.cluster_centers_, self.metric_, None, n_threads)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Cluster of each row by the fitted centres and metric alone.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like or CSR matrix
-
-        Returns
-        -------
-        (n,) int64
-        """
+        """Cluster (n,) of each row by the fitted centres and metric alone."""
         return self._nearest(X)[1].labels
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """What each row would pay for each cluster: its distortion, with - log det A_k for ``per_cluster``.
+        """What each row would pay for each cluster, (n, n_clusters): ``predict`` gives the cheapest.
 
-        Parameters
-        ----------
-        X : (n, n_features) array_like or CSR matrix
-
-        Returns
-        -------
-        (n, n_clusters)
-            The column of the smallest entry is what ``predict`` gives.
+        That is its distortion, with - log det A_k for ``per_cluster``.
         """
         distortion, rows = self._rows(X)
         return distortion.distances(rows, self.cluster_centers_, self.metric_)
@@ -114,9 +193,7 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         float
         """
         check_constraints(constraints, None, y)
-        distortion, rows = self._rows(X)
-        found = distortion.assign(
-            rows, self.cluster_centers_, self.metric_, None, effective_n_jobs(self.n_jobs)
-        )
-        weights = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return -float(weights @ (found.cost + distortion.normaliser(self.metric_)))
+        distortion, found = self._nearest(X)
+        cost = found.cost + distortion.normaliser(self.metric_)
+        weights = np.ones(len(cost)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return -float(weights @ cost)

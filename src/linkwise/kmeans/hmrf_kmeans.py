@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -23,10 +23,8 @@ from linkwise._validation import (
 )
 from linkwise.constraints import Constraints
 from linkwise.kmeans.assignment import weighted_links
-from linkwise.kmeans.descent import Alternation, Run
-from linkwise.kmeans.distortions.base import Distortion
+from linkwise.kmeans.descent import Descent, Run
 from linkwise.kmeans.fitted import FittedKMeans
-from linkwise.kmeans.starts import start_centres
 
 __all__ = ["HMRFKMeans"]
 
@@ -63,6 +61,8 @@ class HMRFKMeans(FittedKMeans):
         Links of weight 1 with ``weight=1.0`` have the unit costs of the papers. Hard links stay hard.
     inference : {"auto", "icm", "belief_propagation", "lp", "exact"} or engine, default="auto"
         How labels of linked rows are found: a method of :func:`linkwise.inference.best_labels`.
+    inference_options : dict or None, default=None
+        Options of that method, e.g. ``{"max_iter": 50}``.
     init : {"constraints", "k-means++"} or (n_clusters, n_features) array_like, default="constraints"
         First centres: means of must-linked groups that are large and far apart, completed by k-means++ if
         they are too few; k-means++ alone; or these.
@@ -101,19 +101,17 @@ class HMRFKMeans(FittedKMeans):
         The learned metric.
     objective_ : float
         J at the end.
-    objective_history_ : (3 * iterations + 1,)
+    objectives_ : (3 * n_iter_ + 1,)
         J after every assignment, move of the centres and move of the metric. It never rises.
     n_iter_ : int
     converged_ : bool
     violations_ : (n_pairs,) bool
         Which links ``labels_`` violate, in the order of ``constraints.pairs``.
-    n_violated_ : int
-    certified_ : bool
-        Whether the last assignment step is proven optimal for its centres and metric.
-    estep_gap_ : (iterations + 1,)
-        How much each assignment step costs above a lower bound of the best; only with ``compute_gap``.
     inference_ : dict
-        How the last assignment was found: ``method``, ``optimal``, ``converged``.
+        How the last assignment was found: ``method``; ``exact``, whether it is proven optimal for its centres
+        and metric; ``converged``; ``n_iter``; ``parts``, how many rows each engine answered for; ``details``,
+        with ``compute_gap`` the ``gaps`` (n_iter_ + 1,) of all assignment steps: how much each costs above a
+        lower bound of the best.
     n_reseeds_ : int
         Clusters that lost all rows and were given one.
     n_features_in_ : int
@@ -146,12 +144,9 @@ class HMRFKMeans(FittedKMeans):
     >>> hard = Constraints.sample(y, 40, random_state=0)
     >>> links = Constraints(len(y), hard.must_link, hard.cannot_link, weight=1.0)
     >>> model = HMRFKMeans(3, random_state=0).fit(scale(X), constraints=links)
-    >>> model.n_violated_, model.certified_
+    >>> int(model.violations_.sum()), model.inference_["exact"]
     (0, True)
     """
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
 
     def __init__(
         self,
@@ -162,6 +157,7 @@ class HMRFKMeans(FittedKMeans):
         penalty: str = "distance",
         weight: float | tuple[float, float] = 1.0,
         inference: str | Callable[..., Any] = "auto",
+        inference_options: Mapping[str, Any] | None = None,
         init: str | ArrayLike = "constraints",
         n_init: int = 1,
         max_iter: int = 100,
@@ -181,6 +177,7 @@ class HMRFKMeans(FittedKMeans):
         self.penalty = penalty
         self.weight = weight
         self.inference = inference
+        self.inference_options = inference_options
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -194,33 +191,12 @@ class HMRFKMeans(FittedKMeans):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    # Fitting
-
     def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
-        """Cluster the rows.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like or CSR matrix
-        y : ignored
-        constraints : Constraints, optional
-            Links between the rows of X.
-
-        Returns
-        -------
-        self
-        """
+        """Cluster the rows of X (n_samples, n_features), dense or CSR, under links between them."""
         must_weight, cannot_weight = self._check_parameters()
         distortion = self._make_distortion()
         X, constraints = align_rows(X, constraints)
-        data = self._validated(X, distortion, reset=True)
-        if data.shape[0] < self.n_clusters:
-            raise ValueError(
-                f"n_samples={data.shape[0]} should be >= n_clusters={self.n_clusters}; ask for fewer clusters"
-            )
-        origin = distortion.origin(data)
-        rows = distortion.rows(data, origin)
-        distortion.refuse_unresolved(rows)
+        rows, origin = self._rows_to_fit(X, distortion)
         constraints = check_constraints(constraints, len(rows), y)
         links = None
         if constraints is not None:
@@ -228,55 +204,31 @@ class HMRFKMeans(FittedKMeans):
             if constraints.n_pairs:
                 links = weighted_links(constraints, must_weight, cannot_weight)
         n_threads = effective_n_jobs(self.n_jobs)
-        alternation = Alternation(
+        descent = Descent(
             distortion,
             rows,
             links,
             self.penalty,
             self.inference,
+            options=self.inference_options,
             n_threads=n_threads,
             want_bound=self.compute_gap,
         )
         rng = as_generator(self.random_state)
-        must_link = np.empty((0, 2), dtype=np.int64)
-        if constraints is not None and isinstance(self.init, str) and self.init == "constraints":
-            must_link = constraints.must_link
         n_starts = self.n_init if isinstance(self.init, str) else 1
         best: Run | None = None
         # More threads than asked for make the many small matrix products of a fit slower, not faster.
         with threadpool_limits(n_threads, user_api="blas"):
             for number in range(n_starts):
-                if isinstance(self.init, str):
-                    start = start_centres(
-                        distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0
-                    )
-                else:
-                    start = self._given_centres(distortion, origin)
+                start = self._start(distortion, rows, origin, constraints, rng, number)
                 if self.verbose:
                     print(f"start {number + 1} of {n_starts}", flush=True)
-                run = alternation.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+                run = descent.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
                 if best is None or run.history[-1] < best.history[-1]:
                     best = run
         assert best is not None
-        self._store(best, origin, constraints)
+        self._store(best, origin, constraints, 0 if links is None else len(links.rows))
         return self
-
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
-        """Cluster the rows and return their labels, which use the links.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like or CSR matrix
-        y : ignored
-        constraints : Constraints, optional
-
-        Returns
-        -------
-        (n_samples,) int64
-        """
-        return self.fit(X, y, constraints=constraints).labels_
 
     def _check_parameters(self) -> tuple[float, float]:
         """Check what the constructor was given; returns the weights of must-links and cannot-links."""
@@ -291,60 +243,26 @@ class HMRFKMeans(FittedKMeans):
             )
         check_choice(self.penalty, "penalty", ("distance", "constant"))
         check_choice(self.penalty_bound, "penalty_bound", ("box", "diameter"))
-        if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
-            raise ValueError(
-                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
-            )
+        self._check_init()
         pair = self.weight if isinstance(self.weight, (tuple, list)) else (self.weight, self.weight)
         if len(pair) != 2 or not all(isinstance(w, numbers.Real) and 0.0 <= w < np.inf for w in pair):
             raise ValueError(
                 "weight must be a finite number >= 0, or two of them for must-links and cannot-links; "
-                f"got {self.weight!r}"
-                "; pass for example weight=1.0"
+                f"got {self.weight!r}; pass for example weight=1.0"
             )
         return float(pair[0]), float(pair[1])
 
-    def _given_centres(self, distortion: Distortion, origin: NDArray[np.float64]) -> NDArray[np.float64]:
-        centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
-        if centres.shape != shape or not np.isfinite(centres).all():
-            raise ValueError(
-                f"init must hold finite centres of shape {shape}, got {centres.shape}"
-                "; pass one row for each cluster"
-            )
-        rows = distortion.rows(centres, origin)
-        return distortion.group_centres(rows, np.arange(self.n_clusters), self.n_clusters)
-
-    def _store(self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None) -> None:
-        self.cluster_centers_ = run.centres + origin
+    def _store(
+        self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None, n_linked: int
+    ) -> None:
         self.metric_ = run.metric
-        self.labels_ = run.labels
-        self.objective_history_ = np.array(run.history)
-        self.objective_ = run.history[-1]
-        self.n_iter_ = run.n_iter
-        self.converged_ = run.converged
-        self.n_reseeds_ = run.n_reseeds
-        no_links = np.empty(0, dtype=np.bool_)
-        self.violations_ = no_links if constraints is None else constraints.violations(run.labels)
-        self.n_violated_ = int(self.violations_.sum())
+        self._store_run(run, origin, constraints)
         last = run.assignments[-1] if run.assignments else None
-        self.certified_ = last is None or last.optimal
-        self.inference_ = {
-            "method": "independent" if last is None else last.method,
-            "optimal": self.certified_,
-            "converged": last is None or last.converged,
-        }
-        self.__dict__.pop("estep_gap_", None)  # of an earlier fit
+        details = {}
         if self.compute_gap:
             gaps = [answer.gap for answer in run.assignments] or [0.0] * (run.n_iter + 1)
-            self.estep_gap_ = np.array(gaps)
-        n_empty = int((run.counts == 0).sum())
-        if n_empty:
-            warnings.warn(
-                f"{n_empty} of {self.n_clusters} clusters have no rows: the data have too few distinct rows, "
-                "or the links hold the others together; ask for fewer clusters",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            details["gaps"] = np.array(gaps)
+        self._store_inference(last, n_linked, last is None or last.optimal, details)
         if not run.converged:
             warnings.warn(
                 f"the objective was still falling after max_iter={self.max_iter} iterations; raise max_iter "

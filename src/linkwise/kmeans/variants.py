@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -26,12 +26,12 @@ class PCKMeans(HMRFKMeans):
         ours.
     inference : str or engine, default="auto"
         ``"icm"`` is the greedy assignment of the paper.
-    init, n_init, max_iter, tol, compute_gap, random_state, n_jobs, verbose
+    inference_options, init, n_init, max_iter, tol, compute_gap, random_state, n_jobs, verbose
         As in :class:`HMRFKMeans`.
 
     Attributes
     ----------
-    cluster_centers_, labels_, objective_, objective_history_, violations_, n_iter_, converged_ : ndarray
+    cluster_centers_, labels_, objective_, objectives_, violations_, n_iter_, converged_ : ndarray
         As in :class:`HMRFKMeans`, with all the others.
 
     References
@@ -44,10 +44,10 @@ class PCKMeans(HMRFKMeans):
     >>> from linkwise import Constraints, PCKMeans
     >>> X = [[0.0], [1.0], [2.0], [5.0], [6.0]]
     >>> links = Constraints(5, must_link=[(2, 3)], weight=1.0)
-    >>> PCKMeans(2, random_state=0).fit(X, constraints=links).n_violated_
-    1
-    >>> PCKMeans(2, weight=20.0, random_state=0).fit(X, constraints=links).n_violated_
-    0
+    >>> PCKMeans(2, random_state=0).fit(X, constraints=links).violations_
+    array([ True])
+    >>> PCKMeans(2, weight=20.0, random_state=0).fit(X, constraints=links).violations_
+    array([False])
     """
 
     distortion = "euclidean"
@@ -64,6 +64,7 @@ class PCKMeans(HMRFKMeans):
         *,
         weight: float | tuple[float, float] = 1.0,
         inference: str | Callable[..., Any] = "auto",
+        inference_options: Mapping[str, Any] | None = None,
         init: str | ArrayLike = "constraints",
         n_init: int = 1,
         max_iter: int = 100,
@@ -76,6 +77,7 @@ class PCKMeans(HMRFKMeans):
         self.n_clusters = n_clusters
         self.weight = weight
         self.inference = inference
+        self.inference_options = inference_options
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
@@ -101,12 +103,14 @@ class MPCKMeans(HMRFKMeans):
         Factor of the weights in the constraints.
     inference : str or engine, default="auto"
         ``"icm"`` is the greedy assignment of the paper.
-    penalty_bound, metric_weight, shrinkage, init, n_init, max_iter, tol, compute_gap, random_state, n_jobs, verbose
+    inference_options, penalty_bound, metric_weight, shrinkage, init, n_init, max_iter, tol, compute_gap
+        As in :class:`HMRFKMeans`.
+    random_state, n_jobs, verbose
         As in :class:`HMRFKMeans`.
 
     Attributes
     ----------
-    cluster_centers_, metric_, labels_, objective_, objective_history_, violations_ : ndarray
+    cluster_centers_, metric_, labels_, objective_, objectives_, violations_ : ndarray
         As in :class:`HMRFKMeans`, with all the others.
 
     References
@@ -138,6 +142,7 @@ class MPCKMeans(HMRFKMeans):
         metric: str = "diag",
         weight: float | tuple[float, float] = 1.0,
         inference: str | Callable[..., Any] = "auto",
+        inference_options: Mapping[str, Any] | None = None,
         init: str | ArrayLike = "constraints",
         n_init: int = 1,
         max_iter: int = 100,
@@ -154,6 +159,7 @@ class MPCKMeans(HMRFKMeans):
         self.metric = metric
         self.weight = weight
         self.inference = inference
+        self.inference_options = inference_options
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter

@@ -376,7 +376,9 @@ _CENTRES: dict[str, Check] = {
     **_OF_DATA,
     "cluster_centers_": array("f", "K", "D"),
     "labels_": array("i", "N", low=0, below="K"),
-    "objective_history_": array("f", ANY, nan=True, infinite=True),
+    "objective_": real(),
+    "objectives_": array("f", ANY, nan=True, infinite=True),
+    "violations_": array("b", "P"),
     "n_reseeds_": whole(),
     **_RUN,
 }
@@ -393,13 +395,9 @@ def _hmrf_entries(model: Any) -> Entries:
         {
             **_CENTRES,
             "metric_": metric[model.metric],
-            "objective_": real(),
-            "violations_": array("b", "P"),
-            "n_violated_": whole(0, "P"),
-            "certified_": flag,
-            "inference_": table({"method": text(), "optimal": flag, "converged": flag}),
+            "inference_": _inference(table({}, {"gaps": array("f", ANY, nan=True, infinite=True)})),
         },
-        {**_NAMES, "estep_gap_": array("f", ANY, nan=True, infinite=True)},
+        _NAMES,
     )
 
 
@@ -430,8 +428,7 @@ def _cop_entries(model: Any) -> Entries:
         {
             **_CENTRES,
             "inertia_": real(0.0),
-            "n_unproven_assignments_": whole(),
-            "assignment_optimal_": flag,
+            "inference_": _inference(table({"n_unproven": whole()})),
         },
         _NAMES,
     )
@@ -445,6 +442,9 @@ def _embedding_entries(model: Any) -> dict[str, Check]:
         "embedding_centers_": unit_rows("K", "M", nan=True),
         "eigenvalues_": array("f", "M"),
         "violation_rate_": real(0.0, 1.0, nan=False),
+        "violations_": array("b", "P"),
+        "objective_": real(),
+        "objectives_": array("f", ANY),
         **_RUN,
     }
 

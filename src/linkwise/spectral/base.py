@@ -158,12 +158,20 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         )
 
     def _store_labels(
-        self, rows: NDArray[np.float64], labels: NDArray[np.int64], constraints: Constraints | None
+        self,
+        rows: NDArray[np.float64],
+        labels: NDArray[np.int64],
+        objectives: NDArray[np.float64],
+        constraints: Constraints | None,
     ) -> None:
-        """``embedding_``, ``labels_`` and what depends on them."""
+        """Store ``embedding_``, ``labels_`` and what depends on them; ``objectives`` is that of Solution."""
         self.embedding_ = rows
         self.labels_ = labels
         self.embedding_centers_ = cluster_centers(rows, self.labels_, self.n_clusters)
+        self.objectives_ = objectives[:, self.n_clusters - 1].copy()
+        self.objective_ = float(self.objectives_[-1])
+        no_links = np.empty(0, dtype=np.bool_)
+        self.violations_ = no_links if constraints is None else constraints.violations(labels)
         self.violation_rate_ = 0.0 if constraints is None else 1.0 - constraints.satisfaction(self.labels_)
 
 

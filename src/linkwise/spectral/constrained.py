@@ -104,8 +104,16 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     eigenvalues_ : (m,) float64
         Of the normalised affinity, largest first; for "signed_laplacian" those of that matrix, smallest
         first.
+    violations_ : (n_pairs,) bool
+        Which links ``labels_`` break, in the order of ``constraints.pairs``.
     violation_rate_ : float
         Share of the links that ``labels_`` break; 0 without links.
+    objective_ : float
+        The relaxed normalised cut, n_clusters minus the n_clusters largest eigenvalues: smaller is better,
+        and no clustering has a smaller cut of this affinity. For "signed_laplacian" the sum of the smallest
+        eigenvalues.
+    objectives_ : (r,) float64
+        The same whenever the eigensolver improved its vectors; one value for a complete decomposition.
     n_redundant_ : int
         Links implied by others (with algorithm B: must-links implied by must-links).
     unbalanced_components_ : list of (.,) int64 arrays
@@ -299,8 +307,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     def _new_solver(self, data: Any) -> Solver:
         settings = CutSettings(
-            self._n_eigenvectors(data.shape[0]), self.algorithm_, self.negative_affinities, float(self.softness),
-            float(self.degree_regularisation), float(self.eigen_tol),
+            self._n_eigenvectors(data.shape[0]), self.algorithm_, self.negative_affinities,
+            float(self.softness), float(self.degree_regularisation), float(self.eigen_tol),
         )  # fmt: skip
         affinity = self._affinity_settings()
         if self.solver_ == "dense":
@@ -346,7 +354,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self.unbalanced_components_ = parity.unbalanced
         labels, n_columns = self._labels(solution, pairs, trusted)
         self.eigenvalues_ = solution.eigenvalues[:n_columns]
-        self._store_labels(leading_rows(solution.rows, n_columns), labels, constraints)
+        self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.objectives, constraints)
         self._warn(solution, pairs, weights)
 
     def _labels(

@@ -39,6 +39,8 @@ class Eigenpairs(NamedTuple):
     converged : bool
     n_iter : int
         Products of the operator with a block of vectors.
+    history : (r, k) float64
+        Values whenever the space was compressed; the last are ``values``.
     """
 
     values: NDArray[np.float64]
@@ -46,6 +48,7 @@ class Eigenpairs(NamedTuple):
     residual: float
     converged: bool
     n_iter: int
+    history: NDArray[np.float64]
 
 
 def leading_eigenpairs(
@@ -89,6 +92,7 @@ def leading_eigenpairs(
     space = _KrylovSpace(n, min(n, kept + _DEPTH * width))
     block = qr(rng.standard_normal((n, width)), mode="economic")[0]
     n_iter = 0
+    history = []
     while True:
         while block.shape[1]:
             image = operator(block)
@@ -97,11 +101,14 @@ def leading_eigenpairs(
             if space.size + block.shape[1] > space.room:
                 break
         values, vectors, images = space.compressed(kept)
+        history.append(values[:k])
         residual = float(np.linalg.norm(images[:, :k] - values[:k] * vectors[:, :k], axis=0).max())
         scale = max(abs(float(values[0])), abs(float(values[-1])))
         converged = residual <= tol * scale or not block.shape[1]
         if converged or n_iter >= max_iter:
-            return Eigenpairs(values[:k], vectors[:, :k].copy(), residual, converged, n_iter)
+            return Eigenpairs(
+                values[:k], vectors[:, :k].copy(), residual, converged, n_iter, np.array(history)
+            )
 
 
 class _KrylovSpace:

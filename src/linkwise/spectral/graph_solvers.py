@@ -28,7 +28,7 @@ from linkwise.spectral.kernels import nearest_neighbours, neighbour_graph, norma
 from linkwise.spectral.normalised_cut import floored_degrees, row_normalised
 from linkwise.spectral.out_of_sample import NeighbourExtension
 from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
-from linkwise.spectral.solvers import AffinitySettings, Solution, graph_parts, joined_parts
+from linkwise.spectral.solvers import AffinitySettings, Solution, graph_parts, joined_parts, relaxed_cut
 
 __all__ = ["BasisSolver", "SignedLaplacianSolver", "factor_stays_sparse", "smallest_eigenpairs"]
 
@@ -111,11 +111,11 @@ def smallest_eigenpairs(
         found = leading_eigenpairs(
             lambda block: factor.solve(np.asfortranarray(block)), n, k, rng=rng, tol=tol
         )
-        values = 1.0 / found.values - _SHIFT
+        values, history = 1.0 / found.values - _SHIFT, 1.0 / found.history - _SHIFT
     else:
         found = leading_eigenpairs(lambda block: -(matrix @ block), n, k, rng=rng, tol=tol, max_iter=4000)
-        values = -found.values
-    return found._replace(values=values)
+        values, history = -found.values, -found.history
+    return found._replace(values=values, history=history)
 
 
 def _factor(matrix: sparse.csr_array) -> SuperLU:
@@ -200,6 +200,7 @@ class SignedLaplacianSolver(_GraphSolver):
         return Solution(
             rows, found.values, None, float("nan"), 0, np.zeros(len(pairs), dtype=np.int64),
             joined_parts(self._parts, pairs, weights), self._extension(rows), found.converged, found.n_iter,
+            np.cumsum(found.history, axis=1),
         )  # fmt: skip
 
 
@@ -247,7 +248,7 @@ class BasisSolver(_GraphSolver):
         return Solution(
             rows, values[::-1][:k], None, float(variance.mean()), int((variance < WIPED_SHARE).sum()),
             np.zeros(len(pairs), dtype=np.int64), joined_parts(self._parts, pairs, weights),
-            self._extension(rows), self._converged, self._n_iter,
+            self._extension(rows), self._converged, self._n_iter, relaxed_cut(values[::-1][np.newaxis, :k]),
         )  # fmt: skip
 
     def _degrees(self, posterior: NDArray[np.float64]) -> NDArray[np.float64]:

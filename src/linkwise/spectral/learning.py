@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from linkwise.constraints import Constraints
 from linkwise.spectral.base import SpectralClusterer
 from linkwise.spectral.kernel_cut import CutSettings, solve_kernel
-from linkwise.spectral.solvers import KernelOf
+from linkwise.spectral.solvers import KernelOf, relaxed_cut
 
 __all__ = ["SpectralLearning", "overwritten_affinity"]
 
@@ -82,8 +82,14 @@ class SpectralLearning(SpectralClusterer):
     embedding_ : (n_samples, n_clusters) float64
     embedding_centers_ : (n_clusters, n_clusters) float64
     eigenvalues_ : (n_clusters,) float64
+    violations_ : (n_pairs,) bool
+        Which links ``labels_`` break, in the order of ``constraints.pairs``.
     violation_rate_ : float
         Share of the links that ``labels_`` break.
+    objective_ : float
+        The relaxed normalised cut: n_clusters minus the sum of ``eigenvalues_``. Smaller is better.
+    objectives_ : (r,) float64
+        The same whenever the eigensolver improved its vectors.
     converged_ : bool
     n_iter_ : int
     n_features_in_ : int
@@ -162,7 +168,8 @@ class SpectralLearning(SpectralClusterer):
         self.n_iter_ = cut.embedding.n_iter
         self._extension = kernel.extension(cut)
         rows = cut.embedding.rows()
-        self._store_labels(rows, self._new_labels(rows, seed), constraints)
+        labels = self._new_labels(rows, seed)
+        self._store_labels(rows, labels, relaxed_cut(cut.embedding.history), constraints)
         if not self.converged_:
             warnings.warn(
                 f"the eigenvectors did not reach eigen_tol={self.eigen_tol:g}; raise it or sigma",

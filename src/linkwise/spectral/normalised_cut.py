@@ -51,6 +51,8 @@ class SpectralEmbedding(NamedTuple):
     converged : bool
     n_iter : int
         Products with blocks of vectors; 0 if the matrix was diagonalised completely.
+    history : (r, k) float64
+        Eigenvalues as they were improved; one row if the matrix was diagonalised completely.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -58,6 +60,7 @@ class SpectralEmbedding(NamedTuple):
     degrees: NDArray[np.float64]
     converged: bool
     n_iter: int
+    history: NDArray[np.float64]
 
     def rows(self) -> NDArray[np.float64]:
         """The vectors with rows of length one: what is clustered."""
@@ -140,7 +143,8 @@ def affinity_embedding(
     if n <= _SMALL:
         matrix = scale[:, np.newaxis] * (affinity + background) * scale
         values, vectors = eigh(matrix, subset_by_index=[n - k, n - 1])
-        return SpectralEmbedding(values[::-1], vectors[:, ::-1], degrees, True, 0)
+        values = values[::-1]
+        return SpectralEmbedding(values, vectors[:, ::-1], degrees, True, 0, values[np.newaxis])
 
     def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
         scaled = np.ascontiguousarray((scale[:, np.newaxis] * block).T)
@@ -157,7 +161,9 @@ def embedding_of(
 ) -> SpectralEmbedding:
     """The same from a function that multiplies by D^-1/2 A D^-1/2."""
     pairs: Eigenpairs = leading_eigenpairs(product, degrees.size, k, rng=rng, tol=tol)
-    return SpectralEmbedding(pairs.values, pairs.vectors, degrees, pairs.converged, pairs.n_iter)
+    return SpectralEmbedding(
+        pairs.values, pairs.vectors, degrees, pairs.converged, pairs.n_iter, pairs.history
+    )
 
 
 def floored_degrees(degrees: NDArray[np.float64]) -> NDArray[np.float64]:

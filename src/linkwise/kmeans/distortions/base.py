@@ -1,4 +1,4 @@
-"""What a distortion must offer to the alternation of HMRF-KMeans.
+"""What a distortion must offer to the descent of HMRF-KMeans.
 
 Nearest centres for distortions without a kernel of their own: a table of a few thousand rows at a time.
 """

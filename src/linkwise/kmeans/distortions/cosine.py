@@ -23,7 +23,7 @@ __all__ = ["Cosine", "UnitRows", "cosine_scatter"]
 
 # Mean of 1 - cosine about the common direction, of which rounding leaves two digits.
 _UNRESOLVED = 1e-13
-# Gradient steps of one metric step; the alternation comes back for more.
+# Gradient steps of one metric step; the descent comes back for more.
 _STEPS = 5
 
 

@@ -35,25 +35,30 @@ _LATE_TABLE = 2**16
 _LATE_SEARCHES = 10
 # Widths beyond this are reported as being beyond it.
 _REPORTED_WIDTH = 64
+#: What found the labels of a chunklet; "independent" is its cheapest label, which broke no link.
+_ENGINES = ("independent", "branch_and_bound", "exact", "auto", "icm")
+_INDEPENDENT, _SEARCH, _EXACT, _AUTO, _ICM = range(len(_ENGINES))
 
 
 class ChunkletLabels(NamedTuple):
-    """Labels of the chunklets.
+    """Labels (g,) of the chunklets, which keep every cannot-link, and how they were found.
 
-    Attributes
-    ----------
-    labels : (g,) int64
-        They keep every cannot-link.
-    optimal : bool
-        Proven: no labels that do so cost less, up to rounding (where an integer program was needed, up to
-        1e-6 of the total and of the largest cost).
-    search_seconds : float
-        Time spent, which counts against the time limit of a fit.
+    ``optimal``: proven that no labels that do so cost less, up to rounding (where an integer program was
+    needed, up to 1e-6 of the total and of the largest cost). ``parts`` counts the rows that each engine
+    answered for. ``search_seconds`` count against the time limit of a fit.
     """
 
     labels: NDArray[np.int64]
     optimal: bool
+    parts: dict[str, int]
     search_seconds: float
+    converged: bool = True
+    n_iter: int = 0
+
+    @property
+    def method(self) -> str:
+        """The engines of rows in conflict, joined by ``+``; independent if there was no conflict."""
+        return "+".join(engine for engine in self.parts if engine != "independent") or "independent"
 
 
 def assign_chunklets(
@@ -73,41 +78,14 @@ def assign_chunklets(
     that are known to keep the links; only then is the result not proven optimal. Once the time is over,
     groups share a small amount of work, and ``late_seconds`` later ``method="icm"`` has to do.
 
-    Parameters
-    ----------
-    links : HardLinks
-    cost : (g, K)
-        Cost of each chunklet in each cluster, finite; a constant per chunklet does not matter.
-    previous : (g,) int64, optional
-        Labels that keep the links, e.g. those of the last step; kept wherever nothing costs less.
-    time_limit : float, default=30.0
-        Seconds for groups that take long; none if it is not positive.
-    late_seconds : float, default=inf
-        Seconds after these in which good labels may still take a while.
-    search_work : int, optional
-        Work of the first search in one group; ``SEARCH_WORK`` by default.
+    ``cost`` (g, K) is finite; a constant per chunklet does not matter. ``previous`` (g,) are labels that keep
+    the links, e.g. those of the last step; they stay wherever nothing costs less. ``time_limit`` are the
+    seconds for groups that take long, ``late_seconds`` those after it in which good labels may still take a
+    while, and ``search_work`` is the work of the first search in one group.
 
-    Returns
-    -------
-    ChunkletLabels
-
-    Raises
-    ------
-    InfeasibleConstraints
-        If the links turn out to be contradictory, which only happens when ``links.start`` is None.
-    InferenceBudgetExceeded
-        If ``links.start`` and ``previous`` are None, and the budgets sufficed neither to find labels that
-        keep the links nor to prove that there are none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise import Constraints
-    >>> from linkwise.kmeans.hard.assignment import assign_chunklets
-    >>> from linkwise.kmeans.hard.links import hard_links
-    >>> links = hard_links(Constraints(3, cannot_link=[(0, 1), (1, 2)]), 2)
-    >>> assign_chunklets(links, np.array([[0.0, 2.0], [0.0, 3.0], [0.0, 2.0]])).labels
-    array([0, 1, 0])
+    Raises InfeasibleConstraints if the links turn out to be contradictory, which only happens when
+    ``links.start`` is None. Raises InferenceBudgetExceeded if ``links.start`` and ``previous`` are None and
+    the budgets sufficed neither to find labels that keep the links nor to prove that there are none.
     """
     begin = time.perf_counter()
     deadline = begin + time_limit
@@ -117,6 +95,7 @@ def assign_chunklets(
     apart, component = links.apart, links.component
     active = np.zeros(len(apart), dtype=bool)
     too_hard = np.zeros(len(labels), dtype=bool)
+    engine = np.full(len(labels), _INDEPENDENT)
     while True:
         broken = (labels[apart[:, 0]] == labels[apart[:, 1]]) & ~too_hard[component[apart[:, 0]]]
         if not broken.any():
@@ -128,17 +107,23 @@ def assign_chunklets(
         nodes = np.flatnonzero(touched[part])
         edges = np.flatnonzero(active & touched[part[apart[:, 0]]])
         before = None if previous is None else previous[nodes]
-        unsolved = _solve(links, excess, nodes, edges, part[nodes], labels, before, deadline, search_work)
+        unsolved = _solve(
+            links, excess, nodes, edges, part[nodes], labels, engine, before, deadline, search_work
+        )
         too_hard[component[unsolved]] = True
     hard = np.flatnonzero(too_hard[component])
     if hard.size:
-        labels[hard] = _approximate(links, excess, hard, previous, deadline + late_seconds, search_work)
+        labels[hard], engine[hard] = _approximate(
+            links, excess, hard, previous, deadline + late_seconds, search_work
+        )
     if previous is not None:
         # An integer program closes its gap to 1e-6, so what it found may be no improvement.
         rows = np.arange(len(labels))
         gain = np.bincount(component, excess[rows, previous] - excess[rows, labels])
         labels = np.where(gain[component] > 0.0, labels, previous)
-    return ChunkletLabels(labels, not hard.size, time.perf_counter() - begin)
+    n_rows = np.bincount(engine, links.sizes, minlength=len(_ENGINES)).astype(int).tolist()
+    parts = {name: count for name, count in zip(_ENGINES, n_rows, strict=True) if count}
+    return ChunkletLabels(labels, not hard.size, parts, time.perf_counter() - begin)
 
 
 def _solve(
@@ -148,13 +133,14 @@ def _solve(
     edges: NDArray[np.int64],
     part: NDArray[np.int64],
     labels: NDArray[np.int64],
+    engine: NDArray[np.int64],
     before: NDArray[np.int64] | None,
     deadline: float,
     search_work: int,
 ) -> NDArray[np.int64]:
-    """Solve the parts of ``nodes`` that ``edges`` of ``apart`` join; ``labels`` are changed in place.
+    """Solve the parts of ``nodes`` that ``edges`` of ``apart`` join.
 
-    Returns one node of each part that could not be solved.
+    ``labels`` and ``engine`` are changed in place. Returns one node of each part that could not be solved.
     """
     part = np.unique(part, return_inverse=True)[1].astype(np.int64)
     pairs = np.searchsorted(nodes, links.apart[edges])
@@ -166,13 +152,14 @@ def _solve(
     if contradictory.size:
         refuse(links, edges[part[pairs[:, 0]] == contradictory[0]])
     unsolved = []
+    engine[nodes] = _SEARCH
     for number in np.flatnonzero(~proven).tolist():
         members, inner = np.flatnonzero(part == number), np.flatnonzero(part[pairs[:, 0]] == number)
         start = None if cost[number] == np.inf else found[members]
         if start is None and links.start is not None:
             start = matched_start(links, excess, nodes[members])
         try:
-            answer, optimal = _solve_part(
+            answer, optimal, solved_by = _solve_part(
                 table[members], np.searchsorted(members, pairs[inner]), start, deadline, search_work
             )
         except InfeasibleConstraints:
@@ -181,6 +168,7 @@ def _solve(
             optimal = False
         if optimal:
             found[members] = answer
+            engine[nodes[members]] = solved_by
         else:
             unsolved.append(nodes[members[0]])
     labels[nodes] = found
@@ -208,8 +196,8 @@ def _solve_part(
     start: NDArray[np.int64] | None,
     deadline: float,
     search_work: int,
-) -> tuple[NDArray[np.int64], bool]:
-    """Labels of one part and whether they are proven best: tables, a longer search, an integer program.
+) -> tuple[NDArray[np.int64], bool, int]:
+    """Labels of one part, whether they are proven best, and the engine: tables, a search, an integer program.
 
     Tables solve sparse parts of a thousand chunklets. With random costs, K = 4 and 45 chunklets in 150 or 250
     links, the search took up to 0.15 s, and integer programs were not done after 3 s.
@@ -219,17 +207,17 @@ def _solve_part(
     smaller = {"max_table": _LATE_TABLE} if late else {}
     answer = _best_labels(field, "exact", start, time_limit=0.0, **smaller)
     if answer.optimal or late:
-        return answer.labels, answer.optimal
+        return answer.labels, answer.optimal, _EXACT
     one_part = np.zeros(len(cost), dtype=np.int64)
     graph = adjacency(len(cost), pairs)
     labels, found, proven = search_parts(
         one_part, 1, cost, graph, start, max_work=_LONGER_SEARCH * search_work, deadline=deadline
     )
     if proven[0] and found[0] < np.inf:
-        return labels, True
+        return labels, True, _SEARCH
     left = deadline - time.perf_counter()
     answer = _best_labels(field, "exact", labels if found[0] < np.inf else None, time_limit=max(left, 0.0))
-    return answer.labels, answer.optimal
+    return answer.labels, answer.optimal, _EXACT
 
 
 def _field(cost: NDArray[np.float64], pairs: NDArray[np.int64]) -> PottsField:
@@ -254,8 +242,8 @@ def _approximate(
     previous: NDArray[np.int64] | None,
     deadline: float,
     search_work: int,
-) -> NDArray[np.int64]:
-    """Cheap labels of whole components, from labels that keep the links."""
+) -> tuple[NDArray[np.int64], int]:
+    """Cheap labels of whole components, from labels that keep the links, and the engine that found them."""
     edges = np.flatnonzero(np.isin(links.apart[:, 0], nodes))
     pairs = np.searchsorted(nodes, links.apart[edges])
     cost = excess[nodes]
@@ -272,9 +260,10 @@ def _approximate(
     labels, found, _ = _search(component, n_parts, cost, graph, start, deadline, work)
     known = bool((found < np.inf).all())
     field = _field(cost, pairs)
+    # Without labels that keep the links, the better method has to find some.
+    engine = _ICM if late and known else _AUTO
     try:
-        # Without labels that keep the links, the better method has to find some.
-        answer = _best_labels(field, "icm" if late and known else "auto", labels if known else None)
+        answer = _best_labels(field, _ENGINES[engine], labels if known else None)
     except InfeasibleConstraints:
         refuse(links, edges)
     if answer.score == -np.inf:
@@ -284,4 +273,4 @@ def _approximate(
             "more clusters, or make links soft and use PCKMeans",
             min_fill_order(graph, _REPORTED_WIDTH).width,
         )
-    return answer.labels
+    return answer.labels, engine

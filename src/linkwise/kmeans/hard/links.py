@@ -17,27 +17,12 @@ __all__ = ["HardLinks", "hard_links", "matched_start", "refuse"]
 
 
 class HardLinks(NamedTuple):
-    """Hard links, contracted.
+    """Hard links, contracted to chunklets 0..g-1: groups of rows that must-links join.
 
-    Attributes
-    ----------
-    n_clusters : int
-    rows : (c,) int64
-        Rows of the data that have a link.
-    chunklet : (c,) int64
-        The chunklet 0..g-1 of each of them.
-    sizes : (g,) int64
-        Rows of each chunklet.
-    apart : (m, 2) int64
-        Chunklets that must differ, i < j, sorted, one row per pair.
-    component : (g,) int64
-        Chunklets joined by cannot-links, directly or through others.
-    start : (g,) int64 or None
-        Labels that keep every link; None if the search for them ran out of budget.
-    must_link, cannot_link : (., 2) int64
-        The links themselves.
-    link_of : (m,) int64
-        For each row of ``apart``, the first row of ``cannot_link`` it comes from.
+    ``rows`` (c,) have a link, ``chunklet`` (c,) is theirs and ``sizes`` (g,) count the rows of chunklets.
+    ``apart`` (m, 2) are the chunklets that must differ, i < j, sorted; ``link_of`` (m,) is the first
+    cannot-link that each comes from. ``component`` (g,) numbers chunklets that cannot-links join, directly or
+    through others. ``start`` (g,) are labels that keep every link; None if the search ran out of budget.
     """
 
     n_clusters: int
@@ -55,30 +40,7 @@ class HardLinks(NamedTuple):
 def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 200_000) -> HardLinks:
     """Contract hard links and look for labels that keep them.
 
-    Parameters
-    ----------
-    constraints : Constraints
-        Hard links only.
-    n_clusters : int
-    node_budget : int
-        Of :func:`linkwise.graph.check_feasibility`.
-
-    Returns
-    -------
-    HardLinks
-
-    Raises
-    ------
-    InfeasibleConstraints
-        If no labels with K clusters keep the links; with a witness.
-
-    Examples
-    --------
-    >>> from linkwise import Constraints
-    >>> from linkwise.kmeans.hard.links import hard_links
-    >>> links = hard_links(Constraints(9, must_link=[(2, 7)], cannot_link=[(2, 4), (4, 7)]), 2)
-    >>> links.rows, links.chunklet, links.apart
-    (array([2, 4, 7]), array([0, 1, 0]), array([[0, 1]]))
+    Raises InfeasibleConstraints, with a witness, if no labels with K clusters keep the links.
     """
     pairs, weights = constraints.pairs, constraints.weights
     found = check_feasibility(len(constraints), pairs, weights, n_clusters, node_budget=node_budget)
@@ -109,28 +71,9 @@ def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 
 
 
 def matched_start(links: HardLinks, cost: NDArray[np.float64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The labels known to keep the links, renamed in every component so that they cost least.
+    """The labels known to keep the links, renamed in every component so that they cost least, (s,).
 
-    Parameters
-    ----------
-    links : HardLinks
-        With a ``start``.
-    cost : (g, K)
-    nodes : (s,) int64
-        Chunklets to label.
-
-    Returns
-    -------
-    (s,) int64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise import Constraints
-    >>> from linkwise.kmeans.hard.links import hard_links, matched_start
-    >>> links = hard_links(Constraints(2, cannot_link=[(0, 1)]), 3)
-    >>> matched_start(links, np.array([[5.0, 0.0, 9.0], [9.0, 9.0, 0.0]]), np.arange(2))
-    array([1, 2])
+    ``cost`` (g, K) is that of all chunklets, ``nodes`` (s,) the chunklets to label.
     """
     assert links.start is not None
     colours = links.start[nodes]
@@ -142,13 +85,7 @@ def matched_start(links: HardLinks, cost: NDArray[np.float64], nodes: NDArray[np
 
 
 def refuse(links: HardLinks, edges: NDArray[np.int64]) -> NoReturn:
-    """Raise InfeasibleConstraints for rows of ``apart`` that no labels keep.
-
-    Parameters
-    ----------
-    links : HardLinks
-    edges : (s,) int64
-    """
+    """Raise InfeasibleConstraints for rows (s,) of ``apart`` that no labels keep."""
     groups, _ = group_labels(int(links.rows.max()) + 1, links.must_link)
     broken = links.cannot_link[links.link_of[edges]]
     raise InfeasibleConstraints(subgraph_witness(links.must_link, groups, broken, links.n_clusters))

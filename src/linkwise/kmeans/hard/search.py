@@ -219,42 +219,14 @@ def search_parts(
     max_work: int,
     deadline: float = np.inf,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Labels of least total cost such that neighbours differ, part by part.
+    """Labels of least total cost such that neighbours in ``graph`` differ, part by part.
 
-    Parameters
-    ----------
-    part : (n,) int64
-        Part of each node; no edge joins two parts.
-    n_parts : int
-    cost : (n, K)
-        At least 0.
-    graph : Adjacency
-        Who must differ.
-    initial : (n,) int64 or None
-        Labels to improve on, with which neighbours differ.
-    max_work : int
-        Labels and neighbours that the search of one part may look at, a few nanoseconds each.
-    deadline : float, default=inf
-        Value of ``time.perf_counter`` at which the search stops.
+    ``part`` (n,) numbers the parts, which no edge joins; ``cost`` (n, K) is at least 0; ``initial`` (n,) are
+    labels to improve on, with which neighbours differ. ``max_work`` counts the labels and neighbours that the
+    search of one part may look at, a few nanoseconds each.
 
-    Returns
-    -------
-    labels : (n,) int64
-        The best labels found; -1 throughout a part where none were.
-    found : (n_parts,)
-        What they cost; ``inf`` where none were found.
-    proven : (n_parts,) bool
-        The search was completed: no labels cost less, up to rounding. With ``found = inf`` there are none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.hard.search import search_parts
-    >>> from linkwise.graph import adjacency
-    >>> cost = np.array([[0.0, 3.0, 4.0], [0.0, 2.0, 5.0], [0.0, 9.0, 1.0]])
-    >>> triangle = adjacency(3, np.array([[0, 1], [0, 2], [1, 2]]))
-    >>> search_parts(np.zeros(3, dtype=np.int64), 1, cost, triangle, None, max_work=10**6)
-    (array([0, 1, 2]), array([3.]), array([ True]))
+    Returns the best labels found (n,), -1 throughout a part without any; what they cost (n_parts,), ``inf``
+    there; and where the search was completed (n_parts,): no labels cost less, or there are none.
     """
     n_nodes, n_labels = cost.shape
     order = np.argsort(part, kind="stable")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
+from linkwise._neighbourhoods import choose_far_apart, neighbourhoods
 from linkwise.constraints import Constraints
-from linkwise.graph import group_labels
 
 __all__ = ["INIT_METHODS", "component_start_labels", "group_pieces", "neighbourhood_centres", "start_labels"]
 
@@ -82,24 +82,18 @@ def neighbourhood_centres(
     -------
     (c, d), c <= K
     """
-    groups, n_groups = group_labels(len(X), constraints.must_link)
-    sizes = np.bincount(groups, minlength=n_groups)
-    kept = np.flatnonzero(sizes > 1)
-    place = np.full(n_groups, -1)
-    place[kept] = np.arange(len(kept))
-    member = np.flatnonzero(sizes[groups] > 1)
-    sums = np.zeros((len(kept), X.shape[1]))
-    np.add.at(sums, place[groups[member]], X[member])
-    sizes = sizes[kept].astype(float)
+    members, groups, n_groups = neighbourhoods(len(X), constraints.must_link)
+    sums = np.zeros((n_groups, X.shape[1]))
+    np.add.at(sums, groups, X[members])
+    sizes = np.bincount(groups, minlength=n_groups).astype(float)
     means = sums / sizes[:, np.newaxis]
-    chosen = [int(random_state.choice(len(kept), p=sizes / sizes.sum()))]
-    gap = np.full(len(kept), np.inf)
-    while len(chosen) < min(n_components, len(kept)):
-        last = chosen[-1]
-        gap = np.minimum(gap, np.linalg.norm(means - means[last], axis=1) * np.sqrt(sizes * sizes[last]))
-        if gap.max() == 0.0:
-            break
-        chosen.append(int(gap.argmax()))
+    chosen = choose_far_apart(
+        lambda group: np.linalg.norm(means - means[group], axis=1),
+        sizes,
+        min(n_components, n_groups),
+        int(random_state.choice(n_groups, p=sizes / sizes.sum())),
+        distinct=True,
+    )
     return means[chosen]
 
 

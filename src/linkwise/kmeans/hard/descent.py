@@ -1,4 +1,4 @@
-"""Lloyd's algorithm under hard links: assign, move centres; no step raises the inertia or breaks a link."""
+"""K-means under hard links: assign, move centres; no step raises the inertia or breaks a link."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.kmeans.descent import Run
 from linkwise.kmeans.distortions.base import AssignmentPass
 from linkwise.kmeans.distortions.euclidean import EuclideanRows, SquaredEuclidean
-from linkwise.kmeans.hard.assignment import assign_chunklets
+from linkwise.kmeans.hard.assignment import ChunkletLabels, assign_chunklets
 from linkwise.kmeans.hard.links import HardLinks
 
-__all__ = ["HardRun", "run_hard_lloyd", "time_is_over"]
+__all__ = ["run_hard_descent", "time_is_over"]
 
 # Share of the time limit for labels that are proven best; the rest is for good labels in later steps.
 _PROOF_SHARE = 0.8
@@ -20,39 +21,6 @@ _PROOF_SHARE = 0.8
 _GRACE = 1.0
 # Moves of the centres that a run makes all the same: centres that have hardly moved are no clustering.
 _LEAST_MOVES = 3
-
-
-class HardRun(NamedTuple):
-    """Where the iterations ended.
-
-    Attributes
-    ----------
-    labels : (n,) int64
-    centres : (K, d)
-    history : list of float
-        Inertia after every assignment and every move of the centres; the last is that of the labels.
-    n_iter : int
-        Moves of the centres.
-    converged : bool
-    counts : (K,)
-        Rows of each cluster.
-    n_reseeds : int
-        Empty clusters that were given a chunklet or a row.
-    proven : list of bool
-        Which assignment steps are proven optimal.
-    search_seconds : float
-        Time spent on labels of linked rows, in this run and before it.
-    """
-
-    labels: NDArray[np.int64]
-    centres: NDArray[np.float64]
-    history: list[float]
-    n_iter: int
-    converged: bool
-    counts: NDArray[np.float64]
-    n_reseeds: int
-    proven: list[bool]
-    search_seconds: float
 
 
 class _Chunklets(NamedTuple):
@@ -75,7 +43,7 @@ def time_is_over(search_seconds: float, time_limit: float) -> bool:
     return search_seconds >= time_limit + _GRACE
 
 
-def run_hard_lloyd(
+def run_hard_descent(
     distortion: SquaredEuclidean,
     rows: EuclideanRows,
     links: HardLinks | None,
@@ -87,51 +55,18 @@ def run_hard_lloyd(
     search_seconds: float = 0.0,
     n_threads: int = 1,
     verbose: int = 0,
-) -> HardRun:
-    """Iterate from these centres until the labels repeat, the centres hardly move or the time is over.
+) -> Run:
+    """Iterate from these centres (K, d) until the labels repeat, the centres hardly move or the time is over.
 
-    Parameters
-    ----------
-    distortion : SquaredEuclidean
-        Without a metric.
-    rows : EuclideanRows
-    links : HardLinks or None
-    start : (K, d)
-        Not changed.
-    tol : float
-        Largest sum of squared moves of the centres that counts as none.
-    max_iter : int
-    time_limit : float, default=30.0
-        Seconds for the labels of linked rows, in all assignment steps together. Nearly over, they are no
-        longer proven best; over, the iterations end.
-    search_seconds : float, default=0.0
-        What earlier runs took of it.
-    n_threads : int, default=1
-    verbose : int, default=0
-
-    Returns
-    -------
-    HardRun
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise import Constraints
-    >>> from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
-    >>> from linkwise.kmeans.hard.links import hard_links
-    >>> from linkwise.kmeans.hard.lloyd import run_hard_lloyd
-    >>> distortion = SquaredEuclidean(None, 2)
-    >>> rows = distortion.rows(np.array([[0.0], [1.0], [8.0], [9.0]]))
-    >>> links = hard_links(Constraints(4, cannot_link=[(0, 1)]), 2)
-    >>> run = run_hard_lloyd(distortion, rows, links, np.array([[0.0], [9.0]]), tol=0.0, max_iter=10)
-    >>> run.labels, run.history[-1]
-    (array([0, 1, 1, 1]), 38.0)
+    ``tol`` is the largest sum of squared moves of the centres that counts as none. ``time_limit`` are the
+    seconds for the labels of linked rows in all assignment steps together, ``search_seconds`` what earlier
+    runs took of it. Nearly over, labels are no longer proven best; over, the iterations end.
     """
     chunklets = None if links is None else _contract(distortion, rows, links)
     centres = start.copy()
     labels: NDArray[np.int64] | None = None
     history: list[float] = []
-    proven: list[bool] = []
+    assignments: list[ChunkletLabels] = []
     n_iter, n_reseeds, shift = 0, 0, np.inf
     while True:
         given = None
@@ -144,7 +79,7 @@ def run_hard_lloyd(
                 time_limit=_PROOF_SHARE * time_limit - search_seconds,
                 late_seconds=(1.0 - _PROOF_SHARE) * time_limit,
             )
-            proven.append(answer.optimal)
+            assignments.append(answer)
             search_seconds += answer.search_seconds
             given = np.full(len(rows), -1, dtype=np.int64)
             given[links.rows] = answer.labels[links.chunklet]
@@ -163,9 +98,9 @@ def run_hard_lloyd(
         converged = repeated or (shift <= tol and n_moved == 0)
         stopped = n_iter >= _LEAST_MOVES and time_is_over(search_seconds, time_limit)
         if converged or n_iter == max_iter or stopped:
-            return HardRun(
-                labels, centres, history, n_iter, converged, found.counts, n_reseeds, proven, search_seconds
-            )  # fmt: skip
+            return Run(
+                labels, centres, None, history, n_iter, converged, n_reseeds, found.counts, assignments
+            )
         n_iter += 1
         moved, within = distortion.move_centres(rows, found, centres, None)
         history.append(distortion.within_cost(within, None))
