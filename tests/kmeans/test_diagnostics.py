@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from linkwise import Constraints, COPKMeans, HMRFKMeans, MPCKMeans, PCKMeans
-from linkwise.inference import BestLabels, best_labels
 from linkwise.inference.engines import engine_options
+from linkwise.inference.local_search.icm import icm
 from linkwise.persistence import load_model, save_model
 
 KEYS = {"method", "exact", "converged", "n_iter", "parts", "details"}
 rng = np.random.default_rng(0)
 y = np.repeat([0, 1, 2], 30)
 X = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]])[y] + rng.normal(size=(90, 2))
-WRONG = Constraints.sample(y, 40, flip=0.3, weight=0.3, overlap=True, random_state=0)
+WRONG = Constraints.sample(y, 40, flip=0.3, certainty=0.6, overlap=True, random_state=0)
 HARD = Constraints.sample(y, 40, overlap=True, random_state=0)
 SOFT_MODELS = [HMRFKMeans, PCKMeans, MPCKMeans]
 
@@ -77,10 +77,11 @@ def test_a_later_fit_without_links_forgets_them():
     }  # fmt: skip
 
 
+OPTIONS = [(engine, name) for engine, options in engine_options("best_labels").items() for name in options]
+
+
 class TestInferenceOptions:
     """Options reach every engine, from every estimator."""
-
-    OPTIONS = [(engine, name) for engine, options in engine_options("best_labels").items() for name in options]
 
     @pytest.mark.parametrize("kind", SOFT_MODELS)
     @pytest.mark.parametrize(("engine", "option"), OPTIONS)
@@ -97,10 +98,8 @@ class TestInferenceOptions:
         seen = []
 
         def engine(problem, rng, *, initial=None, n_threads=1, depth=0):
-            from linkwise.inference.local_search.icm import icm_best_labels
-
             seen.append(depth)
-            return icm_best_labels(problem, rng, initial=initial, n_threads=n_threads)
+            return icm(problem, rng, initial=initial, n_threads=n_threads)
 
         kind(3, inference=engine, inference_options={"depth": 7}, random_state=0).fit(X, constraints=WRONG)
         assert set(seen) == {7}
@@ -110,11 +109,11 @@ class TestInferenceOptions:
         [
             ("belief_propagation", {"max_iter": 1}),
             ("exact", {"max_table": 1, "time_limit": 0.0}),
-            ("auto", {"max_table": 1}),
+            ("auto", {"max_iter": 1}),
         ],
     )
     def test_options_change_the_answer(self, engine, options):
-        links = Constraints.sample(y, 200, flip=0.3, weight=0.3, overlap=True, random_state=0)
+        links = Constraints.sample(y, 200, flip=0.3, certainty=0.6, overlap=True, random_state=0)
         fits = [
             PCKMeans(3, inference=engine, inference_options=chosen, max_iter=2, tol=1e9, random_state=0).fit(
                 X, constraints=links
