@@ -27,23 +27,7 @@ __all__ = [
 
 
 def column_extremes(table: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and largest entry of each column.
-
-    Parameters
-    ----------
-    table : (n, d), dense or CSR
-
-    Returns
-    -------
-    (d,), (d,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import column_extremes
-    >>> column_extremes(np.array([[1.0, 5.0], [3.0, 4.0]]))
-    (array([1., 4.]), array([3., 5.]))
-    """
+    """Smallest and largest entry of each column, (d,) each."""
     ends = table.min(axis=0), table.max(axis=0)
     lowest, highest = (end.toarray().ravel() if issparse(end) else np.asarray(end) for end in ends)
     return lowest, highest
@@ -52,28 +36,7 @@ def column_extremes(table: Any) -> tuple[NDArray[np.float64], NDArray[np.float64
 def label_sums(
     table: Any, labels: NDArray[np.int64], n_labels: int, weights: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
-    """Sum of the rows of each label.
-
-    Parameters
-    ----------
-    table : (n, d), dense or CSR
-    labels : (n,) int64
-    n_labels : int
-    weights : (n,), optional
-        Factors of the rows.
-
-    Returns
-    -------
-    (n_labels, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import label_sums
-    >>> label_sums(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([0, 1, 0]), 2)
-    array([[6., 8.],
-           [3., 4.]])
-    """
+    """Sum of the rows of each label, (n_labels, d), the rows times ``weights`` (n,) if given."""
     n_rows = len(labels)
     factors = np.ones(n_rows) if weights is None else weights
     # One column per row: column pointers 0, 1, ..., n are all it takes.
@@ -116,70 +79,19 @@ def _dense_dots(
 
 
 def dot_by_label(table: Any, vectors: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Product of each row with the vector of its label.
-
-    Parameters
-    ----------
-    table : (n, d), dense or CSR
-    vectors : (K, d)
-    labels : (n,) int64
-
-    Returns
-    -------
-    (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import dot_by_label
-    >>> dot_by_label(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, 0]))
-    array([2., 3.])
-    """
+    """Product of each row with the vector of its label, (n,)."""
     if issparse(table):
         return _dots(table.data, table.indices, table.indptr, np.ascontiguousarray(vectors), labels)
     return _dense_dots(table, np.ascontiguousarray(vectors), labels)
 
 
 def weighted_squares(table: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """sum_m weights_m x_im^2 of every row.
-
-    Parameters
-    ----------
-    table : (n, d), dense or CSR
-    weights : (d,)
-
-    Returns
-    -------
-    (n,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import weighted_squares
-    >>> weighted_squares(np.array([[1.0, 2.0]]), np.array([1.0, 0.5]))
-    array([3.])
-    """
+    """sum_m weights_m x_im^2 of every row, (n,)."""
     return np.asarray(row_products(table, table) @ weights)
 
 
 def row_products(first: Any, second: Any) -> Any:
-    """Entry by entry product of two tables of the same kind and shape.
-
-    Parameters
-    ----------
-    first, second : (n, d), both dense or both CSR
-
-    Returns
-    -------
-    (n, d) of the same kind
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import row_products
-    >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]))
-    array([[3., 8.]])
-    """
+    """Entry by entry product of two tables of the same kind and shape."""
     return first.multiply(second).tocsr() if issparse(first) else first * second
 
 
@@ -190,26 +102,11 @@ SMALLEST_RANGE = 1e-140
 
 
 def exact_origin(X: Any) -> NDArray[np.float64]:
-    """A point amid the rows whose differences from them are exact in floating point.
+    """A point (d,) amid the rows whose differences from them are exact in floating point.
 
     The middle of each feature, rounded to a multiple of a power of two that is at least its range. The
     difference of a row from it needs no more digits than the row has. Features around zero have the origin 0,
     so that ordinary data are left as they are; so have sparse data, which could not stay sparse.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-
-    Returns
-    -------
-    (d,) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import exact_origin
-    >>> exact_origin(np.array([[-1.0, 1e9 + 0.3], [2.0, 1e9 + 1.1]]))
-    array([0.e+00, 1.e+09])
     """
     if issparse(X):
         return np.zeros(X.shape[1])
@@ -222,27 +119,7 @@ def exact_origin(X: Any) -> NDArray[np.float64]:
 
 
 def from_origin(X: Any, origin: NDArray[np.float64]) -> Any:
-    """Rows measured from an origin; refused, naming the feature, if their squared distances overflow.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-    origin : (d,)
-
-    Returns
-    -------
-    (n, d)
-        X itself where the origin is zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise._row_tables import from_origin
-    >>> from_origin(np.array([[7.0, 1e200]]), np.array([5.0, 0.0]))
-    Traceback (most recent call last):
-    ...
-    ValueError: column 1 of X holds 1e+200: squared distances of such numbers overflow; divide X by 1e+200
-    """
+    """Rows measured from an origin; refused, naming the feature, if their squared distances overflow."""
     measured = X - origin if origin.any() else X
     lowest, highest = column_extremes(measured)
     size = np.maximum(highest, -lowest)
@@ -256,12 +133,7 @@ def from_origin(X: Any, origin: NDArray[np.float64]) -> Any:
 
 
 def refuse_vanishing(X: Any) -> None:
-    """Refuse rows that differ, but by numbers whose squares vanish; naming the feature.
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-    """
+    """Refuse rows that differ, but by numbers whose squares vanish; naming the feature."""
     spread = _spread(X)[1]
     widest = int(spread.argmax())
     if 0.0 < spread[widest] < SMALLEST_RANGE:

@@ -20,17 +20,9 @@ _CHUNK = 16384
 
 
 class Assigned(NamedTuple):
-    """Where the rows went, and the moments of the clusters about the centres used.
+    """Where the rows went (n,), what each pays (n,), and the moments of the clusters about the centres used.
 
-    Attributes
-    ----------
-    labels : (n,) int64
-    cost : (n,)
-        What each row pays for its cluster.
-    counts : (K,)
-        Rows of each cluster.
-    first, second : (K, d)
-        Sums of x - centre and of its squares over the rows of each cluster.
+    ``first`` and ``second`` (K, d) are the sums of x - centre and of its squares.
     """
 
     labels: NDArray[np.int64]
@@ -160,28 +152,8 @@ def assign_rows(
 ) -> Assigned:
     """Send each row to its cheapest cluster, argmin_k bias_k + sum_m weights_km (x_m - centre_km)^2.
 
-    Parameters
-    ----------
-    X : (n, d) float64, C-contiguous
-    centres, weights : (K, d)
-    bias : (K,)
-    given : (n,) int64, optional
-        Labels of the rows that are not free to choose, -1 for the others.
-    n_threads : int, default=1
-        Results do not depend on it.
-
-    Returns
-    -------
-    Assigned
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.lloyd import assign_rows
-    >>> X, centres = np.array([[0.0], [1.0], [5.0]]), np.array([[0.0], [4.0]])
-    >>> found = assign_rows(X, centres, weights=np.ones((2, 1)), bias=np.zeros(2))
-    >>> found.labels, found.cost, found.first.ravel()
-    (array([0, 0, 1]), array([0., 1., 1.]), array([1., 1.]))
+    ``given`` (n,) are labels of rows that are not free to choose, -1 for the others. Results do not depend on
+    the number of threads.
     """
     n_samples = len(X)
     labels = np.empty(n_samples, dtype=np.int64)
@@ -204,24 +176,7 @@ def assign_rows(
 def weighted_distances(
     X: NDArray[np.float64], centres: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Squared distances of all rows to all centres, weighted by cluster and feature.
-
-    Parameters
-    ----------
-    X : (n, d)
-    centres, weights : (K, d)
-
-    Returns
-    -------
-    (n, K)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.lloyd import weighted_distances
-    >>> weighted_distances(np.array([[1.0, 2.0]]), np.zeros((1, 2)), np.array([[1.0, 0.5]]))
-    array([[3.]])
-    """
+    """Squared distances (n, K) of all rows to all centres, weighted by cluster and feature."""
     table = np.empty((len(X), len(centres)))
     _fill_table(X, np.ascontiguousarray(centres), np.ascontiguousarray(weights), table)
     return table

@@ -1,6 +1,6 @@
 """What a distortion must offer to the descent of HMRF-KMeans.
 
-Nearest centres for distortions without a kernel of their own: a table of a few thousand rows at a time.
+``assign_blocks`` finds nearest centres for distortions that have no kernel of their own.
 """
 
 from __future__ import annotations
@@ -21,18 +21,7 @@ Metric = NDArray[np.float64] | None
 
 
 class ViolatedLinks(NamedTuple):
-    """The soft links that the labels violate.
-
-    Attributes
-    ----------
-    pairs : (v, 2) int64
-        Rows of the data.
-    must : (v,) bool
-    weight : (v,)
-        Their weights, which multiply the penalty of the pair.
-    labels : (v, 2) int64
-        Labels of both ends.
-    """
+    """The soft links that the labels violate: rows (v, 2), kind, weight (v,) and labels (v, 2) of the ends."""
 
     pairs: NDArray[np.int64]
     must: NDArray[np.bool_]
@@ -51,16 +40,9 @@ class ViolatedLinks(NamedTuple):
 
 
 class AssignmentPass(NamedTuple):
-    """One pass over the rows.
+    """One pass over the rows: labels (n,), what each row pays (n,), rows of each cluster (K,).
 
-    Attributes
-    ----------
-    labels : (n,) int64
-    cost : (n,)
-        What each row pays for its cluster.
-    counts : (K,)
-    moments : Any
-        What the distortion needs to move the centres.
+    ``moments`` is what the distortion needs to move the centres.
     """
 
     labels: NDArray[np.int64]
@@ -164,21 +146,9 @@ def assign_blocks(
     given: NDArray[np.int64] | None,
     n_threads: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Label of the smallest distance, or the given one, and that distance.
+    """Label of the smallest distance, or the given one (-1 for free rows), and that distance; both (n,).
 
-    Parameters
-    ----------
-    distances : callable
-        Rows to table (n, K).
-    rows : object with ``len`` and ``take``
-    given : (n,) int64 or None
-        -1 for rows that are free.
-    n_threads : int
-
-    Returns
-    -------
-    labels : (n,) int64
-    cost : (n,)
+    ``distances`` turns rows into a table (n, K), of which a few thousand rows exist at a time.
     """
     n_rows = len(rows)
     labels = np.empty(n_rows, dtype=np.int64)

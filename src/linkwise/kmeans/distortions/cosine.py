@@ -28,12 +28,7 @@ _STEPS = 5
 
 
 class UnitRows:
-    """Rows of length one.
-
-    Parameters
-    ----------
-    table : (n, d), dense or CSR
-    """
+    """Rows of length one, a table (n, d), dense or CSR."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -82,11 +77,6 @@ class Cosine(Distortion):
     Weights are learned under a Rayleigh prior on each of them (Basu, Bilenko & Mooney 2004), without which
     all weight would gather on one feature. Its strength is the distortion of the data about one direction,
     per feature, times ``metric_weight``.
-
-    Parameters
-    ----------
-    metric : {None, "diag"}
-    metric_weight : float
     """
 
     name = "cosine"
@@ -218,23 +208,11 @@ class Cosine(Distortion):
 def cosine_scatter(
     within: _Within, violated: ViolatedLinks, products: Any, weights: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Distortion of rows and violated links under weights a, and its gradient.
+    """Distortion of rows and violated links under weights a (d,), and its gradient (d,).
 
     For one pair of vectors, with p = |x|_A, q = |y|_A and c the cosine,
-    dD/da_m = -x_m y_m / (p q) + c (x_m^2 / p^2 + y_m^2 / q^2) / 2.
-
-    Parameters
-    ----------
-    within : rows, labels, counts and centres
-    violated : ViolatedLinks
-    products : (v, d), dense or CSR
-        Products of the two rows of each violated link.
-    weights : (d,)
-
-    Returns
-    -------
-    float
-    (d,)
+    dD/da_m = -x_m y_m / (p q) + c (x_m^2 / p^2 + y_m^2 / q^2) / 2. ``products`` (v, d) are those of the two
+    rows of each violated link.
     """
     rows = within.rows
     lengths = rows.lengths(weights)

@@ -32,15 +32,7 @@ _UNRESOLVED = 1e-12
 
 
 class SmoothedRows:
-    """Nonnegative rows x = z + e: a table, dense or CSR, plus the same share e_i in every feature.
-
-    Parameters
-    ----------
-    table : (n, d), dense or CSR
-        z.
-    share : (n,)
-        e.
-    """
+    """Nonnegative rows x = z + e: a table z (n, d), dense or CSR, plus the same share e_i in every feature."""
 
     def __init__(self, table: Any, share: NDArray[np.float64]) -> None:
         self.table = table
@@ -116,16 +108,7 @@ class Divergence(Distortion):
     Centres are means. The penalty of a pair is the divergence of both from their mean,
     sum_m a_m (x_m log(2 x_m / (x_m + y_m)) + y_m log(2 y_m / (x_m + y_m))). Weights are learned in closed
     form under a Rayleigh prior whose strength is the divergence of the data from their mean, per feature,
-    times ``metric_weight``.
-
-    Parameters
-    ----------
-    metric : {None, "diag"}
-    normalise : bool
-        True for KL.
-    metric_weight : float
-    smoothing : float
-        Every row is mixed with this share of a uniform row of the same sum.
+    times ``metric_weight``. Every row is mixed with the share ``smoothing`` of a uniform row of the same sum.
     """
 
     metrics = (None, "diag")

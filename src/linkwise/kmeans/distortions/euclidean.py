@@ -29,15 +29,7 @@ _BLOCK = 16384
 
 
 class EuclideanRows:
-    """Dense rows and what is known of them.
-
-    Parameters
-    ----------
-    X : (n, d) float64, C-contiguous
-        Measured from ``origin``.
-    origin : (d,), optional
-        Zero by default.
-    """
+    """Dense rows (n, d), measured from ``origin`` (d,), and what is known of them."""
 
     def __init__(self, X: NDArray[np.float64], origin: NDArray[np.float64] | None = None) -> None:
         self.X = X
@@ -105,16 +97,8 @@ class _Within(NamedTuple):
 class SquaredEuclidean(Distortion):
     """(x - mu)' A (x - mu), with - log det A of the Gaussian normaliser once A is learned.
 
-    Parameters
-    ----------
-    metric : {None, "diag", "full", "per_cluster"}
-    n_clusters : int
-    metric_weight : float
-        Factor of the log-determinants.
-    shrinkage : float
-        For ``per_cluster``: points that a prior adds to every cluster, with the variances of the data
-        divided by K^(2/d) (Fraley & Raftery 2007).
-    penalty_bound : {"box", "diameter"}
+    ``shrinkage`` is for ``per_cluster``: points that a prior adds to every cluster, with the variances of the
+    data divided by K^(2/d) (Fraley & Raftery 2007).
     """
 
     name = "euclidean"

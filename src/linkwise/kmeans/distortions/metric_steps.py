@@ -45,25 +45,7 @@ class PenaltyBound(Protocol):
 
 
 def log_det(metric: NDArray[np.float64], *, diagonal: bool) -> NDArray[np.float64]:
-    """Logarithm of the determinant of weights (..., d) on a diagonal, or of a matrix (d, d).
-
-    Parameters
-    ----------
-    metric : (..., d) or (d, d)
-        Positive (definite).
-    diagonal : bool
-
-    Returns
-    -------
-    (...) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import log_det
-    >>> log_det(np.array([1.0, np.e]), diagonal=True)
-    np.float64(1.0)
-    """
+    """Logarithm of the determinant of weights (..., d) on a diagonal, or of a matrix (d, d)."""
     if diagonal:
         return np.log(metric).sum(axis=-1)
     scale = np.sqrt(metric.diagonal())
@@ -73,27 +55,7 @@ def log_det(metric: NDArray[np.float64], *, diagonal: bool) -> NDArray[np.float6
 def diagonal_minimiser(
     scatter: NDArray[np.float64], count: float, upper: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Weights that minimise sum_m a_m S_m - count log a_m over 0 < a_m <= upper_m.
-
-    Parameters
-    ----------
-    scatter : (d,)
-    count : float
-        Points behind the scatter, times the weight of the log-determinant.
-    upper : (d,)
-        Caps; they also answer for features without scatter.
-
-    Returns
-    -------
-    (d,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import diagonal_minimiser
-    >>> diagonal_minimiser(np.array([10.0, 0.0]), 5.0, np.array([9.0, 9.0]))
-    array([0.5, 9. ])
-    """
+    """Weights (d,) that minimise sum_m a_m S_m - count log a_m over 0 < a_m <= upper_m."""
     # Dividing the other way round needs no special case for scatter <= 0.
     return count / np.maximum(scatter, count / upper)
 
@@ -105,27 +67,6 @@ def full_minimiser(
 
     The eigenvalues of S in units of ``scale`` are clipped from below at count * floor, which is the exact
     minimiser under that bound; an indefinite S is never inverted.
-
-    Parameters
-    ----------
-    scatter : (d, d)
-        Symmetric, possibly indefinite.
-    count : float
-    scale : (d,)
-        Spread of each feature.
-    floor : float
-
-    Returns
-    -------
-    (d, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import full_minimiser
-    >>> full_minimiser(np.diag([2.0, -1.0]), 4.0, np.ones(2), 0.01)
-    array([[  2.,   0.],
-           [  0., 100.]])
     """
     units = scatter / np.outer(scale, scale)
     values, vectors = np.linalg.eigh(0.5 * (units + units.T))
@@ -135,47 +76,14 @@ def full_minimiser(
 
 
 def rayleigh_prior(weights: NDArray[np.float64]) -> float:
-    """sum_m a_m^2 / 2 - log a_m - 1/2: minus the log of a Rayleigh density, 0 where all weights are 1.
-
-    Parameters
-    ----------
-    weights : (d,)
-
-    Returns
-    -------
-    float
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import rayleigh_prior
-    >>> rayleigh_prior(np.ones(3))
-    0.0
-    """
+    """sum_m a_m^2 / 2 - log a_m - 1/2: minus the log of a Rayleigh density, 0 where all weights are 1."""
     return float((0.5 * weights**2 - np.log(weights) - 0.5).sum())
 
 
 def rayleigh_minimiser(scatter: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
-    """Weights that minimise sum_m a_m S_m + strength (a_m^2 / 2 - log a_m).
+    """Weights (d,) that minimise sum_m a_m S_m + strength (a_m^2 / 2 - log a_m), S of either sign.
 
-    The positive root of strength a^2 + S a - strength = 0.
-
-    Parameters
-    ----------
-    scatter : (d,)
-        Of either sign.
-    strength : float
-
-    Returns
-    -------
-    (d,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import rayleigh_minimiser
-    >>> rayleigh_minimiser(np.array([0.0, 1.5]), 1.0)
-    array([1. , 0.5])
+    They are the positive roots of strength a^2 + S a - strength = 0.
     """
     half = scatter / (2.0 * strength)
     # Beyond 1e8 the 1 is lost in rounding, and the square of a far larger number would overflow.
@@ -189,25 +97,7 @@ def backtrack(
     old: NDArray[np.float64],
     candidate: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The first of candidate, half way to it, a quarter, ... that does not raise the objective; else ``old``.
-
-    Parameters
-    ----------
-    objective : callable
-    old, candidate : ndarray
-        Segments between metrics are metrics.
-
-    Returns
-    -------
-    ndarray
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import backtrack
-    >>> backtrack(lambda a: float((a[0] - 1.0) ** 2), np.array([0.0]), np.array([4.0]))
-    array([2.])
-    """
+    """The first of candidate, half way to it, a quarter, ... that does not raise the objective; else ``old``."""
     start = objective(old)
     share = 1.0
     for _ in range(_HALVINGS):
@@ -226,26 +116,10 @@ def linear_metric_step(
     regulariser: Callable[[NDArray[np.float64]], float],
     old: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Lower <A, S> + cannot_weight * bound(A) + regulariser(A).
+    """Lower <A, S> + cannot_weight * bound(A) + regulariser(A); the result is never worse than ``old``.
 
-    With a bound that is linear in A, such as the box, the closed form is the minimiser and taken at once.
-
-    Parameters
-    ----------
-    scatter : array of the shape of the metric
-        S, without the part of the bound.
-    cannot_weight : float
-        Weight of the violated cannot-links, >= 0.
-    bound : PenaltyBound
-    minimise : callable
-        ``S -> argmin_A <A, S> + regulariser(A)``.
-    regulariser : callable
-    old : array of the same shape
-
-    Returns
-    -------
-    ndarray
-        Never worse than ``old``.
+    ``minimise`` maps S to argmin_A <A, S> + regulariser(A). With a bound that is linear in A, such as the box,
+    its answer is the minimiser and taken at once.
     """
 
     def objective(metric: NDArray[np.float64]) -> float:
@@ -264,26 +138,7 @@ def descend_log_weights(
 ) -> NDArray[np.float64]:
     """Gradient descent on log a with backtracking, so that weights stay positive and the value never rises.
 
-    Parameters
-    ----------
-    value_and_gradient : callable
-        ``a -> (f(a), df/da)``.
-    start : (d,)
-    step : float
-        First length tried; later ones start at twice the last accepted.
-    max_steps : int
-
-    Returns
-    -------
-    (d,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.metric_steps import descend_log_weights
-    >>> f = lambda a: (float(a.sum() - np.log(a).sum()), 1.0 - 1.0 / a)
-    >>> descend_log_weights(f, np.array([3.0]), step=1.0, max_steps=30).round(3)
-    array([1.])
+    ``step`` is the first length tried; later ones start at twice the last accepted.
     """
     weights = start
     value, gradient = value_and_gradient(weights)

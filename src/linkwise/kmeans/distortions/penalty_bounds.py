@@ -15,25 +15,7 @@ _PAIRS = 10**8
 
 
 def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
-    """L with A = L L', so that x'Ax = |L'x|^2; for weights on a diagonal their roots.
-
-    Parameters
-    ----------
-    metric : (d,) or (d, d)
-
-    Returns
-    -------
-    (d,) or (d, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.penalty_bounds import metric_factor
-    >>> factor = metric_factor(np.array([[2.0, 1.0], [1.0, 2.0]]))
-    >>> np.round(factor @ factor.T, 12)
-    array([[2., 1.],
-           [1., 2.]])
-    """
+    """L with A = L L', so that x'Ax = |L'x|^2; for weights on a diagonal their roots."""
     if metric.ndim == 1:
         return np.sqrt(metric)
     # Features in units of their own: otherwise rounding of the largest entries would drown the smallest.
@@ -83,21 +65,6 @@ def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
     """Squared distance of the two points farthest apart, and these two.
 
     Exact. In few dimensions about as fast as sorting; in many, up to n^2 / 2 distances.
-
-    Parameters
-    ----------
-    points : (n, d)
-
-    Returns
-    -------
-    float, int, int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.penalty_bounds import squared_diameter
-    >>> squared_diameter(np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 1.0]]))
-    (25.0, 0, 1)
     """
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     radius = np.sqrt(((points - middle) ** 2).sum(axis=1))
@@ -111,19 +78,7 @@ def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
 
 
 class BoxBound:
-    """sum_m a_m range_m^2: the squared diagonal of the box around the data. Linear in the weights.
-
-    Parameters
-    ----------
-    squared_range : (d,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.penalty_bounds import BoxBound
-    >>> BoxBound(np.array([4.0, 1.0])).value(np.array([1.0, 2.0]))
-    6.0
-    """
+    """sum_m a_m range_m^2: the squared diagonal of the box around the data. Linear in the weights."""
 
     def __init__(self, squared_range: NDArray[np.float64]) -> None:
         self.squared_range = squared_range
@@ -138,20 +93,7 @@ class BoxBound:
 
 
 class SphereBound:
-    """4 max_i |x_i - mean|_A^2: the squared diameter of the ball around the data, for a full matrix.
-
-    Parameters
-    ----------
-    centred : (n, d)
-        Rows less their mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.penalty_bounds import SphereBound
-    >>> SphereBound(np.array([[-1.0, 0.0], [1.0, 0.0]])).value(np.eye(2))
-    4.0
-    """
+    """4 max_i |x_i - mean|_A^2: the squared diameter of the ball around the data, for a full matrix."""
 
     def __init__(self, centred: NDArray[np.float64]) -> None:
         self.centred = centred
@@ -177,19 +119,7 @@ class SphereBound:
 
 
 class DiameterBound:
-    """max_ij |x_i - x_j|_A^2 itself.
-
-    Parameters
-    ----------
-    X : (n, d)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.penalty_bounds import DiameterBound
-    >>> DiameterBound(np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 2.0]])).value(np.array([1.0, 4.0]))
-    25.0
-    """
+    """max_ij |x_i - x_j|_A^2 itself."""
 
     def __init__(self, X: NDArray[np.float64]) -> None:
         self.X = X

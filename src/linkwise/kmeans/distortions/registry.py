@@ -23,35 +23,7 @@ def make_distortion(
     smoothing: float = 0.1,
     penalty_bound: str = "box",
 ) -> Distortion:
-    """The distortion of this name with the metric it is to learn.
-
-    Parameters
-    ----------
-    name : {"euclidean", "cosine", "kl", "i_divergence"}
-    metric : {None, "diag", "full", "per_cluster"}
-        The last two for ``euclidean`` only.
-    n_clusters : int
-    metric_weight, shrinkage, smoothing, penalty_bound
-        See :class:`linkwise.HMRFKMeans`.
-
-    Returns
-    -------
-    Distortion
-
-    Raises
-    ------
-    ValueError
-        For an unknown name, or a metric that the distortion cannot learn.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.kmeans.distortions.registry import make_distortion
-    >>> cosine = make_distortion("cosine", None, 2)
-    >>> cosine.distances(cosine.rows(np.array([[3.0, 0.0], [1.0, 1.0]])), np.eye(2), None).round(3)
-    array([[0.   , 1.   ],
-           [0.293, 0.293]])
-    """
+    """Make the distortion of this name with the metric it is to learn; refuse what does not go together."""
     made: Distortion
     if name == "euclidean":
         made = SquaredEuclidean(
