@@ -21,7 +21,7 @@ Metric = NDArray[np.float64] | None
 
 
 class ViolatedLinks(NamedTuple):
-    """The soft links that the labels violate: rows (v, 2), kind, weight (v,) and labels (v, 2) of the ends."""
+    """The soft links that the labels violate, with the labels (v, 2) of their ends."""
 
     pairs: NDArray[np.int64]
     must: NDArray[np.bool_]

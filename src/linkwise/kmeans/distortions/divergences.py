@@ -32,7 +32,7 @@ _UNRESOLVED = 1e-12
 
 
 class SmoothedRows:
-    """Nonnegative rows x = z + e: a table z (n, d), dense or CSR, plus the same share e_i in every feature."""
+    """Nonnegative rows x = z + e: a table z (n, d), dense or CSR, plus a share e_i in every feature."""
 
     def __init__(self, table: Any, share: NDArray[np.float64]) -> None:
         self.table = table

@@ -97,7 +97,7 @@ def backtrack(
     old: NDArray[np.float64],
     candidate: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """The first of candidate, half way to it, a quarter, ... that does not raise the objective; else ``old``."""
+    """First of candidate, half way to it, a quarter, ... that does not raise the objective, or ``old``."""
     start = objective(old)
     share = 1.0
     for _ in range(_HALVINGS):
@@ -118,8 +118,8 @@ def linear_metric_step(
 ) -> NDArray[np.float64]:
     """Lower <A, S> + cannot_weight * bound(A) + regulariser(A); the result is never worse than ``old``.
 
-    ``minimise`` maps S to argmin_A <A, S> + regulariser(A). With a bound that is linear in A, such as the box,
-    its answer is the minimiser and taken at once.
+    ``minimise`` maps S to argmin_A <A, S> + regulariser(A). With a bound that is linear in A, such as the
+    box, its answer is the minimiser and taken at once.
     """
 
     def objective(metric: NDArray[np.float64]) -> float:
