@@ -19,9 +19,8 @@ from linkwise import Constraints
 from linkwise.datasets import make_two_moons
 from linkwise.metrics import rand_score
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
-from linkwise.spectral.kernel_cut import CutSettings, constrained_affinity
 from linkwise.spectral.kernels import heat_kernel, neighbour_graph, normalised_adjacency
-from linkwise.spectral.normalised_cut import affinity_embedding
+from linkwise.spectral.normalised_cut import CutSettings, affinity_embedding, constrained_affinity
 
 SIZES = (1000, 2000, 5000)
 LINKS = (100, 500)

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from linkwise.spectral.algorithm_b import largest_products, weakest_affinity
-from linkwise.spectral.kernel_cut import CutSettings, constrained_affinity
+from linkwise.spectral.normalised_cut import CutSettings, constrained_affinity
 from tests.spectral.spectral_oracle import algorithm_b, gaussian, random_links
 
 

@@ -6,8 +6,7 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
-from linkwise.spectral.eigenvectors import leading_eigenpairs
-from linkwise.spectral.graph_solvers import factor_stays_sparse, smallest_eigenpairs
+from linkwise.spectral.eigenvectors import factor_stays_sparse, leading_eigenpairs, smallest_eigenpairs
 from linkwise.spectral.kernels import neighbour_graph, normalised_adjacency
 
 

@@ -10,9 +10,14 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from linkwise.spectral.algorithm_b import cannot_link_vectors, weakest_affinity
-from linkwise.spectral.equivalent_kernel import equivalent_kernel
-from linkwise.spectral.kernel_cut import CutSettings, constrained_affinity
-from linkwise.spectral.propagation import link_columns, propagate, propagated_kernel, signed_links
+from linkwise.spectral.normalised_cut import CutSettings, constrained_affinity
+from linkwise.spectral.propagation import (
+    equivalent_kernel,
+    link_columns,
+    propagate,
+    propagated_kernel,
+    signed_links,
+)
 from tests.spectral.spectral_oracle import gaussian, incidence, precision_of_links
 
 

@@ -6,14 +6,8 @@ from sklearn.manifold import spectral_embedding
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_limits
 
-from linkwise.spectral.normalised_cut import (
-    affinity_embedding,
-    assign_labels,
-    cluster_centers,
-    cluster_qr,
-    discretise,
-    row_normalised,
-)
+from linkwise.spectral.normalised_cut import affinity_embedding, row_normalised
+from linkwise.spectral.rounding import assign_labels, cluster_centers, cluster_qr, discretise
 from tests.spectral.spectral_oracle import gaussian
 
 

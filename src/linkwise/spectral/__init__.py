@@ -6,8 +6,8 @@ from linkwise._exports import resolver
 
 if TYPE_CHECKING:
     from linkwise.spectral.constrained import ConstrainedSpectralClustering as ConstrainedSpectralClustering
-    from linkwise.spectral.equivalent_kernel import KernelProfile as KernelProfile
-    from linkwise.spectral.equivalent_kernel import kernel_profile as kernel_profile
+    from linkwise.spectral.propagation import KernelProfile as KernelProfile
+    from linkwise.spectral.propagation import kernel_profile as kernel_profile
     from linkwise.spectral.learning import SpectralLearning as SpectralLearning
 
 __all__ = ["ConstrainedSpectralClustering", "KernelProfile", "SpectralLearning", "kernel_profile"]
@@ -16,8 +16,8 @@ __getattr__ = resolver(
     __name__,
     {
         "ConstrainedSpectralClustering": "linkwise.spectral.constrained",
-        "KernelProfile": "linkwise.spectral.equivalent_kernel",
+        "KernelProfile": "linkwise.spectral.propagation",
         "SpectralLearning": "linkwise.spectral.learning",
-        "kernel_profile": "linkwise.spectral.equivalent_kernel",
+        "kernel_profile": "linkwise.spectral.propagation",
     },
 )

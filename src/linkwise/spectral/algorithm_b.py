@@ -34,33 +34,7 @@ _SLICE = 3 * 10**8
 def cannot_link_vectors(
     rows_of_kernel: NDArray[np.float64], must: Propagation, links: SignedLinks
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """w_k of every cannot-link, and the divisors that make w_k(x) of further points.
-
-    Parameters
-    ----------
-    rows_of_kernel : (N, N) float64
-        K.
-    must : Propagation
-        Of the must-links.
-    links : SignedLinks
-        The cannot-links.
-
-    Returns
-    -------
-    vectors : (n_c, N) float64
-    divisors : (n_c,) float64
-        sqrt(d_k + e_k²).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.algorithm_b import cannot_link_vectors
-    >>> from linkwise.spectral.propagation import link_columns, propagate, signed_links
-    >>> none = signed_links(np.empty((0, 2)), [], 0.5, 1.0)
-    >>> must = propagate(link_columns(np.eye(3), none), none)
-    >>> cannot_link_vectors(np.eye(3), must, signed_links([(0, 1)], [-1.0], 0.5, 1.0))[0]
-    array([[0.66666667, 0.66666667, 0.        ]])
-    """
+    """w_k (n_c, N) of every cannot-link, and the divisors sqrt(d_k + e_k²) that further points need."""
     i, j = links.pairs[:, 0], links.pairs[:, 1]
     vectors = must_link_sums(rows_of_kernel[i] + rows_of_kernel[j], must.whitened, must.whitened, links)
     every = np.arange(len(links.pairs))
@@ -90,26 +64,7 @@ def weakest_affinity(
 ) -> NDArray[np.float64]:
     """K^m - max_k w_k w_k^T, entry by entry, in place; clipped at 0 for the affinity of algorithm B.
 
-    Parameters
-    ----------
-    must_kernel : (N, N) float64
-        K^m, symmetric, C-contiguous; overwritten.
-    vectors : (n_c, N) float64
-        w_k. Without cannot-links the result is max(0, K^m).
-    clip : bool, default=True
-
-    Returns
-    -------
-    (N, N) float64
-        ``must_kernel``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.algorithm_b import weakest_affinity
-    >>> weakest_affinity(np.eye(2) + 1.0, np.array([[1.0, 1.0], [0.5, -2.0]]))
-    array([[1., 0.],
-           [0., 0.]])
+    ``must_kernel`` (N, N) is symmetric and C-contiguous, ``vectors`` (n_c, N) are w_k.
     """
     n_links, n = vectors.shape
     least = 0.0 if clip else -np.inf
@@ -190,25 +145,7 @@ def _subtract_largest_products(
 
 
 def largest_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """max_k left[k, i] right[k, j]: what algorithm B subtracts from K^m between two sets of points.
-
-    Parameters
-    ----------
-    left : (n_c, n) float64
-    right : (n_c, m) float64
-        At least one link.
-
-    Returns
-    -------
-    (n, m) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.algorithm_b import largest_products
-    >>> largest_products(np.array([[1.0], [2.0]]), np.array([[3.0, -1.0], [1.0, -1.0]]))
-    array([[ 3., -1.]])
-    """
+    """max_k left[k, i] right[k, j], (n, m): what algorithm B subtracts between two sets of points."""
     result = np.full((left.shape[1], right.shape[1]), -np.inf)
     points, vectors = np.ascontiguousarray(left.T), np.ascontiguousarray(right)
     for start, stop in chunk_bounds(0, len(points), max(1, _SLICE // right.size)):

@@ -21,10 +21,9 @@ from linkwise._validation import (
     check_whole_number,
 )
 from linkwise.constraints import Constraints
-from linkwise.spectral.choose_eigenvectors import leading_rows
 from linkwise.spectral.kernels import check_kernel
-from linkwise.spectral.normalised_cut import ASSIGNMENTS, assign_labels, cluster_centers
 from linkwise.spectral.out_of_sample import Extension, extension_of
+from linkwise.spectral.rounding import ASSIGNMENTS, assign_labels, cluster_centers, leading_rows
 from linkwise.spectral.solvers import AffinitySettings
 
 __all__ = ["SpectralClusterer"]
@@ -43,36 +42,17 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
     def fit_predict(
         self, X: Any, y: Any = None, *, constraints: Constraints | None = None
     ) -> NDArray[np.int64]:
-        """Fit and return ``labels_``.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like or sparse matrix, or kernel of shape (n_samples, n_samples)
-        y : ignored
-        constraints : Constraints, optional
-
-        Returns
-        -------
-        (n_samples,) int64
-        """
+        """Fit and return ``labels_``."""
         labels: NDArray[np.int64] = self.fit(X, y, constraints=constraints).labels_
         return labels
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Cluster of new rows: the one whose mean is nearest in the embedding.
+        """Cluster (n,) of new rows: the one whose mean is nearest in the embedding.
 
-        A Gaussian or precomputed kernel extends the eigenvectors by their own equation, links included; the
-        heat kernel of a graph has no values at new rows, which take the mean embedding of their nearest
+        A Gaussian or precomputed kernel extends the eigenvectors by their own equation, links included. For
+        ``affinity="precomputed"`` X is the kernel between these and the training rows, (n, n_samples). The
+        heat kernel of a graph has no values at new rows: they take the mean embedding of their nearest
         training rows, weighted by inverse distance.
-
-        Parameters
-        ----------
-        X : (n, n_features) array_like or sparse matrix
-            For ``affinity="precomputed"`` the kernel between these and the training rows, (n, n_samples).
-
-        Returns
-        -------
-        (n,) int64
         """
         check_is_fitted(self)
         data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)

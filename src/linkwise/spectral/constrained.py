@@ -14,14 +14,14 @@ from linkwise.constraints import Constraints
 from linkwise.graph import check_feasibility
 from linkwise.graph.parity import link_parity
 from linkwise.spectral.base import SpectralClusterer
-from linkwise.spectral.choose_eigenvectors import (
+from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
+from linkwise.spectral.normalised_cut import ACTIVE, UNREACHED, CutSettings
+from linkwise.spectral.rounding import (
     labels_by_vote,
     leading_rows,
     link_reliability,
     trusted_weights,
 )
-from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
-from linkwise.spectral.kernel_cut import ACTIVE, UNREACHED, CutSettings
 from linkwise.spectral.solvers import DenseSolver, LandmarkSolver, Solution, Solver, choose_solver
 
 __all__ = ["ConstrainedSpectralClustering"]
@@ -227,19 +227,9 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         }
 
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
-        """Cluster the rows.
+        """Cluster the rows of X (n_samples, n_features), dense or sparse, under links between them.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like or sparse matrix
-            For ``affinity="precomputed"`` the kernel, (n_samples, n_samples).
-        y : ignored
-        constraints : Constraints, optional
-            Links between the rows of X.
-
-        Returns
-        -------
-        self
+        For ``affinity="precomputed"`` X is the kernel, (n_samples, n_samples).
         """
         data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         self.algorithm_ = self.algorithm

@@ -1,9 +1,13 @@
-"""Leading eigenvectors of a symmetric operator by a block Krylov-Schur method.
+"""Leading eigenvectors of a symmetric operator by a block Krylov-Schur method, and smallest ones of a graph.
 
 Well separated clusters are the best case of spectral clustering, and the worst of Lanczos: eigenvalues 1,
 1, 1 are one vector to a Krylov space grown from one vector, so with a loose tolerance ARPACK returns wrong
-neighbours. A block as wide as the number of wanted vectors sees all of them. On a dense matrix a product with
-eight vectors costs about as much as with one, because reading the matrix is what takes the time.
+neighbours. A block as wide as the number of wanted vectors sees all of them. On a dense matrix a product
+with eight vectors costs about as much as with one, because reading the matrix is what takes the time.
+
+In two or three dimensions the smallest eigenvalues of a large graph crowd at 0 (1e-5 at 100,000 points).
+Only shift-invert finds them, and the factors stay sparse. In higher dimensions the factors fill up, but the
+gaps are wide and products are enough. A factorisation of a small part of the graph tells which case it is.
 """
 
 from __future__ import annotations
@@ -13,9 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import eigh, qr
+from scipy.sparse.linalg import SuperLU, splu
 
-__all__ = ["Eigenpairs", "leading_eigenpairs"]
+__all__ = ["Eigenpairs", "factor_stays_sparse", "leading_eigenpairs", "smallest_eigenpairs"]
 
 Operator = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
@@ -25,22 +31,20 @@ _LEAST_WIDTH, _MOST_WIDTH = 8, 16
 #: Blocks of a Krylov space besides the kept vectors before it is compressed to its best vectors.
 _DEPTH = 6
 
+#: Added to the matrix before it is factored: below the second eigenvalue of large graphs.
+_SHIFT = 1e-6
+
+#: Points of the trial graph, and entries per row of its factor up to which the whole graph is factored.
+#: Measured for 10 neighbours: 20 in two, 80 in three, 170 in four, 360 in ten dimensions. At 20,000 points
+#: the whole factor took 0.2, 2 and 19 s in two, three and four dimensions.
+_TRIAL_POINTS, _TRIAL_FILL = 2000, 120.0
+
 
 class Eigenpairs(NamedTuple):
-    """Eigenvectors of a symmetric operator, largest eigenvalue first.
+    """Eigenvalues (k,), largest first, and orthonormal eigenvectors (n, k) of a symmetric operator.
 
-    Attributes
-    ----------
-    values : (k,) float64
-    vectors : (n, k) float64
-        Orthonormal columns.
-    residual : float
-        Largest norm of A x - lambda x among the pairs.
-    converged : bool
-    n_iter : int
-        Products of the operator with a block of vectors.
-    history : (r, k) float64
-        Values whenever the space was compressed; the last are ``values``.
+    ``residual`` is the largest norm of A x - lambda x, ``n_iter`` counts products of the operator with a
+    block of vectors. ``history`` (r, k) are the values whenever the space was compressed.
     """
 
     values: NDArray[np.float64]
@@ -60,32 +64,9 @@ def leading_eigenpairs(
     tol: float = 1e-4,
     max_iter: int = 600,
 ) -> Eigenpairs:
-    """The k largest eigenvalues of a symmetric operator and their vectors.
+    """The k largest eigenvalues of a symmetric operator, which maps (n, b) arrays, and their vectors.
 
-    Parameters
-    ----------
-    operator : callable
-        Maps an (n, b) array to A times it.
-    n, k : int
-    rng : numpy.random.Generator
-        Draws the first block.
-    tol : float, default=1e-4
-        Largest norm of A x - lambda x allowed, relative to the largest abs(lambda) seen.
-    max_iter : int, default=600
-        Most products of the operator with a block.
-
-    Returns
-    -------
-    Eigenpairs
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.eigenvectors import leading_eigenpairs
-    >>> values = np.concatenate([[3.0, 3.0, 2.0], np.linspace(0.0, 1.0, 97)])
-    >>> pairs = leading_eigenpairs(lambda x: values[:, np.newaxis] * x, 100, 3, rng=np.random.default_rng(0))
-    >>> pairs.values.round(6)
-    array([3., 3., 2.])
+    ``tol`` is the largest norm of A x - lambda x allowed, relative to the largest abs(lambda) seen.
     """
     width = min(n, max(_LEAST_WIDTH, min(k + 2, _MOST_WIDTH)))
     kept = min(k + width // 2, n)
@@ -145,3 +126,43 @@ class _KrylovSpace:
         self.basis[:, : self.size] = vectors
         self.images[:, : self.size] = rotated
         return values[::-1], vectors, rotated
+
+
+def factor_stays_sparse(matrix: sparse.csr_array) -> bool:
+    """Whether a factorisation of this sparse matrix (N, N) pays, judged by a connected part of it."""
+    if matrix.shape[0] <= _TRIAL_POINTS:
+        return True
+    reached, _ = sparse.csgraph.breadth_first_order(sparse.csr_matrix(matrix), 0, directed=False)
+    part = np.sort(reached[:_TRIAL_POINTS])
+    return bool(_factor(sparse.csr_array(matrix[part][:, part])).L.nnz <= _TRIAL_FILL * len(part))
+
+
+def smallest_eigenpairs(
+    matrix: sparse.csr_array,
+    k: int,
+    *,
+    rng: np.random.Generator,
+    tol: float = 1e-6,
+    direct: bool | None = None,
+) -> Eigenpairs:
+    """The k smallest eigenvalues, ascending, of a sparse positive semi-definite matrix, and their vectors.
+
+    ``tol`` is relative to the norm of the operator that is iterated; 1e-3 returns useless vectors.
+    ``direct``: factor the matrix and iterate its inverse, or only multiply by it; None decides.
+    """
+    n = matrix.shape[0]
+    if factor_stays_sparse(matrix) if direct is None else direct:
+        factor = _factor(matrix)
+        found = leading_eigenpairs(
+            lambda block: factor.solve(np.asfortranarray(block)), n, k, rng=rng, tol=tol
+        )
+        values, history = 1.0 / found.values - _SHIFT, 1.0 / found.history - _SHIFT
+    else:
+        found = leading_eigenpairs(lambda block: -(matrix @ block), n, k, rng=rng, tol=tol, max_iter=4000)
+        values, history = -found.values, -found.history
+    return found._replace(values=values, history=history)
+
+
+def _factor(matrix: sparse.csr_array) -> SuperLU:
+    shifted = sparse.csc_matrix(matrix + _SHIFT * sparse.eye_array(matrix.shape[0]))
+    return splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

@@ -1,11 +1,4 @@
-"""Smoothest functions on a graph: eigenvectors of a sparse Laplacian with the smallest eigenvalues.
-
-In two or three dimensions the eigenvalues of a large graph crowd at 0 (1e-5 at 100,000 points), where only
-shift-invert finds them, and the Cholesky-like factors stay sparse. In higher dimensions the factors fill
-up, but the gaps are wide and products with the matrix are enough. A factorisation of a small part of the
-graph tells which case it is.
-
-Solvers that never leave the sparse neighbour graph: signed Laplacian, and a basis of graph eigenvectors.
+"""Solvers that never leave the sparse neighbour graph: signed Laplacian, and a basis of graph eigenvectors.
 
 Both do algorithm A with signed affinities: without clipping, the propagated kernel keeps a form that needs no
 N x N matrix.
@@ -19,109 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.sparse.linalg import SuperLU, cg, splu
+from scipy.sparse.linalg import cg
 
 from linkwise._threads import chunk_bounds
-from linkwise.spectral.eigenvectors import Eigenpairs, leading_eigenpairs
-from linkwise.spectral.kernel_cut import WIPED_SHARE, CutSettings
+from linkwise.spectral.eigenvectors import factor_stays_sparse, smallest_eigenpairs
 from linkwise.spectral.kernels import nearest_neighbours, neighbour_graph, normalised_adjacency
-from linkwise.spectral.normalised_cut import floored_degrees, row_normalised
+from linkwise.spectral.normalised_cut import (
+    WIPED_SHARE,
+    CutSettings,
+    floored_degrees,
+    relaxed_cut,
+    row_normalised,
+)
 from linkwise.spectral.out_of_sample import NeighbourExtension
 from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
-from linkwise.spectral.solvers import AffinitySettings, Solution, graph_parts, joined_parts, relaxed_cut
+from linkwise.spectral.solvers import AffinitySettings, Solution, graph_parts, joined_parts
 
-__all__ = ["BasisSolver", "SignedLaplacianSolver", "factor_stays_sparse", "smallest_eigenpairs"]
-
-#: Added to the matrix before it is factored: below the second eigenvalue of large graphs.
-_SHIFT = 1e-6
-
-#: Points of the trial graph, and entries per row of its factor up to which the whole graph is factored.
-#: Measured for 10 neighbours: 20 in two, 80 in three, 170 in four, 360 in ten dimensions. At 20,000 points
-#: the whole factor took 0.2, 2 and 19 s in two, three and four dimensions.
-_TRIAL_POINTS, _TRIAL_FILL = 2000, 120.0
-
-
-def factor_stays_sparse(matrix: sparse.csr_array) -> bool:
-    """Whether a factorisation of this sparse matrix pays, judged by a connected part of it.
-
-    Parameters
-    ----------
-    matrix : (N, N) scipy.sparse.csr_array
-        Symmetric, positive semi-definite.
-
-    Returns
-    -------
-    bool
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> from linkwise.spectral.graph_solvers import factor_stays_sparse
-    >>> factor_stays_sparse(sparse.csr_array(sparse.diags_array([1.0, 2.0, 3.0])))
-    True
-    """
-    if matrix.shape[0] <= _TRIAL_POINTS:
-        return True
-    reached, _ = sparse.csgraph.breadth_first_order(sparse.csr_matrix(matrix), 0, directed=False)
-    part = np.sort(reached[:_TRIAL_POINTS])
-    return bool(_factor(sparse.csr_array(matrix[part][:, part])).L.nnz <= _TRIAL_FILL * len(part))
-
-
-def smallest_eigenpairs(
-    matrix: sparse.csr_array,
-    k: int,
-    *,
-    rng: np.random.Generator,
-    tol: float = 1e-6,
-    direct: bool | None = None,
-) -> Eigenpairs:
-    """The k smallest eigenvalues of a sparse positive semi-definite matrix and their vectors.
-
-    Parameters
-    ----------
-    matrix : (N, N) scipy.sparse.csr_array
-    k : int
-    rng : numpy.random.Generator
-    tol : float, default=1e-6
-        Residual relative to the norm of the operator that is iterated. 1e-3 returns useless vectors.
-    direct : bool, optional
-        Factor the matrix and iterate its inverse, or only multiply by it; None decides.
-
-    Returns
-    -------
-    Eigenpairs
-        Smallest eigenvalue first.
-
-    Examples
-    --------
-    A ring of n points has the eigenvalues 2 - 2 cos(2 pi m / n).
-
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from linkwise.spectral.graph_solvers import smallest_eigenpairs
-    >>> n = 50
-    >>> step = sparse.csr_array(np.roll(np.eye(n), 1, axis=0))
-    >>> ring = sparse.csr_array(2 * sparse.eye_array(n) - step - step.T)
-    >>> smallest_eigenpairs(ring, 3, rng=np.random.default_rng(0)).values.round(6) + 0.0
-    array([0.      , 0.015771, 0.015771])
-    """
-    n = matrix.shape[0]
-    if factor_stays_sparse(matrix) if direct is None else direct:
-        factor = _factor(matrix)
-        found = leading_eigenpairs(
-            lambda block: factor.solve(np.asfortranarray(block)), n, k, rng=rng, tol=tol
-        )
-        values, history = 1.0 / found.values - _SHIFT, 1.0 / found.history - _SHIFT
-    else:
-        found = leading_eigenpairs(lambda block: -(matrix @ block), n, k, rng=rng, tol=tol, max_iter=4000)
-        values, history = -found.values, -found.history
-    return found._replace(values=values, history=history)
-
-
-def _factor(matrix: sparse.csr_array) -> SuperLU:
-    shifted = sparse.csc_matrix(matrix + _SHIFT * sparse.eye_array(matrix.shape[0]))
-    return splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-
+__all__ = ["BasisSolver", "SignedLaplacianSolver"]
 
 #: Columns whose affinities estimate the degrees of all points.
 _DEGREE_COLUMNS = 1000
@@ -159,15 +66,6 @@ class SignedLaplacianSolver(_GraphSolver):
     This precision is sparse: a must-link is an edge, a cannot-link an edge that pushes its ends to opposite
     values. The eigenvectors with the smallest eigenvalues do not depend on tau = 1 / diffusion_time, which
     only sets the scale of the softness.
-
-    Parameters
-    ----------
-    X : (N, d) array or sparse matrix
-    affinity : AffinitySettings
-        Of kind "heat".
-    settings : CutSettings
-        Of algorithm "A".
-    seed : int
     """
 
     def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
@@ -209,17 +107,8 @@ class BasisSolver(_GraphSolver):
 
     Kbar = F (I + F^T V E^-1 V^T F)^-1 F^T needs an m x m Cholesky factor for any number of links, so a new
     set of links costs O(N m²). The diffusion time is raised to 4 / lambda_m if it is less, so that what the
-    basis leaves out would be small in the kernel: on large graphs a fixed time reaches only a few neighbours.
-
-    Parameters
-    ----------
-    X : (N, d) array or sparse matrix
-    affinity : AffinitySettings
-        Of kind "heat".
-    settings : CutSettings
-        Of algorithm "A".
-    seed : int
-    n_basis : int
+    basis leaves out would be small in the kernel: on large graphs a fixed time reaches only a few
+    neighbours.
     """
 
     def __init__(
@@ -262,27 +151,7 @@ class BasisSolver(_GraphSolver):
 
 
 def posterior_factor(factor: NDArray[np.float64], links: SignedLinks) -> NDArray[np.float64]:
-    """B with B B^T = F (I + F^T V E^-1 V^T F)^-1 F^T: the propagated kernel of K = F F^T.
-
-    Parameters
-    ----------
-    factor : (N, m) float64
-    links : SignedLinks
-
-    Returns
-    -------
-    (N, m) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.graph_solvers import posterior_factor
-    >>> from linkwise.spectral.propagation import signed_links
-    >>> B = posterior_factor(np.eye(2), signed_links([(0, 1)], [np.inf], 0.0, 1.0))
-    >>> (B @ B.T).round(6)
-    array([[0.5, 0.5],
-           [0.5, 0.5]])
-    """
+    """B (N, m) with B B^T = F (I + F^T V E^-1 V^T F)^-1 F^T: the propagated kernel of K = F F^T."""
     observed = factor[links.pairs[:, 0]] - links.signs[:, np.newaxis] * factor[links.pairs[:, 1]]
     observed /= np.sqrt(links.variances)[:, np.newaxis]
     precision = observed.T @ observed

@@ -1,9 +1,7 @@
-"""Heat diffusion on the graph of nearest neighbours: a kernel that follows the shape of the data.
-
-Kernels from feature values and from the caller: Gaussian with a local width, and precomputed.
+"""Kernels: heat diffusion on the graph of nearest neighbours, Gaussian with a local width, precomputed.
 
 A link reaches exactly as far as the kernel does, so the kernel decides what links can do: a narrow Gaussian
-does not propagate them, heat on a graph (:mod:`linkwise.spectral.kernels`) follows the shape of the data.
+does not propagate them, heat on a graph follows the shape of the data.
 """
 
 from __future__ import annotations
@@ -46,57 +44,14 @@ _SERIES_REST = 1e-13
 
 
 def neighbour_graph(neighbours: NearestNeighbors, n_neighbors: int) -> sparse.csr_array:
-    """Symmetric graph with an edge where either point is among the other's nearest neighbours.
-
-    Parameters
-    ----------
-    neighbours : sklearn.neighbors.NearestNeighbors
-        Fitted to the points.
-    n_neighbors : int
-        At most the number of points minus one are used.
-
-    Returns
-    -------
-    (N, N) scipy.sparse.csr_array
-        Entries 1, no diagonal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import NearestNeighbors
-    >>> from linkwise.spectral.kernels import neighbour_graph
-    >>> points = NearestNeighbors().fit(np.array([[0.0], [1.0], [3.0]]))
-    >>> neighbour_graph(points, 1).toarray()
-    array([[0., 1., 0.],
-           [1., 0., 1.],
-           [0., 1., 0.]])
-    """
+    """Symmetric graph (N, N) of ones with an edge where either point is among the nearest of the other."""
     count = min(n_neighbors, neighbours.n_samples_fit_ - 1)
     directed = sparse.csr_array(neighbours.kneighbors_graph(n_neighbors=count, mode="connectivity"))
     return sparse.csr_array(directed.maximum(directed.T))
 
 
 def normalised_adjacency(graph: sparse.csr_array) -> sparse.csr_array:
-    """D^-1/2 G D^-1/2, whose difference from the identity is the normalised Laplacian.
-
-    Parameters
-    ----------
-    graph : (N, N) scipy.sparse.csr_array
-        Symmetric, entries >= 0, no empty row.
-
-    Returns
-    -------
-    (N, N) scipy.sparse.csr_array
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from linkwise.spectral.kernels import normalised_adjacency
-    >>> normalised_adjacency(sparse.csr_array(np.array([[0.0, 2.0], [2.0, 0.0]]))).toarray()
-    array([[0., 1.],
-           [1., 0.]])
-    """
+    """D^-1/2 G D^-1/2, whose difference from the identity is the normalised Laplacian."""
     scale = 1.0 / np.sqrt(graph.sum(axis=1))
     rows = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     values = graph.data * scale[rows] * scale[graph.indices]
@@ -106,32 +61,11 @@ def normalised_adjacency(graph: sparse.csr_array) -> sparse.csr_array:
 def heat_columns(
     adjacency: sparse.csr_array, columns: NDArray[np.int64], diffusion_time: float
 ) -> NDArray[np.float64]:
-    """Columns of exp(-t (I - S)) without any other part of it.
+    """Columns of exp(-t (I - S)), as rows (m, N), without any other part of it.
 
     exp(-t (I - S)) = e^-t I_0(t) + 2 sum_k e^-t I_k(t) T_k(S) with Bessel functions I_k and Chebyshev
-    polynomials T_k; about 7 sqrt(t) + 5 products with S reach machine precision.
-
-    Parameters
-    ----------
-    adjacency : (N, N) scipy.sparse.csr_array
-        S, from :func:`normalised_adjacency`; eigenvalues in [-1, 1].
-    columns : (m,) int64
-    diffusion_time : float
-        t.
-
-    Returns
-    -------
-    (m, N) float64
-        The columns, as rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from linkwise.spectral.kernels import heat_columns
-    >>> S = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> heat_columns(S, np.array([0]), 1.0)  # (1 + exp(-2 t)) / 2 and (1 - exp(-2 t)) / 2
-    array([[0.56766764, 0.43233236]])
+    polynomials T_k; about 7 sqrt(t) + 5 products with S reach machine precision. S is the normalised
+    adjacency.
     """
     # Neighbours with near numbers share cache lines: twice as fast at N = 5000.
     order = reverse_cuthill_mckee(sparse.csr_matrix(adjacency), symmetric_mode=True).astype(np.int64)
@@ -214,28 +148,7 @@ def _heat_columns(
 
 
 def heat_kernel(adjacency: sparse.csr_array, diffusion_time: float) -> NDArray[np.float64]:
-    """exp(-t (I - S)), scaled to unit diagonal.
-
-    Parameters
-    ----------
-    adjacency : (N, N) scipy.sparse.csr_array
-        S, from :func:`normalised_adjacency`.
-    diffusion_time : float
-
-    Returns
-    -------
-    (N, N) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy import sparse
-    >>> from linkwise.spectral.kernels import heat_kernel
-    >>> S = sparse.csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> heat_kernel(S, 1.0).round(3)
-    array([[1.   , 0.762],
-           [0.762, 1.   ]])
-    """
+    """exp(-t (I - S)), scaled to unit diagonal."""
     result = heat_columns(adjacency, np.arange(adjacency.shape[0]), diffusion_time)
     _unit_diagonal(result, 1.0 / np.sqrt(result.diagonal()))
     return result
@@ -263,49 +176,15 @@ _INDEFINITE_SHARE = 1e-6
 
 
 def nearest_neighbours(points: Any) -> NearestNeighbors:
-    """Neighbours of points, measured from ``exact_origin(points)``: so has to be whatever is asked of them.
-
-    Parameters
-    ----------
-    points : (n, d) array or sparse matrix
-
-    Returns
-    -------
-    sklearn.neighbors.NearestNeighbors
-        Fitted.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.kernels import nearest_neighbours
-    >>> nearest_neighbours(np.array([[1e9], [1e9 + 2.0]])).kneighbors(n_neighbors=1)[0].ravel()
-    array([2., 2.])
-    """
+    """Neighbours of points, measured from ``exact_origin(points)``, as rows to look up must be."""
     return NearestNeighbors().fit(from_origin(points, exact_origin(points)))
 
 
 def local_scale(neighbours: NearestNeighbors, *, neighbour: int = 7) -> float:
     """Width for a Gaussian kernel: the median distance of the points to their 7th nearest neighbour.
 
-    Parameters
-    ----------
-    neighbours : sklearn.neighbors.NearestNeighbors
-        Fitted to the points.
-    neighbour : int, default=7
-
-    Returns
-    -------
-    float
-        With many duplicates the median may be 0; then the median over the points with a positive distance;
-        1 if all points are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.neighbors import NearestNeighbors
-    >>> from linkwise.spectral.kernels import local_scale
-    >>> local_scale(NearestNeighbors().fit(np.arange(20.0)[:, np.newaxis]), neighbour=2)
-    1.0
+    With many duplicates the median may be 0; then the median over the points with a positive distance is
+    taken, and 1 if all points are equal.
     """
     count = min(neighbour, neighbours.n_samples_fit_ - 1)
     distances = neighbours.kneighbors(n_neighbors=count)[0]
@@ -316,25 +195,7 @@ def local_scale(neighbours: NearestNeighbors, *, neighbour: int = 7) -> float:
 
 
 def gaussian_kernel(X: Any, Y: Any, sigma: float) -> NDArray[np.float64]:
-    """exp(-abs(x - y)² / (2 sigma²)).
-
-    Parameters
-    ----------
-    X : (n, d) array or sparse matrix
-    Y : (m, d) array or sparse matrix
-    sigma : float
-
-    Returns
-    -------
-    (n, m) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.kernels import gaussian_kernel
-    >>> gaussian_kernel(np.array([[0.0]]), np.array([[0.0], [2.0]]), sigma=1.0).round(4)
-    array([[1.    , 0.1353]])
-    """
+    """exp(-abs(x - y)² / (2 sigma²)), (n, m)."""
     origin = exact_origin(Y)
     rows = from_origin(X, origin)
     # Around the origin the squares that scikit-learn subtracts are not much larger than their difference.
@@ -345,27 +206,7 @@ def gaussian_kernel(X: Any, Y: Any, sigma: float) -> NDArray[np.float64]:
 
 
 def check_kernel(matrix: NDArray[np.float64]) -> None:
-    """Refuse a matrix that is no kernel: not square, not symmetric, or not positive semi-definite.
-
-    Parameters
-    ----------
-    matrix : (N, N) float64
-        Finite.
-
-    Raises
-    ------
-    ValueError
-        Naming what is wrong and what to do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.kernels import check_kernel
-    >>> check_kernel(np.array([[1.0, 0.5], [0.4, 1.0]]))
-    Traceback (most recent call last):
-    ...
-    ValueError: the precomputed kernel is not symmetric: K[0, 1] = 0.5 but K[1, 0] = 0.4; pass (K + K.T) / 2
-    """
+    """Refuse a matrix that is no kernel: not square, not symmetric, or not positive semi-definite."""
     n = matrix.shape[0]
     if matrix.shape != (n, n):
         raise ValueError(

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from linkwise.constraints import Constraints
 from linkwise.spectral.base import SpectralClusterer
-from linkwise.spectral.kernel_cut import CutSettings, solve_kernel
-from linkwise.spectral.solvers import KernelOf, relaxed_cut
+from linkwise.spectral.normalised_cut import CutSettings, relaxed_cut, solve_kernel
+from linkwise.spectral.solvers import KernelOf
 
 __all__ = ["SpectralLearning", "overwritten_affinity"]
 
@@ -22,28 +22,8 @@ def overwritten_affinity(
 ) -> NDArray[np.float64]:
     """A copy of the affinities whose linked entries are replaced: the largest value for must-links, 0 apart.
 
-    The largest value is sqrt(K_ii K_jj), 1 for a unit diagonal. A link of weight W moves the entry the share
-    tanh(abs(W)) = 2 g - 1 of the way, g being its certainty; a hard link all the way.
-
-    Parameters
-    ----------
-    kernel_matrix : (N, N) float64
-    pairs : (L, 2) int64
-    weights : (L,) float64
-        As in :class:`linkwise.Constraints`.
-
-    Returns
-    -------
-    (N, N) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.learning import overwritten_affinity
-    >>> overwritten_affinity(np.full((3, 3), 0.5), np.array([[0, 1], [1, 2]]), np.array([np.inf, -np.inf]))
-    array([[0.5, 0.5, 0.5],
-           [0.5, 0.5, 0. ],
-           [0.5, 0. , 0.5]])
+    The largest value is sqrt(K_ii K_jj), 1 for a unit diagonal. A link of weight W moves the entry the
+    share tanh(abs(W)) = 2 g - 1 of the way, g being its certainty; a hard link all the way.
     """
     result = kernel_matrix.copy()
     i, j = pairs[:, 0], pairs[:, 1]
@@ -141,19 +121,9 @@ class SpectralLearning(SpectralClusterer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
-        """Cluster the rows.
+        """Cluster the rows of X (n_samples, n_features), dense or sparse, under links between them.
 
-        Parameters
-        ----------
-        X : (n_samples, n_features) array_like or sparse matrix
-            For ``affinity="precomputed"`` the kernel, (n_samples, n_samples).
-        y : ignored
-        constraints : Constraints, optional
-            Links between the rows of X.
-
-        Returns
-        -------
-        self
+        For ``affinity="precomputed"`` X is the kernel, (n_samples, n_samples).
         """
         data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         seed = self._new_seed()

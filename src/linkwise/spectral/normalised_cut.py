@@ -1,34 +1,51 @@
-"""The spectral step: degrees, eigenvectors of the normalised affinity, and labels from their rows.
+"""The constrained normalised cut of a dense kernel: affinities under links, their eigenvectors, new points.
 
 d_i = sum_j abs(A_ij) (the diagonal counts), eigenvectors of D^-1/2 A D^-1/2 with the largest eigenvalues,
-rows scaled to length one (Shi & Malik 2000; Ng, Jordan & Weiss 2002), then k-means or another rounding. After
-clipping the affinity is not positive semi-definite, so the largest eigenvalues are meant with their sign.
+rows scaled to length one (Shi & Malik 2000; Ng, Jordan & Weiss 2002). After clipping the affinity is not
+positive semi-definite, so the largest eigenvalues are meant with their sign.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, qr, svd
-from sklearn.cluster import KMeans
+from scipy.linalg import eigh
 
-from linkwise.spectral.eigenvectors import Eigenpairs, Operator, leading_eigenpairs
+from linkwise.graph.parity import link_parity
+from linkwise.spectral.algorithm_b import (
+    cannot_link_vectors,
+    largest_products,
+    must_link_sums,
+    weakest_affinity,
+)
+from linkwise.spectral.eigenvectors import leading_eigenpairs
+from linkwise.spectral.propagation import (
+    VARIANCE_FLOOR,
+    Propagation,
+    SignedLinks,
+    link_columns,
+    propagate,
+    propagated_kernel,
+    signed_links,
+)
 
 __all__ = [
-    "ASSIGNMENTS",
+    "ACTIVE",
+    "KNOWN",
+    "UNREACHED",
+    "CutSettings",
+    "KernelCut",
     "SpectralEmbedding",
     "affinity_embedding",
-    "assign_labels",
-    "cluster_centers",
-    "cluster_qr",
-    "discretise",
+    "constrained_affinity",
+    "extend_rows",
+    "relaxed_cut",
     "row_normalised",
+    "solve_kernel",
 ]
-
-#: Ways to turn the rows of an embedding into labels.
-ASSIGNMENTS = ("kmeans", "discretize", "cluster_qr")
 
 #: Degrees are raised to this share of their mean, so that a point without affinity has one.
 _DEGREE_FLOOR = 1e-8
@@ -36,23 +53,35 @@ _DEGREE_FLOOR = 1e-8
 #: Matrices up to this size are diagonalised completely.
 _SMALL = 300
 
+#: Nobody but its two sites feels a link if no other point's abs(k(x, i) -+ k(x, j)) reaches this share of
+#: the scale.
+_FELT = 1e-3
+
+#: What a link does: changes affinities of other points; says what the kernel knows already (a must-link
+#: between near duplicates); reaches no other point, because the kernel is too narrow at both sites.
+ACTIVE, KNOWN, UNREACHED = 0, 1, 2
+
+#: A point whose variance fell below this share of its prior variance has been wiped out.
+WIPED_SHARE = 1e-4
+
+
+@dataclass(frozen=True)
+class CutSettings:
+    """How links become a clustering; every solver reads the same record."""
+
+    n_clusters: int
+    algorithm: str
+    negative_affinities: str
+    softness: float
+    degree_regularisation: float
+    eigen_tol: float
+
 
 class SpectralEmbedding(NamedTuple):
-    """Leading eigenvectors of a normalised affinity.
+    """Leading eigenvectors (N, k) of a normalised affinity, largest eigenvalue first, and the degrees (N,).
 
-    Attributes
-    ----------
-    eigenvalues : (k,) float64
-        Largest first.
-    vectors : (N, k) float64
-        Orthonormal eigenvectors of D^-1/2 A D^-1/2.
-    degrees : (N,) float64
-        Diagonal of D.
-    converged : bool
-    n_iter : int
-        Products with blocks of vectors; 0 if the matrix was diagonalised completely.
-    history : (r, k) float64
-        Eigenvalues as they were improved; one row if the matrix was diagonalised completely.
+    ``n_iter`` counts products with blocks of vectors, 0 if the matrix was diagonalised completely;
+    ``history`` (r, k) are the eigenvalues as they were improved.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -68,24 +97,7 @@ class SpectralEmbedding(NamedTuple):
 
 
 def row_normalised(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows scaled to length one; rows of zeros stay.
-
-    Parameters
-    ----------
-    vectors : (N, k) float64
-
-    Returns
-    -------
-    (N, k) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.normalised_cut import row_normalised
-    >>> row_normalised(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    array([[0.6, 0.8],
-           [0. , 0. ]])
-    """
+    """Rows scaled to length one; rows of zeros stay."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0.0, length, 1.0))
 
@@ -100,39 +112,8 @@ def affinity_embedding(
 ) -> SpectralEmbedding:
     """Leading eigenvectors of D^-1/2 A D^-1/2.
 
-    Parameters
-    ----------
-    affinity : (N, N) float64
-        Symmetric; negative entries count with their sign in A and without it in the degrees.
-    k : int
-        Number of eigenvectors, at most N.
-    rng : numpy.random.Generator
-        Draws the start of the iteration.
-    tol : float, default=1e-4
-        Norm of the residual of an eigenvector.
-    degree_regularisation : float, default=0.0
-        Adds ``degree_regularisation * mean(d) / N`` to every entry of A (regularised spectral clustering).
-
-    Returns
-    -------
-    SpectralEmbedding
-
-    Examples
-    --------
-    Two blocks that do not touch have the eigenvalue 1 twice, and constant rows inside a block.
-
-    >>> import numpy as np
-    >>> from linkwise.spectral.normalised_cut import affinity_embedding
-    >>> A = np.kron(np.eye(2), np.ones((2, 2)))
-    >>> found = affinity_embedding(A, 2, rng=np.random.default_rng(0))
-    >>> found.eigenvalues.round(6)
-    array([1., 1.])
-    >>> rows = found.rows()
-    >>> (rows @ rows.T).round(6) + 0.0
-    array([[1., 1., 0., 0.],
-           [1., 1., 0., 0.],
-           [0., 0., 1., 1.],
-           [0., 0., 1., 1.]])
+    Negative entries count with their sign in A and without it in the degrees. ``degree_regularisation``
+    adds that share of mean(d) / N to every entry of A (regularised spectral clustering).
     """
     n = affinity.shape[0]
     degrees = _absolute_row_sums(affinity)
@@ -153,16 +134,9 @@ def affinity_embedding(
             image += background * scaled.sum(axis=1, keepdims=True)
         return np.asarray((image * scale).T)
 
-    return embedding_of(product, degrees, k, rng=rng, tol=tol)
-
-
-def embedding_of(
-    product: Operator, degrees: NDArray[np.float64], k: int, *, rng: np.random.Generator, tol: float
-) -> SpectralEmbedding:
-    """The same from a function that multiplies by D^-1/2 A D^-1/2."""
-    pairs: Eigenpairs = leading_eigenpairs(product, degrees.size, k, rng=rng, tol=tol)
+    found = leading_eigenpairs(product, n, k, rng=rng, tol=tol)
     return SpectralEmbedding(
-        pairs.values, pairs.vectors, degrees, pairs.converged, pairs.n_iter, pairs.history
+        found.values, found.vectors, degrees, found.converged, found.n_iter, found.history
     )
 
 
@@ -180,150 +154,142 @@ def _absolute_row_sums(affinity: NDArray[np.float64]) -> NDArray[np.float64]:
     return sums
 
 
-def assign_labels(
-    rows: NDArray[np.float64], k: int, method: str, *, n_init: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Labels from the rows of an embedding.
+def relaxed_cut(eigenvalues: NDArray[np.float64]) -> NDArray[np.float64]:
+    """K minus the K largest eigenvalues of a normalised affinity, for K = 1, ..., k: the normalised cut.
 
-    Parameters
-    ----------
-    rows : (N, m) float64
-        Row-normalised eigenvectors.
-    k : int
-    method : {"kmeans", "discretize", "cluster_qr"}
-    n_init : int
-        Starts of k-means.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    (N,) int64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.normalised_cut import assign_labels
-    >>> rows = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
-    >>> assign_labels(rows, 2, "cluster_qr", n_init=1, rng=np.random.default_rng(0))
-    array([0, 0, 1])
+    No clustering has a smaller one; the eigenvectors reach it because their entries are free (Shi & Malik).
     """
-    if k == 1:
-        return np.zeros(len(rows), dtype=np.int64)
-    if method == "kmeans":
-        seed = int(rng.integers(2**31))
-        return KMeans(k, n_init=n_init, random_state=seed).fit_predict(rows).astype(np.int64)
-    if method == "discretize":
-        return discretise(rows, rng=rng)
-    return cluster_qr(rows)
+    return np.asarray(np.cumsum(1.0 - eigenvalues, axis=1))
 
 
-def discretise(
-    rows: NDArray[np.float64], *, rng: np.random.Generator, max_iter: int = 30, n_restarts: int = 5
-) -> NDArray[np.int64]:
-    """Rotate the embedding so that its rows come close to unit vectors (Yu & Shi 2003).
+class Cannot(NamedTuple):
+    """Cannot-links of algorithm B: the links, w_k (n_c, N) and the divisors of w_k(x)."""
 
-    Alternates between labels (the largest coordinate of each rotated row) and the rotation that fits them
-    best; the best of a few starts.
+    links: SignedLinks
+    vectors: NDArray[np.float64]
+    divisors: NDArray[np.float64]
 
-    Parameters
-    ----------
-    rows : (N, k) float64
-        Row-normalised eigenvectors, one column per cluster.
-    rng : numpy.random.Generator
-    max_iter, n_restarts : int
 
-    Returns
-    -------
-    (N,) int64
+class KernelCut(NamedTuple):
+    """A constrained normalised cut of a dense kernel.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.normalised_cut import discretise
-    >>> turned = np.array([[0.6, 0.8], [0.6, 0.8], [-0.8, 0.6]])
-    >>> labels = discretise(turned, rng=np.random.default_rng(0))
-    >>> bool(labels[0] == labels[1] != labels[2])
-    True
+    ``affinity`` (N, N) is max(0, Kbar), or Kbar for ``negative_affinities="signed"``. ``propagation`` is
+    that of all links (A) or of the must-links (B), ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or
+    ``UNREACHED``.
     """
-    best_labels, best_fit = np.zeros(len(rows), dtype=np.int64), -np.inf
-    for _ in range(n_restarts):
-        rotation = _spread_rows(rows, int(rng.integers(len(rows))))
-        labels, fit = best_labels, -np.inf
-        for _iteration in range(max_iter):
-            labels = (rows @ rotation).argmax(axis=1)
-            sums = np.zeros((rows.shape[1], rows.shape[1]))
-            np.add.at(sums, labels, rows)
-            left, singular, right = svd(sums)
-            rotation = (left @ right).T
-            improved = singular.sum() > fit * (1.0 + 1e-12) + 1e-12
-            fit = float(singular.sum())
-            if not improved:
-                break
-        if fit > best_fit:
-            best_labels, best_fit = labels, fit
-    return best_labels.astype(np.int64)
+
+    affinity: NDArray[np.float64]
+    embedding: SpectralEmbedding
+    propagation: Propagation
+    cannot: Cannot | None
+    prior_diagonal: NDArray[np.float64]
+    effects: NDArray[np.int64]
+    settings: CutSettings
+
+    @property
+    def trace_ratio(self) -> float:
+        """trace(Kbar) / trace(K)."""
+        return float(self.affinity.trace() / self.prior_diagonal.sum())
+
+    @property
+    def background(self) -> float:
+        """What ``degree_regularisation`` adds to every entry of the affinity."""
+        tau = self.settings.degree_regularisation
+        return float(tau / (1.0 + tau) * self.embedding.degrees.mean() / len(self.prior_diagonal))
+
+    @property
+    def n_wiped(self) -> int:
+        """Points that lost nearly all their variance."""
+        return int((self.affinity.diagonal() < WIPED_SHARE * self.prior_diagonal).sum())
 
 
-def _spread_rows(rows: NDArray[np.float64], first: int) -> NDArray[np.float64]:
-    """K rows as columns: one given, each further one the least parallel to those before."""
-    chosen = [rows[first]]
-    overlap = np.zeros(len(rows))
-    for _ in range(rows.shape[1] - 1):
-        overlap += np.abs(rows @ chosen[-1])
-        chosen.append(rows[int(overlap.argmin())])
-    return np.column_stack(chosen)
+def constrained_affinity(
+    kernel_matrix: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    settings: CutSettings,
+) -> tuple[NDArray[np.float64], Propagation, Cannot | None, NDArray[np.int64]]:
+    """The affinity of algorithm A or B, and what extends it: the fields of :class:`KernelCut`.
 
-
-def cluster_qr(rows: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Labels from a pivoted QR decomposition: no start, no iteration (Damle, Minden & Ying 2019).
-
-    The k rows that QR picks first are most independent of each other, one in each cluster; the rotation
-    closest to them turns the clusters onto the axes.
-
-    Parameters
-    ----------
-    rows : (N, k) float64
-        Row-normalised eigenvectors, one column per cluster.
-
-    Returns
-    -------
-    (N,) int64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.normalised_cut import cluster_qr
-    >>> cluster_qr(np.array([[0.6, 0.8], [0.6, 0.8], [-0.8, 0.6]]))
-    array([0, 0, 1])
+    Under algorithm A two points that are both linked apart from a third become friends; B prevents it.
     """
-    pivots = qr(rows.T, mode="r", pivoting=True)[1][: rows.shape[1]]
-    left, _, right = svd(rows[pivots].T, full_matrices=False)
-    return np.abs(rows @ (left @ right)).argmax(axis=1).astype(np.int64)
+    clip = settings.negative_affinities == "clip"
+    scale = float(kernel_matrix.diagonal().mean())
+    links = signed_links(pairs, weights, settings.softness, scale)
+    joint = np.ones(len(weights), dtype=bool) if settings.algorithm == "A" else links.signs > 0
+    together = links.select(joint)
+    columns = link_columns(kernel_matrix, together)
+    effects = np.zeros(len(weights), dtype=np.int64)
+    effects[joint] = _effects(columns, together, scale)
+    if settings.softness**2 <= VARIANCE_FLOOR:
+        # In the hard limit implied links change nothing but the size of the system.
+        kept = link_parity(kernel_matrix.shape[0], together.pairs, together.signs).independent
+        columns, together = columns[kept], together.select(kept)
+    propagation = propagate(columns, together)
+    affinity = propagated_kernel(kernel_matrix, propagation, clip=clip and settings.algorithm == "A")
+    if settings.algorithm == "A":
+        return affinity, propagation, None, effects
+    apart = links.select(~joint)
+    vectors, divisors = cannot_link_vectors(kernel_matrix, propagation, apart)
+    effects[~joint] = _effects(vectors * divisors[:, np.newaxis], apart, scale)
+    weakest_affinity(affinity, vectors, clip=clip)
+    return affinity, propagation, Cannot(apart, vectors, divisors), effects
 
 
-def cluster_centers(rows: NDArray[np.float64], labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
-    """Mean row of each cluster; a cluster without rows gets NaN, so that nothing is nearest to it.
+def _effects(columns: NDArray[np.float64], links: SignedLinks, scale: float) -> NDArray[np.int64]:
+    """Whether any point but a link's own two feels it, (L,), from U = V^T K."""
+    every = np.arange(len(columns))
+    i, j = links.pairs[:, 0], links.pairs[:, 1]
+    variance = columns[every, i] - links.signs * columns[every, j]
+    others = np.abs(columns)
+    others[every, i] = 0.0
+    others[every, j] = 0.0
+    felt = others.max(axis=1, initial=0.0) >= _FELT * scale
+    if columns.shape[1] <= 2:
+        felt[:] = True
+    return np.where(felt, ACTIVE, np.where(variance < _FELT * scale, KNOWN, UNREACHED))
 
-    Parameters
-    ----------
-    rows : (N, m) float64
-    labels : (N,) int64
-    k : int
 
-    Returns
-    -------
-    (k, m) float64
+def solve_kernel(
+    kernel_matrix: NDArray[np.float64],
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    settings: CutSettings,
+    rng: np.random.Generator,
+) -> KernelCut:
+    """Constrained affinity of a kernel (N, N) and its spectral embedding."""
+    affinity, propagation, cannot, effects = constrained_affinity(kernel_matrix, pairs, weights, settings)
+    embedding = affinity_embedding(
+        affinity,
+        settings.n_clusters,
+        rng=rng,
+        tol=settings.eigen_tol,
+        degree_regularisation=settings.degree_regularisation,
+    )
+    diagonal = kernel_matrix.diagonal().copy()
+    return KernelCut(affinity, embedding, propagation, cannot, diagonal, effects, settings)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.normalised_cut import cluster_centers
-    >>> cluster_centers(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2)
-    array([[2.],
-           [5.]])
+
+def extend_rows(cut: KernelCut, kernel_rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Embedding (n, k) of further points by the eigenvectors' own equation, from their kernel (n, N).
+
+    kbar(x, x_j) = k(x, x_j) - w(x).w(x_j), less max_k w_k(x) w_k(x_j) for algorithm B; then y(x) = sum_j
+    max(0, kbar(x, x_j)) e_j / (sqrt(d_j) lambda), scaled to length one.
     """
-    sums = np.zeros((k, rows.shape[1]))
-    np.add.at(sums, labels, rows)
-    counts = np.bincount(labels, minlength=k).astype(np.float64)
-    counts[counts == 0] = np.nan
-    return np.asarray(sums / counts[:, np.newaxis])
+    columns = kernel_rows.T
+    whitened = cut.propagation.whiten(link_columns(columns, cut.propagation.links))
+    affinity = kernel_rows - whitened.T @ cut.propagation.whitened
+    if cut.cannot is not None and len(cut.cannot.divisors):
+        links = cut.cannot.links
+        sums = columns[links.pairs[:, 0]] + columns[links.pairs[:, 1]]
+        sums = must_link_sums(sums, cut.propagation.whitened, whitened, links)
+        affinity -= largest_products(sums / cut.cannot.divisors[:, np.newaxis], cut.cannot.vectors)
+    if cut.settings.negative_affinities == "clip":
+        np.maximum(affinity, 0.0, out=affinity)
+    embedding = cut.embedding
+    values = embedding.eigenvalues
+    weights = embedding.vectors / np.sqrt(embedding.degrees)[:, np.newaxis]
+    weights = np.where(np.abs(values) > 1e-12, weights / np.where(values == 0.0, 1.0, values), 0.0)
+    if cut.settings.degree_regularisation:
+        affinity += cut.background
+    return row_normalised(affinity @ weights)

@@ -12,9 +12,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from linkwise._row_tables import exact_origin, from_origin
 from linkwise._threads import chunk_bounds
-from linkwise.spectral.kernel_cut import KernelCut, extend_rows
 from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours
-from linkwise.spectral.normalised_cut import row_normalised
+from linkwise.spectral.normalised_cut import KernelCut, extend_rows, row_normalised
 
 __all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension", "extension_of"]
 
@@ -35,18 +34,9 @@ class Extension(Protocol):
 class NeighbourExtension:
     """Mean embedding of the nearest reference points, weighted by inverse distance.
 
-    The heat kernel of a graph has no value at other points. A point that coincides with reference points gets
-    their mean row, so a reference point keeps its own.
-
-    Parameters
-    ----------
-    reference : (m, d) array or sparse matrix
-        The reference points.
-    neighbours : sklearn.neighbors.NearestNeighbors
-        Fitted to them by :func:`linkwise.spectral.kernels.nearest_neighbours`.
-    rows : (m, k) float64
-        Their rows.
-    n_neighbors : int
+    The heat kernel of a graph has no value at other points. A point that coincides with reference points
+    gets their mean row, so a reference point keeps its own. ``neighbours`` were fitted to the reference
+    points by ``nearest_neighbours``.
     """
 
     def __init__(
@@ -108,15 +98,7 @@ class _KernelExtension(ABC):
 
 
 class GaussianExtension(_KernelExtension):
-    """Extension by the Gaussian kernel.
-
-    Parameters
-    ----------
-    cut : KernelCut
-    reference : (N, d) array or sparse matrix
-        The points of the cut.
-    sigma : float
-    """
+    """Extension by the Gaussian kernel."""
 
     def __init__(self, cut: KernelCut, reference: Any, sigma: float) -> None:
         super().__init__(cut)
@@ -130,11 +112,8 @@ class GaussianExtension(_KernelExtension):
 class PrecomputedExtension(_KernelExtension):
     """Extension by kernel values that the caller brings.
 
-    Parameters
-    ----------
-    cut : KernelCut
-    columns : (m,) int64
-        Training points of the cut; further points come with their kernel values at all training points.
+    ``columns`` (m,) are the training points of the cut; further points come with their kernel values at all
+    training points.
     """
 
     def __init__(self, cut: KernelCut, columns: NDArray[np.int64]) -> None:

@@ -10,7 +10,8 @@ computed like that: with U = V^T K (L x N) and the Cholesky factor R of E + V^T 
 
     Kbar = K - W^T W,   W = R^-1 U.
 
-No inverse of K is needed, so K may be singular; its condition number does not matter.
+No inverse of K is needed, so K may be singular; its condition number does not matter. For one link this is
+the equivalent kernel in closed form, ``kernel_profile``.
 """
 
 from __future__ import annotations
@@ -24,10 +25,14 @@ from scipy.linalg import LinAlgError, cholesky, eigh
 from scipy.linalg.blas import dsyrk, dtrsm
 
 from linkwise._kernels import kernel
+from linkwise.spectral.kernels import gaussian_kernel
 
 __all__ = [
+    "KernelProfile",
     "Propagation",
     "SignedLinks",
+    "equivalent_kernel",
+    "kernel_profile",
     "link_columns",
     "propagate",
     "propagated_kernel",
@@ -48,13 +53,8 @@ _TILE = 64
 class SignedLinks(NamedTuple):
     """Links as the Gaussian process observes them.
 
-    Attributes
-    ----------
-    pairs : (L, 2) int64
-    signs : (L,) float64
-        +1 must-link, -1 cannot-link.
-    variances : (L,) float64
-        e_l², in units of the kernel.
+    ``signs`` (L,) are +1 for must-links and -1 for cannot-links; ``variances`` (L,) are e_l² in units of
+    the kernel.
     """
 
     pairs: NDArray[np.int64]
@@ -67,30 +67,10 @@ class SignedLinks(NamedTuple):
 
 
 def signed_links(pairs: ArrayLike, weights: ArrayLike, softness: float, scale: float) -> SignedLinks:
-    """Signs and variances of links.
+    """Signs and variances of links, given their weights as in :class:`linkwise.Constraints`.
 
-    Parameters
-    ----------
-    pairs : (L, 2) array_like of int
-    weights : (L,) array_like
-        As in :class:`linkwise.Constraints`: the sign is the kind of link, infinite weights are hard.
-    softness : float
-        e relative to the kernel: a link of weight w has variance ``softness**2 / w * scale``; a hard link
-        counts as w = 1. The variance is at least ``1e-10 * scale``, so 0 means the hard limit.
-    scale : float
-        Mean diagonal of the kernel.
-
-    Returns
-    -------
-    SignedLinks
-
-    Examples
-    --------
-    >>> from linkwise import Constraints
-    >>> from linkwise.spectral.propagation import signed_links
-    >>> links = Constraints(4, must_link=[(0, 1)], cannot_link=[(1, 2)], weight=[float("inf"), 4.0])
-    >>> signed_links(links.pairs, links.weights, softness=0.5, scale=1.0).variances
-    array([0.25  , 0.0625])
+    A link of weight w has variance ``softness**2 / w * scale``, ``scale`` being the mean diagonal of the
+    kernel; a hard link counts as w = 1. The variance is at least ``1e-10 * scale``: 0 means the hard limit.
     """
     values = np.asarray(weights, dtype=np.float64)
     strength = np.where(np.isinf(values), 1.0, np.abs(values))
@@ -99,25 +79,7 @@ def signed_links(pairs: ArrayLike, weights: ArrayLike, softness: float, scale: f
 
 
 def signed_incidence(n_points: int, links: SignedLinks) -> sparse.csc_array:
-    """The sparse matrix V (N x L) with one column per link: +1 at i, -1 (must) or +1 (cannot) at j.
-
-    Parameters
-    ----------
-    n_points : int
-    links : SignedLinks
-
-    Returns
-    -------
-    (n_points, L) scipy.sparse.csc_array
-
-    Examples
-    --------
-    >>> from linkwise.spectral.propagation import signed_incidence, signed_links
-    >>> signed_incidence(3, signed_links([(0, 1), (1, 2)], [1.0, -1.0], 0.1, 1.0)).toarray()
-    array([[ 1.,  0.],
-           [-1.,  1.],
-           [ 0.,  1.]])
-    """
+    """The sparse matrix V (N x L) with one column per link: +1 at i, -1 (must) or +1 (cannot) at j."""
     n_links = len(links.pairs)
     values = np.column_stack([np.ones(n_links), -links.signs]).ravel()
     starts = np.arange(0, 2 * n_links + 1, 2)
@@ -125,17 +87,10 @@ def signed_incidence(n_points: int, links: SignedLinks) -> sparse.csc_array:
 
 
 class Propagation(NamedTuple):
-    """What links do to a kernel: Kbar = K - W^T W, kept as W.
+    """What links do to a kernel: Kbar = K - W^T W, kept as W (L or r, N).
 
-    Attributes
-    ----------
-    links : SignedLinks
-    factor : (L, L) float64 or (r, L) float64
-        Lower Cholesky factor R of E + V^T K V; or, if ``triangular`` is False, T with T^T T its
-        pseudo-inverse.
-    triangular : bool
-    whitened : (L or r, N) float64
-        W.
+    ``factor`` is the lower Cholesky factor R of E + V^T K V; or, if it is not triangular, T (r, L) with T^T
+    T the pseudo-inverse.
     """
 
     links: SignedLinks
@@ -144,109 +99,21 @@ class Propagation(NamedTuple):
     whitened: NDArray[np.float64]
 
     def whiten(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
-        """w(x) = R^-1 V^T k(X, x) of further points.
-
-        Parameters
-        ----------
-        columns : (L, n) float64
-            V^T k(X, x): :func:`link_columns` of the kernel between the training points and these points.
-
-        Returns
-        -------
-        (L or r, n) float64
-        """
+        """w(x) = R^-1 V^T k(X, x) of further points, from their ``link_columns`` (L, n)."""
         if not self.triangular:
             return self.factor @ columns
         return _solve_lower(self.factor, columns)
 
-    def entries(
-        self, kernel_entries: NDArray[np.float64], rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Kbar at single places.
-
-        Parameters
-        ----------
-        kernel_entries : (m,) float64
-            K[rows, columns].
-        rows, columns : (m,) int64
-
-        Returns
-        -------
-        (m,) float64
-        """
-        return kernel_entries - np.einsum("lm,lm->m", self.whitened[:, rows], self.whitened[:, columns])
-
-    def product(
-        self, kernel_product: NDArray[np.float64], vectors: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Kbar times vectors.
-
-        Parameters
-        ----------
-        kernel_product : (N,) or (N, m) float64
-            K @ vectors.
-        vectors : (N,) or (N, m) float64
-
-        Returns
-        -------
-        ndarray of the same shape
-        """
-        return kernel_product - self.whitened.T @ (self.whitened @ vectors)
-
 
 def link_columns(rows_of_kernel: NDArray[np.float64], links: SignedLinks) -> NDArray[np.float64]:
-    """U = V^T K: one row per link, K[i] - K[j] for a must-link and K[i] + K[j] for a cannot-link.
-
-    Parameters
-    ----------
-    rows_of_kernel : (N, n) float64
-        k between the training points and some points; K itself for U.
-    links : SignedLinks
-
-    Returns
-    -------
-    (L, n) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.spectral.propagation import link_columns, signed_links
-    >>> link_columns(np.eye(3), signed_links([(0, 1), (1, 2)], [1.0, -1.0], 0.1, 1.0))
-    array([[ 1., -1.,  0.],
-           [ 0.,  1.,  1.]])
-    """
+    """U = V^T K: one row per link, K[i] - K[j] for a must-link and K[i] + K[j] for a cannot-link."""
     columns: NDArray[np.float64] = rows_of_kernel[links.pairs[:, 0]]
     columns -= links.signs[:, np.newaxis] * rows_of_kernel[links.pairs[:, 1]]
     return columns
 
 
 def propagate(columns: NDArray[np.float64], links: SignedLinks) -> Propagation:
-    """Condition the Gaussian process on links, O(N L² + L³).
-
-    Parameters
-    ----------
-    columns : (L, N) float64
-        U, from :func:`link_columns` of the kernel; overwritten.
-    links : SignedLinks
-
-    Returns
-    -------
-    Propagation
-
-    Examples
-    --------
-    A must-link between two far points makes them one: the correlation of the sites goes to 1.
-
-    >>> import numpy as np
-    >>> from linkwise.spectral.propagation import link_columns, propagate, propagated_kernel, signed_links
-    >>> K = np.exp(-0.5 * np.subtract.outer([0.0, 1.0, 9.0, 10.0], [0.0, 1.0, 9.0, 10.0]) ** 2)
-    >>> links = signed_links([(0, 3)], [np.inf], softness=0.1, scale=1.0)
-    >>> propagated_kernel(K, propagate(link_columns(K, links), links)).round(2)
-    array([[0.5 , 0.3 , 0.3 , 0.5 ],
-           [0.3 , 0.82, 0.18, 0.3 ],
-           [0.3 , 0.18, 0.82, 0.3 ],
-           [0.5 , 0.3 , 0.3 , 0.5 ]])
-    """
+    """Condition the Gaussian process on links, O(N L² + L³); ``columns``, U (L, N), is overwritten."""
     i, j = links.pairs[:, 0], links.pairs[:, 1]
     gram = columns[:, i] - links.signs * columns[:, j]
     gram = 0.5 * (gram + gram.T)
@@ -266,18 +133,7 @@ def propagate(columns: NDArray[np.float64], links: SignedLinks) -> Propagation:
 def propagated_kernel(
     kernel_matrix: NDArray[np.float64], propagation: Propagation, *, clip: bool = False
 ) -> NDArray[np.float64]:
-    """Kbar = K - W^T W as a new matrix; optionally max(0, Kbar), the affinity of algorithm A.
-
-    Parameters
-    ----------
-    kernel_matrix : (N, N) float64
-    propagation : Propagation
-    clip : bool, default=False
-
-    Returns
-    -------
-    (N, N) float64
-    """
+    """Kbar = K - W^T W as a new matrix; optionally max(0, Kbar), the affinity of algorithm A."""
     result = np.array(kernel_matrix, dtype=np.float64, order="C")
     if len(propagation.whitened):
         # The transpose of a C array is the Fortran array BLAS wants: its upper triangle is our lower one.
@@ -309,3 +165,94 @@ def _mirror_lower(matrix: NDArray[np.float64], least: float) -> None:
                     value = max(matrix[i, j], least)
                     matrix[i, j] = value
                     matrix[j, i] = value
+
+
+def equivalent_kernel(
+    kernel_matrix: ArrayLike, first: int, second: int, kind: str, *, softness: float = 0.0
+) -> NDArray[np.float64]:
+    """The kernel (N, N) after one link, in closed form.
+
+    With u = k(., i) - k(., j) for a must-link, k(., i) + k(., j) for a cannot-link, and s = u(i) -+ u(j),
+    kbar(x, y) = k(x, y) - u(x) u(y) / (s + e²); s = 2 (1 -+ K_ij) for a unit diagonal. The printed Eqs. 6
+    and 7 belong to another convention of e (errata E2); Eq. 8 lacks its "K -" (E3). A hard must-link (e =
+    0) between points that the kernel cannot tell apart leaves K as it is.
+    """
+    matrix = np.asarray(kernel_matrix, dtype=np.float64)
+    sign = _sign(kind)
+    column = matrix[:, first] + sign * matrix[:, second]
+    variance = column[first] + sign * column[second] + softness**2
+    if variance <= 0.0:
+        return matrix.copy()
+    return np.asarray(matrix - np.outer(column, column) / variance)
+
+
+class KernelProfile(NamedTuple):
+    """A kernel seen from one point at positions (n, d): its values (n,) before and after a link."""
+
+    positions: NDArray[np.float64]
+    original: NDArray[np.float64]
+    equivalent: NDArray[np.float64]
+
+
+def kernel_profile(
+    positions: ArrayLike,
+    point: ArrayLike,
+    sites: ArrayLike,
+    kind: str,
+    *,
+    sigma: float = 1.0,
+    softness: float = 0.0,
+) -> KernelProfile:
+    """A Gaussian kernel seen from one point, before and after one link: figure 1 and table 1 of the paper.
+
+    With the sites far apart and the point near the first one, the profile around the first site is the
+    asymmetric kernel k'_a with its negative lobe; around the second site it is k'_s for a must-link and -k'_s
+    for a cannot-link.
+
+    Parameters
+    ----------
+    positions : (n,) or (n, d) array_like
+        Where the kernel is evaluated.
+    point : float or (d,) array_like
+        The other argument of the kernel.
+    sites : (2,) or (2, d) array_like
+        The ends of the link.
+    kind : {"must", "cannot"}
+    sigma : float, default=1.0
+    softness : float, default=0.0
+
+    Returns
+    -------
+    KernelProfile
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.spectral import kernel_profile
+    >>> seen = kernel_profile([0.0, 1.0, -2.0, 20.0], point=1.0, sites=[0.0, 20.0], kind="must")
+    >>> seen.original.round(2)
+    array([0.61, 1.  , 0.01, 0.  ])
+    >>> seen.equivalent.round(2)
+    array([ 0.3 ,  0.82, -0.03,  0.3 ])
+    """
+    at = _as_points(positions)
+    ends = _as_points(sites)
+    origin = np.atleast_2d(np.asarray(point, dtype=np.float64))
+    every = np.concatenate([ends, origin, at])
+    matrix = gaussian_kernel(every[:3], every, sigma)
+    sign = _sign(kind)
+    columns = matrix[0] + sign * matrix[1]
+    variance = columns[0] + sign * columns[1] + softness**2
+    change = columns[2] * columns[3:] / variance if variance > 0.0 else 0.0
+    return KernelProfile(at, matrix[2, 3:], matrix[2, 3:] - change)
+
+
+def _sign(kind: str) -> float:
+    if kind not in ("must", "cannot"):
+        raise ValueError(f'kind must be "must" or "cannot", got {kind!r}; pass one of them')
+    return -1.0 if kind == "must" else 1.0
+
+
+def _as_points(values: ArrayLike) -> NDArray[np.float64]:
+    points = np.asarray(values, dtype=np.float64)
+    return points[:, np.newaxis] if points.ndim == 1 else points

@@ -15,7 +15,6 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.neighbors import NearestNeighbors
 
 from linkwise.graph import group_labels
-from linkwise.spectral.kernel_cut import CutSettings, KernelCut, solve_kernel
 from linkwise.spectral.kernels import (
     gaussian_kernel,
     heat_kernel,
@@ -24,6 +23,7 @@ from linkwise.spectral.kernels import (
     neighbour_graph,
     normalised_adjacency,
 )
+from linkwise.spectral.normalised_cut import CutSettings, KernelCut, relaxed_cut, solve_kernel
 from linkwise.spectral.out_of_sample import (
     Extension,
     GaussianExtension,
@@ -52,16 +52,7 @@ DENSE_LIMIT = 3000
 
 
 class AffinitySettings(NamedTuple):
-    """Where affinities come from.
-
-    Attributes
-    ----------
-    kind : {"heat", "rbf", "precomputed"}
-    n_neighbors : int
-    diffusion_time : float
-    sigma : float or None
-        None: from the data, by :func:`linkwise.spectral.kernels.local_scale`.
-    """
+    """Where affinities come from; ``sigma`` None takes the scale of the data (``local_scale``)."""
 
     kind: str
     n_neighbors: int
@@ -72,27 +63,13 @@ class AffinitySettings(NamedTuple):
 class Solution(NamedTuple):
     """Answer of a solver to a set of links.
 
-    Attributes
-    ----------
-    rows : (N, k) float64
-        Embedding with rows of length one.
-    eigenvalues : (k,) float64
-        Of the normalised affinity, largest first (of the signed Laplacian, smallest first).
-    affinity : (N, N) float64 or None
-        Only the dense solver has one.
-    trace_ratio : float
-        Variance left by the links: trace(Kbar) / trace(K).
-    n_wiped : int
-        Points that lost nearly all of theirs.
-    effects : (L,) int64
-        ``ACTIVE``, ``KNOWN`` or ``UNREACHED`` for each link.
-    n_parts : int
-        Parts of the neighbour graph that neither edges nor must-links join; 1 for other kernels.
-    extension : Extension
-    converged : bool
-    n_iter : int
-    objectives : (r, k) float64
-        What the first 1, ..., k eigenvectors cost as they were improved; see ``relaxed_cut``.
+    ``rows`` (N, k) have length one. ``eigenvalues`` (k,) are those of the normalised affinity, largest
+    first; of the signed Laplacian, smallest first. Only the dense solver has an ``affinity`` (N, N).
+    ``trace_ratio`` is the variance left by the links, trace(Kbar) / trace(K), and ``n_wiped`` counts points
+    that lost nearly all of theirs. ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or ``UNREACHED``. ``n_parts``
+    counts parts of the neighbour graph that neither edges nor must-links join; 1 for other kernels.
+    ``objectives`` (r, k) is what the first 1, ..., k eigenvectors cost as they were improved
+    (``relaxed_cut``).
     """
 
     rows: NDArray[np.float64]
@@ -160,15 +137,7 @@ class KernelOf:
 
 
 class DenseSolver:
-    """The whole N x N kernel: exact, both algorithms, any affinity.
-
-    Parameters
-    ----------
-    X : (N, d) array or sparse matrix, or the (N, N) kernel
-    affinity : AffinitySettings
-    settings : CutSettings
-    seed : int
-    """
+    """The whole N x N kernel: exact, both algorithms, any affinity."""
 
     def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
         self._kernel = KernelOf(X, affinity, np.arange(X.shape[0]))
@@ -186,17 +155,7 @@ class DenseSolver:
 
 
 class LandmarkSolver:
-    """A dense cut of some points, extended to all: the ends of links and points drawn at random.
-
-    Parameters
-    ----------
-    X : (N, d) array or sparse matrix, or the (N, N) kernel
-    affinity : AffinitySettings
-    settings : CutSettings
-    seed : int
-    n_landmarks : int
-        Points drawn; the ends of links come on top.
-    """
+    """A dense cut of some points, extended to all: the ends of links and points drawn at random."""
 
     def __init__(
         self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int, n_landmarks: int
@@ -250,30 +209,6 @@ def _solution_of(
     )  # fmt: skip
 
 
-def relaxed_cut(eigenvalues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """K minus the K largest eigenvalues of a normalised affinity, for K = 1, ..., k: the normalised cut.
-
-    No clustering has a smaller one; the eigenvectors reach it because their entries are free (Shi & Malik).
-    """
-    return np.asarray(np.cumsum(1.0 - eigenvalues, axis=1))
-
-
 def choose_solver(n_samples: int, affinity: str) -> str:
-    """The solver that ``auto`` stands for.
-
-    Parameters
-    ----------
-    n_samples : int
-    affinity : {"heat", "rbf", "precomputed"}
-
-    Returns
-    -------
-    {"dense", "landmark"}
-
-    Examples
-    --------
-    >>> from linkwise.spectral.solvers import choose_solver
-    >>> choose_solver(400, "heat"), choose_solver(100_000, "heat")
-    ('dense', 'landmark')
-    """
+    """The solver that ``auto`` stands for."""
     return "dense" if n_samples <= DENSE_LIMIT or affinity == "precomputed" else "landmark"

@@ -9,14 +9,15 @@ from sklearn.datasets import load_digits
 from linkwise import ConstrainedSpectralClustering, Constraints
 from linkwise.datasets import make_rings
 from linkwise.metrics import rand_score
-from linkwise.spectral.choose_eigenvectors import (
+from linkwise.spectral.normalised_cut import row_normalised
+from linkwise.spectral.rounding import (
+    assign_labels,
     kept_links,
     labels_by_vote,
     leading_rows,
     link_reliability,
     trusted_weights,
 )
-from linkwise.spectral.normalised_cut import assign_labels, row_normalised
 
 CERTAINTY = 0.5 + 0.5 * np.tanh(1.0)  # of a link of weight 1
 

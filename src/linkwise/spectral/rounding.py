@@ -1,0 +1,180 @@
+"""Labels from the rows of an embedding; links vote on how many eigenvectors to use and on other links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, svd
+from sklearn.cluster import KMeans
+
+from linkwise.spectral.normalised_cut import row_normalised
+
+__all__ = [
+    "ASSIGNMENTS",
+    "assign_labels",
+    "cluster_centers",
+    "cluster_qr",
+    "discretise",
+    "kept_links",
+    "labels_by_vote",
+    "leading_rows",
+    "link_reliability",
+    "trusted_weights",
+]
+
+#: Ways to turn the rows of an embedding into labels.
+ASSIGNMENTS = ("kmeans", "discretize", "cluster_qr")
+
+Labeller = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]]
+
+#: Share of the links in each subset of :func:`link_reliability`.
+_SUBSET_SHARE = 0.6
+
+#: A link that most clusterings without it break keeps this share of its weight.
+_SUSPECT_SHARE = 0.05
+
+
+def assign_labels(
+    rows: NDArray[np.float64], k: int, method: str, *, n_init: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Labels (N,) from row-normalised eigenvectors (N, m)."""
+    if k == 1:
+        return np.zeros(len(rows), dtype=np.int64)
+    if method == "kmeans":
+        seed = int(rng.integers(2**31))
+        return KMeans(k, n_init=n_init, random_state=seed).fit_predict(rows).astype(np.int64)
+    if method == "discretize":
+        return discretise(rows, rng=rng)
+    return cluster_qr(rows)
+
+
+def discretise(
+    rows: NDArray[np.float64], *, rng: np.random.Generator, max_iter: int = 30, n_restarts: int = 5
+) -> NDArray[np.int64]:
+    """Rotate the embedding (N, k) so that its rows come close to unit vectors (Yu & Shi 2003).
+
+    Alternates between labels (the largest coordinate of each rotated row) and the rotation that fits them
+    best; the best of a few starts.
+    """
+    best_labels, best_fit = np.zeros(len(rows), dtype=np.int64), -np.inf
+    for _ in range(n_restarts):
+        rotation = _spread_rows(rows, int(rng.integers(len(rows))))
+        labels, fit = best_labels, -np.inf
+        for _iteration in range(max_iter):
+            labels = (rows @ rotation).argmax(axis=1)
+            sums = np.zeros((rows.shape[1], rows.shape[1]))
+            np.add.at(sums, labels, rows)
+            left, singular, right = svd(sums)
+            rotation = (left @ right).T
+            improved = singular.sum() > fit * (1.0 + 1e-12) + 1e-12
+            fit = float(singular.sum())
+            if not improved:
+                break
+        if fit > best_fit:
+            best_labels, best_fit = labels, fit
+    return best_labels.astype(np.int64)
+
+
+def _spread_rows(rows: NDArray[np.float64], first: int) -> NDArray[np.float64]:
+    """Choose k rows, as columns: one given, each further one the least parallel to those before."""
+    chosen = [rows[first]]
+    overlap = np.zeros(len(rows))
+    for _ in range(rows.shape[1] - 1):
+        overlap += np.abs(rows @ chosen[-1])
+        chosen.append(rows[int(overlap.argmin())])
+    return np.column_stack(chosen)
+
+
+def cluster_qr(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Labels from a pivoted QR decomposition: no start, no iteration (Damle, Minden & Ying 2019).
+
+    The k rows that QR picks first are most independent of each other, one in each cluster; the rotation
+    closest to them turns the clusters onto the axes.
+    """
+    pivots = qr(rows.T, mode="r", pivoting=True)[1][: rows.shape[1]]
+    left, _, right = svd(rows[pivots].T, full_matrices=False)
+    return np.abs(rows @ (left @ right)).argmax(axis=1).astype(np.int64)
+
+
+def cluster_centers(rows: NDArray[np.float64], labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Mean row of each cluster (k, m); a cluster without rows gets NaN, so that nothing is nearest to it."""
+    sums = np.zeros((k, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    counts = np.bincount(labels, minlength=k).astype(np.float64)
+    counts[counts == 0] = np.nan
+    return np.asarray(sums / counts[:, np.newaxis])
+
+
+def kept_links(
+    labels: NDArray[np.int64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Which links hold, (L,)."""
+    together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
+    return np.asarray(together == (weights > 0))
+
+
+def leading_rows(rows: NDArray[np.float64], n_columns: int) -> NDArray[np.float64]:
+    """Rows of length one of the first eigenvectors, from those of more."""
+    return rows if n_columns == rows.shape[1] else row_normalised(rows[:, :n_columns])
+
+
+def labels_by_vote(
+    rows: NDArray[np.float64],
+    n_clusters: int,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    *,
+    n_init: int,
+    seed: int,
+) -> tuple[NDArray[np.int64], int]:
+    """Labels by k-means on as many eigenvectors as keep most links, and the number of eigenvectors.
+
+    Links often cut a small group off, which then takes one of the first n_clusters eigenvectors from a true
+    cluster. One or two eigenvectors more bring that cluster back, and the links tell when. A link counts
+    with its weight, a hard one as 1; among equals the fewest eigenvectors win.
+    """
+    strength = np.where(np.isinf(weights), 1.0, np.abs(weights))
+    best, labels, chosen = -1.0, np.empty(0, dtype=np.int64), n_clusters
+    for n_columns in range(n_clusters, rows.shape[1] + 1):
+        found = assign_labels(
+            leading_rows(rows, n_columns), n_clusters, "kmeans", n_init=n_init,
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+        kept = float(strength[kept_links(found, pairs, weights)].sum())
+        if kept > best:
+            best, labels, chosen = kept, found, n_columns
+        if kept >= strength.sum():
+            break
+    return labels, chosen
+
+
+def link_reliability(
+    label: Labeller,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    n_subsets: int,
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """How often a link holds in clusterings that did not see it, (L,); NaN for links that all saw.
+
+    ``label(pairs, weights)`` makes a clustering. Each uses a random 60 % of the links; the others are
+    checked on it.
+    """
+    kept, asked = np.zeros(len(weights)), np.zeros(len(weights))
+    for _ in range(n_subsets):
+        seen = rng.random(len(weights)) < _SUBSET_SHARE
+        labels = label(pairs[seen], weights[seen])
+        kept[~seen] += kept_links(labels, pairs[~seen], weights[~seen])
+        asked += ~seen
+    return np.asarray(np.divide(kept, asked, out=np.full(len(weights), np.nan), where=asked > 0))
+
+
+def trusted_weights(weights: NDArray[np.float64], reliability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights in which links that held in less than half of their clusterings count a twentieth.
+
+    A hard link then counts a twentieth of one of weight 1; NaN leaves a link alone.
+    """
+    finite = np.where(np.isinf(weights), np.sign(weights), weights)
+    return np.where(reliability < 0.5, _SUSPECT_SHARE * finite, weights)
