@@ -249,7 +249,7 @@ class TestConvergence:
             ConvergenceDisplay.from_estimator(PPC())
         X = np.random.default_rng(0).normal(size=(20, 2))
         with pytest.raises(
-            ValueError, match=r"KMeans: all estimators need lower_bounds_.*ConvergenceDisplay\(traces\)"
+            ValueError, match=r"KMeans: all estimators need objectives_.*ConvergenceDisplay\(traces\)"
         ):
             ConvergenceDisplay.from_estimator(KMeans(2).fit(X))
         with pytest.raises(ValueError, match="PPC, _Costs"):

@@ -15,6 +15,7 @@ __all__ = ["ConvergenceDisplay"]
 
 # Rounding of a sum over many rows; smaller steps backwards are not worth a mark.
 _ROUNDING = 1e-9
+_PER_SAMPLE = "objective per sample"
 
 
 class ConvergenceDisplay:
@@ -85,7 +86,7 @@ class ConvergenceDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw ``lower_bounds_`` of mixtures or ``objectives_`` of HMRF-KMeans and its settings.
+        """Draw ``objectives_`` of fitted estimators.
 
         Parameters
         ----------
@@ -104,21 +105,22 @@ class ConvergenceDisplay:
             else {type(fitted_step(estimator)).__name__: fitted_step(estimator)}
         )
         converged = {name: bool(getattr(model, "converged_", True)) for name, model in models.items()}
-        if all(hasattr(model, "lower_bounds_") for model in models.values()):
-            traces = {name: model.lower_bounds_ for name, model in models.items()}
-            return cls(traces, objective="objective per sample", converged=converged).plot(ax)
-        if all(hasattr(model, "objectives_") for model in models.values()):
-            traces = {name: model.objectives_ for name, model in models.items()}
-            # Assignment, centres and metric: several values an iteration, after that of the start.
-            steps = {
-                name: max(1, (len(trace) - 1) // max(1, int(getattr(models[name], "n_iter_", 1))))
-                for name, trace in traces.items()
-            }
-            return cls(traces, rising=False, steps=steps, objective="cost", converged=converged).plot(ax)
-        raise ValueError(
-            f"{', '.join(type(model).__name__ for model in models.values())}: all estimators need "
-            "lower_bounds_, or all objectives_; otherwise pass ConvergenceDisplay(traces)"
-        )
+        kinds = {_objective_of(model) for model in models.values()}
+        if len(kinds) > 1 or None in kinds:
+            raise ValueError(
+                f"{', '.join(type(model).__name__ for model in models.values())}: all estimators need "
+                "objectives_ of one kind; otherwise pass ConvergenceDisplay(traces)"
+            )
+        traces = {name: model.objectives_ for name, model in models.items()}
+        # K-means has several values an iteration, after that of the start: assignment, centres and metric.
+        steps = {
+            name: max(1, (len(trace) - 1) // max(1, int(getattr(models[name], "n_iter_", 1))))
+            for name, trace in traces.items()
+        }
+        objective, rising = kinds.pop() or ("", True)
+        if objective == _PER_SAMPLE:
+            steps = dict.fromkeys(steps, 1)
+        return cls(traces, rising=rising, steps=steps, objective=objective, converged=converged).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the axes given, or on new ones; returns the display."""
@@ -159,3 +161,14 @@ class ConvergenceDisplay:
         place_legend(axes, handles)
         self.ax_, self.figure_ = axes, axes.figure
         return self
+
+
+def _objective_of(model: Any) -> tuple[str, bool] | None:
+    """What an estimator optimises, and whether it rises; None if it keeps no objectives."""
+    if not hasattr(model, "objectives_"):
+        return None
+    if hasattr(model, "lower_bounds_"):
+        return _PER_SAMPLE, True
+    if hasattr(model, "eigenvalues_"):
+        return "sum of eigenvalues", getattr(model, "solver_", "") != "signed_laplacian"
+    return "cost", False

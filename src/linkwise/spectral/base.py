@@ -141,14 +141,14 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         self,
         rows: NDArray[np.float64],
         labels: NDArray[np.int64],
-        objectives: NDArray[np.float64],
+        history: NDArray[np.float64],
         constraints: Constraints | None,
     ) -> None:
-        """Store ``embedding_``, ``labels_`` and what depends on them; ``objectives`` is that of Solution."""
+        """Store ``embedding_``, ``labels_`` and what depends on them; ``history`` (r, k) are eigenvalues."""
         self.embedding_ = rows
         self.labels_ = labels
         self.embedding_centers_ = cluster_centers(rows, self.labels_, self.n_clusters)
-        self.objectives_ = objectives[:, self.n_clusters - 1].copy()
+        self.objectives_ = history[:, : rows.shape[1]].sum(axis=1)
         self.objective_ = float(self.objectives_[-1])
         no_links = np.empty(0, dtype=np.bool_)
         self.violations_ = no_links if constraints is None else constraints.violations(labels)

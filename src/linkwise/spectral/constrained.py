@@ -109,9 +109,9 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     violation_rate_ : float
         Share of the links that ``labels_`` break; 0 without links.
     objective_ : float
-        The relaxed normalised cut, n_clusters minus the n_clusters largest eigenvalues: smaller is better,
-        and no clustering has a smaller cut of this affinity. For "signed_laplacian" the sum of the smallest
-        eigenvalues.
+        The sum of ``eigenvalues_``, which the embedding maximises (minimises for "signed_laplacian"). With
+        n_clusters eigenvectors, n_clusters minus it is the least normalised cut that any clustering of this
+        affinity could have.
     objectives_ : (r,) float64
         The same whenever the eigensolver improved its vectors; one value for a complete decomposition.
     n_redundant_ : int
@@ -344,7 +344,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self.unbalanced_components_ = parity.unbalanced
         labels, n_columns = self._labels(solution, pairs, trusted)
         self.eigenvalues_ = solution.eigenvalues[:n_columns]
-        self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.objectives, constraints)
+        self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.history, constraints)
         self._warn(solution, pairs, weights)
 
     def _labels(

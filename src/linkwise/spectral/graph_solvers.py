@@ -21,7 +21,6 @@ from linkwise.spectral.normalised_cut import (
     WIPED_SHARE,
     CutSettings,
     floored_degrees,
-    relaxed_cut,
     row_normalised,
 )
 from linkwise.spectral.out_of_sample import NeighbourExtension
@@ -98,7 +97,7 @@ class SignedLaplacianSolver(_GraphSolver):
         return Solution(
             rows, found.values, None, float("nan"), 0, np.zeros(len(pairs), dtype=np.int64),
             joined_parts(self._parts, pairs, weights), self._extension(rows), found.converged, found.n_iter,
-            np.cumsum(found.history, axis=1),
+            found.history,
         )  # fmt: skip
 
 
@@ -137,7 +136,7 @@ class BasisSolver(_GraphSolver):
         return Solution(
             rows, values[::-1][:k], None, float(variance.mean()), int((variance < WIPED_SHARE).sum()),
             np.zeros(len(pairs), dtype=np.int64), joined_parts(self._parts, pairs, weights),
-            self._extension(rows), self._converged, self._n_iter, relaxed_cut(values[::-1][np.newaxis, :k]),
+            self._extension(rows), self._converged, self._n_iter, values[::-1][np.newaxis, :k],
         )  # fmt: skip
 
     def _degrees(self, posterior: NDArray[np.float64]) -> NDArray[np.float64]:

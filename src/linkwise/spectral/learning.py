@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from linkwise.constraints import Constraints
 from linkwise.spectral.base import SpectralClusterer
-from linkwise.spectral.normalised_cut import CutSettings, relaxed_cut, solve_kernel
+from linkwise.spectral.normalised_cut import CutSettings, solve_kernel
 from linkwise.spectral.solvers import KernelOf
 
 __all__ = ["SpectralLearning", "overwritten_affinity"]
@@ -67,7 +67,8 @@ class SpectralLearning(SpectralClusterer):
     violation_rate_ : float
         Share of the links that ``labels_`` break.
     objective_ : float
-        The relaxed normalised cut: n_clusters minus the sum of ``eigenvalues_``. Smaller is better.
+        The sum of ``eigenvalues_``, which the embedding maximises; n_clusters minus it is the least
+        normalised cut that any clustering could have.
     objectives_ : (r,) float64
         The same whenever the eigensolver improved its vectors.
     converged_ : bool
@@ -139,7 +140,7 @@ class SpectralLearning(SpectralClusterer):
         self._extension = kernel.extension(cut)
         rows = cut.embedding.rows()
         labels = self._new_labels(rows, seed)
-        self._store_labels(rows, labels, relaxed_cut(cut.embedding.history), constraints)
+        self._store_labels(rows, labels, cut.embedding.history, constraints)
         if not self.converged_:
             warnings.warn(
                 f"the eigenvectors did not reach eigen_tol={self.eigen_tol:g}; raise it or sigma",

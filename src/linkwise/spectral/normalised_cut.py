@@ -42,7 +42,6 @@ __all__ = [
     "affinity_embedding",
     "constrained_affinity",
     "extend_rows",
-    "relaxed_cut",
     "row_normalised",
     "solve_kernel",
 ]
@@ -152,14 +151,6 @@ def _absolute_row_sums(affinity: NDArray[np.float64]) -> NDArray[np.float64]:
     for start in range(0, affinity.shape[0], 256):
         np.abs(affinity[start : start + 256]).sum(axis=1, out=sums[start : start + 256])
     return sums
-
-
-def relaxed_cut(eigenvalues: NDArray[np.float64]) -> NDArray[np.float64]:
-    """K minus the K largest eigenvalues of a normalised affinity, for K = 1, ..., k: the normalised cut.
-
-    No clustering has a smaller one; the eigenvectors reach it because their entries are free (Shi & Malik).
-    """
-    return np.asarray(np.cumsum(1.0 - eigenvalues, axis=1))
 
 
 class Cannot(NamedTuple):

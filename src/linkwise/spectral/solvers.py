@@ -23,7 +23,7 @@ from linkwise.spectral.kernels import (
     neighbour_graph,
     normalised_adjacency,
 )
-from linkwise.spectral.normalised_cut import CutSettings, KernelCut, relaxed_cut, solve_kernel
+from linkwise.spectral.normalised_cut import CutSettings, KernelCut, solve_kernel
 from linkwise.spectral.out_of_sample import (
     Extension,
     GaussianExtension,
@@ -68,8 +68,8 @@ class Solution(NamedTuple):
     ``trace_ratio`` is the variance left by the links, trace(Kbar) / trace(K), and ``n_wiped`` counts points
     that lost nearly all of theirs. ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or ``UNREACHED``. ``n_parts``
     counts parts of the neighbour graph that neither edges nor must-links join; 1 for other kernels.
-    ``objectives`` (r, k) is what the first 1, ..., k eigenvectors cost as they were improved
-    (``relaxed_cut``).
+    ``history`` (r, k) are the eigenvalues as they were
+    improved.
     """
 
     rows: NDArray[np.float64]
@@ -82,7 +82,7 @@ class Solution(NamedTuple):
     extension: Extension
     converged: bool
     n_iter: int
-    objectives: NDArray[np.float64]
+    history: NDArray[np.float64]
 
 
 class Solver(Protocol):
@@ -205,7 +205,7 @@ def _solution_of(
     found = cut.embedding
     return Solution(
         rows, found.eigenvalues, affinity, cut.trace_ratio, cut.n_wiped, cut.effects, n_parts,
-        extension, found.converged, found.n_iter, relaxed_cut(found.history),
+        extension, found.converged, found.n_iter, found.history,
     )  # fmt: skip
 
 
