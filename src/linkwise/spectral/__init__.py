@@ -6,9 +6,9 @@ from linkwise._exports import resolver
 
 if TYPE_CHECKING:
     from linkwise.spectral.constrained import ConstrainedSpectralClustering as ConstrainedSpectralClustering
+    from linkwise.spectral.learning import SpectralLearning as SpectralLearning
     from linkwise.spectral.propagation import KernelProfile as KernelProfile
     from linkwise.spectral.propagation import kernel_profile as kernel_profile
-    from linkwise.spectral.learning import SpectralLearning as SpectralLearning
 
 __all__ = ["ConstrainedSpectralClustering", "KernelProfile", "SpectralLearning", "kernel_profile"]
 

@@ -187,7 +187,16 @@ def equivalent_kernel(
 
 
 class KernelProfile(NamedTuple):
-    """A kernel seen from one point at positions (n, d): its values (n,) before and after a link."""
+    """A kernel seen from one point, before and after a link.
+
+    Attributes
+    ----------
+    positions : (n, d) float64
+    original : (n,) float64
+        k(point, positions).
+    equivalent : (n,) float64
+        kbar(point, positions).
+    """
 
     positions: NDArray[np.float64]
     original: NDArray[np.float64]
