@@ -1,4 +1,4 @@
-"""Which module defines which public name: imported when first asked for, so nobody waits for the others."""
+"""Which module defines which public name; a module is imported when a name of it is first asked for."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODULES = {
 
 
 def resolver(package: str, table: Mapping[str, str]) -> Callable[[str], Any]:
-    """``__getattr__`` of a package whose public names are defined in these modules."""
+    """Make the ``__getattr__`` of a package whose public names are defined in these modules."""
 
     def find(name: str) -> Any:
         if name not in table:

@@ -20,24 +20,7 @@ _DARK = 0.6
 
 
 def heat_colours(value: float) -> tuple[str, str]:
-    """Background and text colour of an entry: -1 red (apart), 0 white, +1 blue (together), NaN grey.
-
-    Parameters
-    ----------
-    value : float
-        Clipped to [-1, 1].
-
-    Returns
-    -------
-    (str, str)
-        CSS colours.
-
-    Examples
-    --------
-    >>> from linkwise._heat_map import heat_colours
-    >>> heat_colours(1.0), heat_colours(0.0)
-    (('#2166ac', '#ffffff'), ('#f7f7f7', '#1a1a1a'))
-    """
+    """Background and text colour (CSS) of an entry: -1 red (apart), 0 white, +1 blue (together), NaN grey."""
     if math.isnan(value):
         red, green, blue = _UNDEFINED
         strength = 0.0
@@ -51,18 +34,7 @@ def heat_colours(value: float) -> tuple[str, str]:
 
 
 def heat_table(values: NDArray[np.float64], names: Sequence[Any], caption: str) -> str:
-    """The matrix as an HTML table with coloured cells; names are escaped, styles are inline.
-
-    Parameters
-    ----------
-    values : (L, L) float
-    names : sequence of length L
-    caption : str
-
-    Returns
-    -------
-    str
-    """
+    """Write a matrix (L, L) as an HTML table with coloured cells; names are escaped, styles are inline."""
     cell = "padding:0.25em 0.5em;text-align:right"
     heads = "".join(f"<th style='{cell}' scope='col'>{escape(str(name))}</th>" for name in names)
     rows = []
@@ -79,7 +51,9 @@ def heat_table(values: NDArray[np.float64], names: Sequence[Any], caption: str) 
 
 
 def signed(value: float) -> str:
-    """At most two digits after the point, with a proper minus sign and no negative zero; NaN is a dash."""
+    """Write at most two digits after the point, with a proper minus sign and no negative zero; NaN is a
+    dash.
+    """
     if math.isnan(value):
         return "–"
     text = f"{value:.2f}".rstrip("0").rstrip(".")
@@ -87,20 +61,7 @@ def signed(value: float) -> str:
 
 
 def draw_heat_map(values: NDArray[np.float64], names: Sequence[Any], title: str, ax: Any = None) -> Any:
-    """Draw the matrix on matplotlib axes, with its figures in the cells up to 20 classes.
-
-    Parameters
-    ----------
-    values : (L, L) float
-    names : sequence of length L
-    title : str
-    ax : matplotlib Axes, optional
-        New ones by default.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
+    """Draw a matrix (L, L) on matplotlib axes, with its figures in the cells up to 20 classes."""
     axes = new_axes() if ax is None else ax
     image = axes.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0)
     places = range(len(names))
@@ -118,7 +79,7 @@ def draw_heat_map(values: NDArray[np.float64], names: Sequence[Any], title: str,
 
 
 def new_axes() -> Any:
-    """Axes of a new figure; says what to install when matplotlib is missing."""
+    """Make axes of a new figure; an error says what to install when matplotlib is missing."""
     try:
         from matplotlib import pyplot
     except ImportError as error:

@@ -20,8 +20,8 @@ def make_four_blobs(
     """Four Gaussian blobs on a square, the class being the column: the toy of PPC.
 
     Two components can as well cover the rows as the columns, with nearly the same likelihood; links
-    decide. Lu & Leen 2007 show such a set in figures 1 and 2 without its law: the square, the
-    sizes and the widths are chosen here.
+    decide. Lu & Leen 2007 show such a set in figures 1 and 2 without its distribution: the
+    square, the sizes and the widths are chosen here.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def make_ppc_artificial(which: int = 1, *, n_per_class: int = 200, random_state:
     """Three two-class sets in the plane that mislead a plain mixture, after PPC's artificial sets.
 
     Lu & Leen 2007 (section 5.1.3) show three sets of 200 points per class in a figure and state how
-    their method does on them; the laws are not published. The sets here were designed to
+    their method does on them; the distributions are not published. The sets here were designed to
     behave as that text says. Each class is a mixture of a few Gaussian lumps:
 
     1. A cross: class 0 left and right, class 1 below and above. The likeliest two components take

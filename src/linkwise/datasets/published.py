@@ -1,4 +1,4 @@
-"""Sets whose generating law is published: CPPC's eleven Gaussians and Breiman's waveforms."""
+"""Published sets: CPPC's eleven Gaussians, Breiman's waveforms, and those that come with scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from linkwise._validation import as_generator
 from linkwise.datasets._common import GaussianPart, Points, check_count, draw_parts
 
-__all__ = ["make_eleven_gaussians", "make_waveform"]
+__all__ = ["load_bundled", "make_eleven_gaussians", "make_waveform"]
+
+_NAMES = ("breast_cancer", "digits", "iris", "wine")
 
 # (class, mean) in the order of the paper's four situations.
 _ELEVEN: list[tuple[int, tuple[float, float]]] = [
@@ -123,3 +125,34 @@ def make_waveform(n_samples: int = 5000, *, random_state: Any = None) -> Points:
     share = rng.uniform(0.0, 1.0, (n_samples, 1))
     X = share * waves[first[y]] + (1.0 - share) * waves[second[y]] + rng.normal(size=(n_samples, 21))
     return X, y
+
+
+def load_bundled(name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Load one of scikit-learn's bundled data sets; nothing is downloaded.
+
+    Parameters
+    ----------
+    name : {"breast_cancer", "digits", "iris", "wine"}
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+        The class names: strings, or the digits 0 to 9 as integers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from linkwise.datasets import load_bundled
+    >>> X, y = load_bundled("iris")
+    >>> X.shape
+    (150, 4)
+    >>> [str(name) for name in np.unique(y)]
+    ['setosa', 'versicolor', 'virginica']
+    """
+    if name not in _NAMES:
+        raise ValueError(f"there is no bundled set {name!r}; pass one of {', '.join(map(repr, _NAMES))}")
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
+    return bunch.data, bunch.target_names[bunch.target]
