@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._pages import TextTable, html_table
 from linkwise._validation import as_generator, check_pairs, check_whole_number, label_codes, refuse_masked
 from linkwise.constraints import builders
 from linkwise.constraints import io as _link_io
@@ -948,13 +949,17 @@ def _summary(links: Constraints) -> str:
 
 def _html(links: Constraints) -> str:
     """A heading and the first few links as a table."""
-    name = (lambda row: row) if links.index is None else (lambda row: escape(str(links.index[row])))
+    names: Any = range(links.n_samples) if links.index is None else links.index
     rows = [
-        f"<tr><td>{name(i)}</td><td>{name(j)}</td><td>{'must-link' if weight > 0 else 'cannot-link'}</td>"
-        f"<td>{'hard' if np.isinf(weight) else f'{abs(weight):.3g}'}</td></tr>"
+        [
+            str(names[i]),
+            str(names[j]),
+            "must-link" if weight > 0 else "cannot-link",
+            "hard" if np.isinf(weight) else f"{abs(weight):.3g}",
+        ]
         for (i, j), weight in zip(links.pairs[:_SHOWN].tolist(), links.weights[:_SHOWN].tolist(), strict=True)
     ]
     if links.n_pairs > _SHOWN:
-        rows.append(f"<tr><td colspan='4'>… and {links.n_pairs - _SHOWN} more</td></tr>")
-    head = "<tr><th>i</th><th>j</th><th>kind</th><th>weight</th></tr>"
-    return f"<div><b>Constraints</b>: {escape(_summary(links))}<table>{head}{''.join(rows)}</table></div>"
+        rows.append(["…", "…", f"and {links.n_pairs - _SHOWN} more", ""])
+    table = html_table(TextTable("", ["i", "j", "kind", "weight"], rows, 3))
+    return f"<div><b>Constraints</b>: {escape(_summary(links))}{table}</div>"
