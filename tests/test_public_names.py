@@ -39,10 +39,14 @@ def value(module: str, name: str):
 
 
 def test_no_name_is_listed_twice():
-    assert len(set(LISTED)) == len(LISTED) > 80
+    assert len(set(LISTED)) == len(LISTED) > 60
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+# The estimators share its building blocks; what people need of it is listed one by one.
+PARTLY_PUBLIC = {"linkwise.graph"}
+
+
+@pytest.mark.parametrize("package", [name for name in PACKAGES if name not in PARTLY_PUBLIC])
 def test_every_public_name_is_in_the_reference(package):
     """An estimator is listed once, under linkwise, and public in its family too."""
     listed = {id(value(*entry)) for entry in LISTED}
