@@ -16,7 +16,7 @@ def check(problem, layout):
     for place in range(n):
         for slot in range(layout.indptr[place], layout.indptr[place + 1]):
             other = layout.neighbours[slot]
-            assert (other > place) == (slot < layout.split[place])
+            assert (other > place) == (slot >= layout.split[place])
             edge = layout.edges[slot]
             assert set(problem.pairs[edge]) == {layout.order[place], layout.order[other]}
             row = slot if problem.coupling.ndim == 1 else edge

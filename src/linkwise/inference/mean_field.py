@@ -78,43 +78,14 @@ def mean_field(
     (``local_search.hard_links.disjoint_supports``), and the bound leaves out all the rest. Prefer
     exact inference, belief propagation or Gibbs sampling there.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : Generator
-        For the noise that breaks symmetric starts.
-    initial : (n, K), optional
-        Probabilities to start from; default: the softmax of the unary scores. If their most probable labels
-        hold the hard links, labels are given to the sides from there.
-    n_threads : int
-    max_iter : int
-        Sweeps at most, 1 or more.
-    tol : float
-        Stop when no probability moves by more than this in a sweep.
-    jitter : float, optional
-        Relative size of the noise; default 0.01, or 10 ``tol`` if ``initial`` is given.
+    ``initial`` (n, K) are probabilities to start from, by default the softmax of the unary scores. If their
+    most probable labels hold the hard links, labels are given to the sides from there. Sweeps end when no
+    probability moves by more than ``tol``, or after ``max_iter``. ``jitter`` is the relative size of the
+    noise that breaks symmetric starts: by default 0.01, or 10 ``tol`` if ``initial`` is given.
 
-    Returns
-    -------
-    EngineMarginals
-        ``log_partition`` is the bound at the returned table, ``details["bounds"]`` its value after every
-        sweep. If the hard links allow no labelling, ``log_partition`` is ``-inf`` and ``exact``; if none was
-        found, it is ``-inf`` as a bound, and the table is that of strong soft links instead.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.mean_field import mean_field
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[1.0, 0.0], [0.0, 0.0]], pairs=[(0, 1)], coupling=[0.5])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> answer = mean_field(problem, np.random.default_rng(0))
-    >>> answer.prob.round(3)
-    array([[0.743, 0.257],
-           [0.56 , 0.44 ]])
-    >>> round(answer.log_partition, 3)
-    1.763
+    ``log_partition`` is the bound at the returned table, ``details["bounds"]`` its value after every sweep.
+    If the hard links allow no labelling, ``log_partition`` is -inf and ``exact``; if none was found, it is
+    -inf as a bound, and the table is that of strong soft links instead.
     """
     if not problem.coupling.any():
         return independent_answer(problem)
@@ -150,16 +121,7 @@ def mean_field(
 
 
 def independent_answer(problem: Problem) -> EngineMarginals:
-    """Exact answer if no coupling differs from zero.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    EngineMarginals
-    """
+    """Exact answer if no coupling differs from zero."""
     normaliser = logsumexp(problem.unary, axis=1, keepdims=True)
     prob = np.exp(problem.unary - normaliser)
     return EngineMarginals(prob, float(normaliser.sum()), link_agreement(problem.pairs, prob), exact=True)
@@ -327,8 +289,8 @@ def _sweep(
         for label in range(0, stride, WIDTH):
             total = splat(0.0)
             for half in range(2):
-                first = indptr[place] if half == 0 else split[place]
-                last = split[place] if half == 0 else indptr[place + 1]
+                first = split[place] if half == 0 else indptr[place]
+                last = indptr[place + 1] if half == 0 else split[place]
                 for slot in range(first, last):
                     if coupling.ndim == 1:
                         strength = splat(coupling[slot])

@@ -1,4 +1,4 @@
-"""A problem renumbered for coloured sweeps.
+"""A graph renumbered by the order in which a sweep visits its nodes, and the problem in coloured order.
 
 Nodes of one colour have no links among them, so they can be updated side by side and the sweep is still
 one update after another. The nodes are renumbered colour by colour: a class is then a range of places, a
@@ -17,7 +17,7 @@ from linkwise._threads import chunk_bounds
 from linkwise.graph import greedy_colouring
 from linkwise.inference.problem import Problem
 
-__all__ = ["BLOCK", "SweepLayout", "sweep_layout"]
+__all__ = ["BLOCK", "SweepLayout", "renumbered", "sweep_layout"]
 
 #: Nodes a kernel may work on side by side, as SIMD lanes; 16 measured best of 16..64 at K = 10 and 34.
 BLOCK = 16
@@ -30,27 +30,12 @@ _NEAR = 64
 class SweepLayout(NamedTuple):
     """Graph and links by place; the arrays of an engine are in this order, too.
 
-    Attributes
-    ----------
-    order : (n,) int64
-        The node at each place, sorted by colour, then by index.
-    blocks : (b + 1,) int64
-        First places of blocks of at most ``BLOCK`` nodes of one colour.
-    steps : list of list of (int, int)
-        Ranges of blocks. Those of one step are independent of each other, steps follow each other, and
-        one range runs its blocks in order. Fixed by the graph alone.
-    indptr : (n + 1,) int64
-        The half-edges of place p are ``indptr[p]:indptr[p + 1]``, neighbours at later places first.
-    split : (n,) int64
-        First half-edge of each place to an earlier neighbour.
-    neighbours : (2 m,) int64
-        Place of the other end.
-    edges : (2 m,) int64
-        Row of ``pairs`` of the half-edge.
-    coupling : (2 m,) or (m, K) float64
-        By half-edge, or the problem's own table, to be read by ``edges``.
-    scattered : bool
-        Neighbours lie all over memory, so sweeps should ask for them ahead of time.
+    ``order`` (n,): the node at each place, sorted by colour, then by index. ``blocks``: first places of
+    blocks of at most ``BLOCK`` nodes of one colour. ``steps``: ranges of blocks; those of one step are
+    independent of each other, steps follow each other, and one range runs its blocks in order. They depend
+    on the graph alone. ``indptr``, ``split``, ``neighbours``, ``edges``: as ``renumbered`` gives them.
+    ``coupling``: (2 m,) by half-edge, or the (m, K) table of the problem, to be read by ``edges``.
+    ``scattered``: neighbours lie all over memory, so sweeps should prefetch them.
     """
 
     order: NDArray[np.int64]
@@ -65,31 +50,10 @@ class SweepLayout(NamedTuple):
 
 
 def sweep_layout(problem: Problem) -> SweepLayout:
-    """Colour the graph and renumber the problem by colour.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    SweepLayout
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.sweep_layout import sweep_layout
-    >>> path = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2)], [1.0, 2.0])
-    >>> layout = sweep_layout(reduce_field(path, keep_zero_in_component=True).problem)
-    >>> layout.order, layout.neighbours, layout.coupling
-    (array([1, 0, 2]), array([1, 2, 0, 0]), array([1., 2., 1., 2.]))
-    """
+    """Colour the graph and renumber the problem by colour."""
     colours = greedy_colouring(problem.graph)
     order = np.argsort(colours, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    indptr, split, neighbours, edges = _renumber(*problem.graph, order, place)
+    indptr, split, neighbours, edges = renumbered(order, *problem.graph)
     coupling = problem.coupling[edges] if problem.coupling.ndim == 1 else problem.coupling
     blocks, steps = _plan(np.bincount(colours))
     first_neighbours = neighbours[indptr[:-1][np.diff(indptr) > 0]]
@@ -100,36 +64,38 @@ def sweep_layout(problem: Problem) -> SweepLayout:
 
 
 @kernel
-def _renumber(
+def renumbered(
+    order: NDArray[np.int64],
     indptr: NDArray[np.int64],
     neighbours: NDArray[np.int64],
     edges: NDArray[np.int64],
-    order: NDArray[np.int64],
-    place: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Compressed rows by place, in each row the later neighbours before the earlier ones."""
+    """Compressed rows of a graph by place: indptr, split, places of the neighbours, and rows of ``pairs``.
+
+    The half-edges of place p are ``indptr[p]:indptr[p + 1]``; from ``split[p]`` on they lead to later places.
+    """
     n_nodes = order.shape[0]
+    place = np.empty(n_nodes, dtype=np.int64)
+    for here in range(n_nodes):
+        place[order[here]] = here
     new_indptr = np.empty(n_nodes + 1, dtype=np.int64)
     split = np.empty(n_nodes, dtype=np.int64)
     new_neighbours = np.empty_like(neighbours)
     new_edges = np.empty_like(edges)
+    slot = 0
     new_indptr[0] = 0
     for here in range(n_nodes):
         node = order[here]
-        front = new_indptr[here]
-        back = front + indptr[node + 1] - indptr[node]
-        new_indptr[here + 1] = back
-        for slot in range(indptr[node], indptr[node + 1]):
-            other = place[neighbours[slot]]
-            if other > here:
-                target = front
-                front += 1
-            else:
-                back -= 1
-                target = back
-            new_neighbours[target] = other
-            new_edges[target] = edges[slot]
-        split[here] = front
+        for later in (False, True):
+            if later:
+                split[here] = slot
+            for old in range(indptr[node], indptr[node + 1]):
+                other = place[neighbours[old]]
+                if (other > here) == later:
+                    new_neighbours[slot] = other
+                    new_edges[slot] = edges[old]
+                    slot += 1
+        new_indptr[here + 1] = slot
     return new_indptr, split, new_neighbours, new_edges
 
 

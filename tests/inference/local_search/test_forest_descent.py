@@ -8,7 +8,8 @@ import pytest
 from linkwise.graph import adjacency, group_labels
 from linkwise.inference.local_search.forest_descent import acyclic_components, forest_descent, polish
 from linkwise.inference.local_search.icm import icm
-from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen, shuffled
+from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen
+from linkwise.inference.local_search.orders import shuffled
 from linkwise.inference.scoring import n_broken, problem_score
 from tests.inference.label_cases import (
     KINDS,

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from linkwise.inference import PottsField, best_labels
-from linkwise.inference.local_search.icm import _visit, descend, feasible_start, icm, random_order
-from linkwise.inference.local_search.repair import lexicographic, recolour
+from linkwise.inference.local_search.hard_links import lexicographic, recolour
+from linkwise.inference.local_search.icm import _visit, descend, feasible_start, icm
+from linkwise.inference.local_search.orders import random_runs
 from linkwise.inference.problem import reduce_field
 from linkwise.inference.scoring import component_scores, n_broken, problem_score
 from tests.inference.label_cases import (
@@ -235,13 +236,13 @@ def test_coloured_sweeps_do_not_depend_on_threads():
 
 
 @pytest.mark.parametrize("n", [1, 5, 2047, 2048, 5000, 700_001])
-def testrandom_order_is_a_permutation(n):
+def test_random_runs_are_a_permutation(n):
     nodes = np.arange(0, 3 * n, 3)
-    order = random_order(nodes, np.random.default_rng(0))
+    order = random_runs(nodes, np.random.default_rng(0))
     np.testing.assert_array_equal(np.sort(order), nodes)
     if n > 1:
         assert (order != nodes).any()
-        assert (order != random_order(nodes, np.random.default_rng(1))).any()
+        assert (order != random_runs(nodes, np.random.default_rng(1))).any()
 
 
 def test_iteration_limit_is_reported():

@@ -5,7 +5,7 @@
 (Lu & Leen 2007, Eq. 3.1 with the links of a point in sum). Probabilities are averages of these conditional
 distributions, not of the labels drawn from them, which never has a larger variance per sample. Where links
 are strong or hard, single points rarely move, and sweeps alternate with moves of many points at once
-(:mod:`linkwise.inference.gibbs.block_moves`, :mod:`linkwise.inference.gibbs.block_moves`).
+(:mod:`linkwise.inference.gibbs.block_moves`).
 
 Random numbers are a function of chain, sweep and node, and points of one colour do not depend on each
 other, so the result is the same for any number of threads.
@@ -74,45 +74,18 @@ def gibbs(
     Several chains run in rounds, each twice as long as the one before. A round is judged on its own, all
     earlier sweeps being burn-in, so at least a third of the sweeps serves the result.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : Generator
-        Seeds the chains and draws their starts.
-    initial : (n, K), optional
-        Distributions the starting labels are drawn from; default: the softmax of the unary scores.
-        Points with hard links start from a labelling that satisfies them instead.
-    n_threads : int
-    tol : float
-        Stop when no probability has a larger standard error than this.
-    max_sweeps : int
-        Sweeps of each chain at most; 8 or more, for the error is estimated from 8 batches of each chain.
-    burn_in : int
-        Sweeps of each chain before the first round, but no more than a quarter of ``max_sweeps``.
-    n_chains : int
+    Chains start from labels drawn from ``initial`` (n, K), by default the softmax of the unary scores;
+    points with hard links start from a labelling that satisfies them instead. They run for ``burn_in``
+    sweeps, but no more than a quarter of ``max_sweeps``, then until no probability has a larger standard
+    error than ``tol`` or ``max_sweeps`` are made, at least 8, for the error is estimated from 8 batches of
+    each chain.
 
-    Returns
-    -------
-    EngineMarginals
-        The partition function is not estimated (NaN). In ``details``: ``standard_error`` (n, K) of ``prob``,
-        from batch means; ``n_samples``, the sweeps averaged over all chains; ``effective_samples``, the
-        independent ones they are worth; ``between_chains``, the variance between chains over what
-        their batches lead to expect, about 1 if they agree; ``may_be_reducible``, that hard links might
-        confine the chains to a part of the labellings. If the hard links allow no labelling,
-        ``log_partition`` is ``-inf`` and ``exact``; if none was found, it is ``-inf`` as a bound, and strong
-        soft links take the place of hard ones.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.gibbs import gibbs
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[1.0, 0.0], [0.0, 0.0]], pairs=[(0, 1)], coupling=[2.0])
-    >>> answer = gibbs(reduce_field(field, keep_zero_in_component=True).problem, np.random.default_rng(0))
-    >>> truth = [[0.731, 0.269], [0.676, 0.324]]
-    >>> answer.converged, bool(np.abs(answer.prob - truth).max() < 0.03)
-    (True, True)
+    The partition function is not estimated (NaN). In ``details``: ``standard_error`` (n, K) of ``prob``,
+    from batch means; ``n_samples``, the sweeps averaged over all chains; ``effective_samples``, the
+    independent ones they are worth; ``between_chains``, the variance between chains over what their batches
+    lead to expect, about 1 if they agree; ``may_be_reducible``, that hard links might confine the chains to
+    a part of the labellings. If the hard links allow no labelling, ``log_partition`` is -inf and ``exact``;
+    if none was found, it is -inf as a bound, and strong soft links take the place of hard ones.
     """
     if not problem.coupling.any():
         return independent_answer(problem)

@@ -1,22 +1,17 @@
-"""Cluster moves for Gibbs sampling: whole groups of points exchange two labels at once.
+"""Moves of many points at once for Gibbs sampling, where links hold points that single draws rarely move.
 
-The labels are paired at random. Points whose label is in {a, b} form an Ising model: each may take the other
-label of its pair, and links to points of other pairs do not notice. A satisfied link binds its ends with
-probability 1 - exp(-strength); what is bound exchanges a and b together, and each group does so with the
-probability its unary scores give (Swendsen & Wang 1987; Wang, Swendsen & Kotecký 1989 for links that
-repel). Strong links, around loops too, no longer hold the chain.
+Cluster moves: the labels are paired at random. Points whose label is in {a, b} form an Ising model: each
+may take the other label of its pair, and links to points of other pairs do not notice. A satisfied link
+binds its ends with probability 1 - exp(-strength); what is bound exchanges a and b together, and each group
+does so with the probability its unary scores give (Swendsen & Wang 1987; Wang, Swendsen & Kotecký 1989 for
+links that repel). So strong links, around loops too, no longer hold the chain. With hard cannot-links the
+groups are Kempe chains. All labellings are then within reach of each other if the graph of hard links is
+bipartite, or if some order gives every point fewer than K earlier neighbours (Las Vergnas & Meyniel 1981).
+Otherwise they may not be.
 
-With hard cannot-links the groups are Kempe chains. All labellings are then within reach of each other if the
-graph of hard links is bipartite, or if some order gives every point fewer than K earlier neighbours
-(Las Vergnas & Meyniel 1981). Otherwise they may not be.
-
-Forest moves for Gibbs sampling: all points of a random induced forest are drawn at once, given the rest.
-
-Forward filtering, backward sampling: messages run up to the roots as in exact inference on trees, then
-labels are drawn from the roots down. Chains of strong links that disagree with their points, where
-exchanging whole groups of labels is no help, mix in one step.
-
-Which points single draws move too slowly, so that Gibbs sampling moves them in blocks as well.
+Forest moves: all points of a random induced forest are drawn at once, given the rest. Messages run up to the
+roots as in exact inference on trees, then labels are drawn from the roots down. Chains of strong links that
+disagree with their points, where exchanging whole groups of labels is no help, mix in one step.
 """
 
 from __future__ import annotations
@@ -49,25 +44,7 @@ __all__ = [
 def may_be_reducible(problem: Problem) -> bool:
     """Whether some labellings might never be reached from others, because of hard cannot-links.
 
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    bool
-        False is a proof, for the theorems quoted above; True is not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.gibbs.block_moves import may_be_reducible
-    >>> from linkwise.inference.problem import reduce_field
-    >>> ring = [(0, 1), (1, 2), (2, 0)]
-    >>> fields = [PottsField(np.zeros((3, n_labels)), ring, [-np.inf] * 3) for n_labels in (3, 4)]
-    >>> [may_be_reducible(reduce_field(field, keep_zero_in_component=True).problem) for field in fields]
-    [False, False]
+    False is a proof, by the theorems quoted above; True is not.
     """
     hard = hard_rows(problem)
     if not hard.any():
@@ -271,23 +248,6 @@ def sticky_nodes(problem: Problem) -> NDArray[np.bool_]:
     they do so nowhere, single draws mix fast (Dobrushin 1968). That bound takes all neighbours to pull in the
     same direction for ever. Where links are weak and correlations soon die out all the same
     (:func:`correlation_growth`), as on graphs whose links disagree, single draws are enough.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    (n,) bool
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.gibbs.block_moves import sticky_nodes
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[0.0, 0.0]] * 4, [(0, 1), (1, 2), (2, 3)], [4.0, 0.5, 0.5])
-    >>> sticky_nodes(reduce_field(field, keep_zero_in_component=True).problem)
-    array([ True,  True, False, False])
     """
     n_nodes, n_labels = problem.unary.shape
     strength, influence = np.abs(problem.coupling), _influence(problem.coupling, n_labels)
@@ -311,25 +271,8 @@ def correlation_growth(n_nodes: int, pairs: NDArray[np.int64], influence: NDArra
     1 the flat fixed point of belief propagation is stable (Mooij & Kappen 2005); on random graphs with links
     of both signs that is so up to links that are much stronger than with links of one sign.
 
-    Parameters
-    ----------
-    n_nodes : int
-    pairs : (m, 2) int64
-    influence : (m,) float64
-        Of one end on the other; negative if it pushes away.
-
-    Returns
-    -------
-    float
-        0 on small trees, where every way ends.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference.gibbs.block_moves import correlation_growth
-    >>> complete = np.column_stack(np.triu_indices(6, 1))
-    >>> round(correlation_growth(6, complete, np.full(15, 0.2)), 6)
-    0.8
+    ``influence`` (m,) is that of one end on the other, negative if it pushes away. 0 on small trees, where
+    every way ends.
     """
     signals = np.random.default_rng(0).normal(size=(len(pairs), 2))
     received = np.empty(n_nodes)

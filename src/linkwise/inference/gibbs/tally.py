@@ -19,20 +19,12 @@ _DIFFERENT = 3.5
 
 
 class Estimate(NamedTuple):
-    """What a round of sampling found, by place and half-edge.
+    """What a round of sampling found, by place (n, K) and half-edge (2 m,).
 
-    Attributes
-    ----------
-    prob, standard_error : (n, K)
-    agreement : (2 m,)
-        One estimate for each end of every link.
-    n_samples : int
-        Sweeps averaged, over all chains.
-    effective_samples : float
-        Independent sweeps that would give errors of the same size, all entries taken together.
-    between_chains : float
-        Variance of the chains' means over that expected from their batches; well above 1 if batches are
-        shorter than the memory of the chains, or if chains sit in different parts of the distribution.
+    ``n_samples``: sweeps averaged, over all chains. ``effective_samples``: independent sweeps that would
+    give errors of the same size, all entries taken together. ``between_chains``: variance of the chains'
+    means over that expected from their batches; well above 1 if batches are shorter than the memory of the
+    chains, or if chains sit in different parts of the distribution.
     """
 
     prob: NDArray[np.float64]
@@ -48,12 +40,6 @@ class Tally:
 
     Sweeps add their conditional distributions to ``batch`` and the agreement these imply to ``agreement``.
     Batches are closed into chains and chains into the round, so memory does not grow with their number.
-
-    Parameters
-    ----------
-    shape : (int, int)
-        Number of nodes and of labels.
-    n_half_edges : int
     """
 
     def __init__(self, shape: tuple[int, ...], n_half_edges: int) -> None:
@@ -77,14 +63,7 @@ class Tally:
         self._n_samples = 0
 
     def close_batch(self, n_sweeps: int, squares: float) -> None:
-        """Take the mean of the last ``n_sweeps`` sweeps as one batch of the current chain.
-
-        Parameters
-        ----------
-        n_sweeps : int
-        squares : float
-            Sum of the squares of all entries the sweeps added to ``batch``.
-        """
+        """Take the mean of the last sweeps as one batch; ``squares`` sums the squares of what they added."""
         _close_batch(self.batch, 1.0 / n_sweeps, self._chain, self._squares)
         self._sweep_squares += squares
         self._n_samples += n_sweeps

@@ -14,9 +14,10 @@ from linkwise._kernels import kernel
 from linkwise._kernels.prefetch import prefetch
 from linkwise.graph import group_labels
 from linkwise.inference.engines import EngineLabels, labels_engine, whole
+from linkwise.inference.local_search.hard_links import lexicographic, recolour
 from linkwise.inference.local_search.icm import descend
-from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen, shuffled
-from linkwise.inference.local_search.repair import lexicographic, recolour
+from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen
+from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, shuffled
 from linkwise.inference.problem import Problem, log_agree, log_differ, log_ratio
 from linkwise.inference.scoring import n_broken, problem_score
 
@@ -24,8 +25,6 @@ __all__ = ["acyclic_components", "forest_descent", "polish"]
 
 # Gains below this share of the terms that changed are rounding: the forest counts as no improvement.
 _ROUNDING = 1e-14
-# How many nodes ahead the three prefetches run.
-_AHEAD_ROW, _AHEAD_LINKS, _AHEAD_ENDS = 16, 8, 4
 
 
 @kernel
@@ -49,13 +48,13 @@ def _condition(
     rows = unary.reshape(-1)
     trees = tree.reshape(-1)
     for place in range(n_places):
-        prefetch(indptr, order[min(place + _AHEAD_ROW, n_places - 1)])
-        ahead = order[min(place + _AHEAD_LINKS, n_places - 1)]
+        prefetch(indptr, order[min(place + AHEAD_ROW, n_places - 1)])
+        ahead = order[min(place + AHEAD_LINKS, n_places - 1)]
         for entry in range(ahead * n_labels, (ahead + 1) * n_labels, 8):
             prefetch(rows, entry)
         prefetch(neighbours, indptr[ahead])
         prefetch(edges, indptr[ahead])
-        ahead = order[min(place + _AHEAD_ENDS, n_places - 1)]
+        ahead = order[min(place + AHEAD_ENDS, n_places - 1)]
         for slot in range(indptr[ahead], indptr[ahead + 1]):
             prefetch(trees, 2 * neighbours[slot])
             prefetch(labels, neighbours[slot])
@@ -115,7 +114,7 @@ def _maximise(
             h[above, label] += max(agreeing, differing) - first
     n_changed = 0
     for place in range(n_places):
-        prefetch(labels, order[min(place + _AHEAD_LINKS, n_places - 1)])
+        prefetch(labels, order[min(place + AHEAD_LINKS, n_places - 1)])
         if parent[place] >= 0:
             label = proposal[parent[place]]
             h[place, label] += log_ratio(coupling, parent_edge[place], label)
@@ -183,17 +182,7 @@ def _accept(
 
 
 def acyclic_components(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Connected components, and which of them are trees or single nodes.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    component : (n,) int64
-    acyclic : (n_components,) bool
-    """
+    """Connected components (n,), and which of them are trees or single nodes (n_components,)."""
     component, n_components = group_labels(len(problem.unary), problem.pairs)
     n_links = np.bincount(component[problem.pairs[:, 0]], minlength=n_components)
     return component, n_links < np.bincount(component, minlength=n_components)
@@ -255,39 +244,13 @@ def polish(
     """Improve a labelling by ICM and then by exact steps over random induced forests.
 
     A labelling that breaks hard links is repaired first: the same steps on the problem in which fewest
-    broken links come first (``repair.lexicographic``), then, where that sticks, a
+    broken links come first (``lexicographic``), then, where that sticks, a
     colouring of the hard links.
 
-    Parameters
-    ----------
-    problem : Problem
-    labels : (n,) int64
-        Start; not changed.
-    rng : numpy.random.Generator
-    patience : int
-        Forests in a row without improvement after which a connected component is left alone.
-    max_iter : int
-        Most forests; once more as many for a repair.
-    search : bool
-        Whether a repair that sticks goes on to colour the hard links, which may take a second.
-
-    Returns
-    -------
-    labels : (n,) int64
-        Of a score at least that of the start; the highest possible in components without a cycle.
-    n_iter : int
-        Number of forests.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.local_search.forest_descent import polish
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[1.0, 0.0], [0.0, 0.5], [1.0, 0.0]], [(0, 1), (1, 2)], [2.0, 2.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=False).problem
-    >>> polish(problem, np.array([1, 1, 1]), np.random.default_rng(0))
-    (array([0, 0, 0]), 1)
+    A component is left alone after ``patience`` forests in a row without improvement, and all after
+    ``max_iter``, once more as many for a repair. ``search`` says whether a repair that sticks goes on to
+    colour the hard links, which may take a second. Returns labels that score no less, the highest possible
+    in components without a cycle, and the number of forests.
     """
     n_repair = 0
     if n_broken(problem, labels):
@@ -312,22 +275,9 @@ def forest_descent(
     patience: int = 5,
     max_iter: int = 100,
 ) -> EngineLabels:
-    """Forest block descent from a given labelling or from the best label of each node.
+    """Forest block descent from a given labelling or from the best label of each node; see :func:`polish`.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-    initial : (n,) int64 or None
-    n_threads : int
-        Not used.
-    patience, max_iter : int
-        As in :func:`polish`.
-
-    Returns
-    -------
-    EngineLabels
-        Optimal if the graph has no cycle.
+    Optimal if the graph has no cycle.
     """
     start = problem.unary.argmax(axis=1) if initial is None else np.asarray(initial, dtype=np.int64)
     labels, n_iter = polish(problem, start, rng, patience=patience, max_iter=max_iter)

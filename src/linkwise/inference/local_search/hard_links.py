@@ -1,4 +1,4 @@
-"""Hard cannot-links for approximate engines: a labelling to start from, and what to do without one."""
+"""Hard cannot-links for approximate engines: labels that keep them, repairs, and what to do without."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from linkwise._kernels import kernel
-from linkwise.graph import check_feasibility
+from linkwise.graph import check_feasibility, group_labels
 from linkwise.inference.exact.exact import exact_best_labels
 from linkwise.inference.exact.junction_tree import plan
 from linkwise.inference.problem import Problem, induced, log_ratio
 from linkwise.inference.scoring import problem_score
 
-__all__ = ["disjoint_supports", "feasible_labels", "hard_rows", "soften"]
+__all__ = [
+    "disjoint_supports",
+    "feasible_labels",
+    "hard_rows",
+    "lexicographic",
+    "recolour",
+    "soften",
+]
 
 #: Nats a softened hard link costs beyond the largest spread of the unary scores.
 _SOFTENED = 20.0
 #: Entries of the largest table in the search for a labelling.
 _TABLE = 2**16
+# Far below the largest double, so that sums of many such terms stay finite.
+_LARGEST_COST = 1e290
 
 
 def hard_rows(problem: Problem) -> NDArray[np.bool_]:
-    """Links that forbid agreement on some label.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    (m,) bool
-    """
+    """Links that forbid agreement on some label, (m,) bool."""
     forbidden = problem.coupling == -np.inf
     return forbidden if forbidden.ndim == 1 else forbidden.any(axis=1)
 
@@ -48,28 +49,7 @@ def feasible_labels(
     extra node k is label k. A link that is hard for some labels only is treated as hard for all. Where that
     finds nothing and proves nothing, narrow components are eliminated.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : Generator
-        Shuffles points and labels before the search, so that other calls give other labellings.
-
-    Returns
-    -------
-    status : {"feasible", "infeasible", "unknown"}
-    labels : (n,) int64
-        Satisfies all hard links if feasible.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.local_search.hard_links import feasible_labels
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[0.0, -np.inf], [1.0, 0.0]], [(0, 1)], [-np.inf])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> feasible_labels(problem, np.random.default_rng(0))
-    ('feasible', array([0, 1]))
+    ``rng`` shuffles points and labels before the search, so that other calls give other labellings.
     """
     n_labels = problem.unary.shape[1]
     labels = problem.unary.argmax(axis=1)
@@ -123,16 +103,7 @@ def _eliminate(
 
 
 def soften(problem: Problem) -> Problem:
-    """The problem with hard cannot-links replaced by soft ones that outweigh any single point.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    Problem
-    """
+    """The problem with hard cannot-links replaced by soft ones that outweigh any single point."""
     finite = np.where(problem.unary > -np.inf, problem.unary, np.nan)
     spread = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
     strength = spread.max() + _SOFTENED
@@ -146,27 +117,7 @@ def disjoint_supports(problem: Problem, labels: NDArray[np.int64]) -> Problem:
     the most probable first. All labellings the result allows satisfy the hard links, so
     its partition function is at most that of the problem.
 
-    Parameters
-    ----------
-    problem : Problem
-    labels : (n,) int64
-        Of finite score.
-
-    Returns
-    -------
-    Problem
-        With ``-inf`` scores for the labels given away, and couplings of zero for the hard links.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.local_search.hard_links import disjoint_supports
-    >>> from linkwise.inference.problem import reduce_field
-    >>> field = PottsField([[2.0, 0.0, 1.0], [0.0, 2.0, 3.0]], [(0, 1)], [-np.inf])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> disjoint_supports(problem, np.array([0, 1])).unary
-    array([[  2., -inf, -inf], [-inf,   2.,   3.]])
+    The result has -inf scores for the labels given away, and couplings of zero for the hard links.
     """
     hard = hard_rows(problem)
     nodes = np.unique(problem.pairs[hard])
@@ -206,3 +157,65 @@ def _grow(
                 break
         if free:
             allowed[node, label] = True
+
+
+def lexicographic(problem: Problem) -> Problem:
+    """The problem with every ``-inf`` replaced by a finite cost that outweighs all soft terms together.
+
+    Its best labellings break the fewest hard links (forbidden labels counted alike) and among those have
+    the highest finite score. A descent from an infeasible labelling runs on it until nothing is broken.
+    """
+    forbidden = problem.unary == -np.inf
+    highest = problem.unary.max(axis=1)
+    lowest = np.where(forbidden, np.inf, problem.unary).min(axis=1)
+    strength = np.where(problem.coupling == -np.inf, 0.0, np.abs(problem.coupling))
+    if strength.ndim == 2:
+        # A link's terms range from its lowest to its highest reward, or 0.
+        strength = 2.0 * strength.max(axis=1)
+    cost = min(1.0 + 2.0 * ((highest - lowest).sum() + strength.sum()), _LARGEST_COST)
+    return Problem(
+        np.where(forbidden, lowest[:, None] - cost, problem.unary),
+        problem.pairs,
+        np.maximum(problem.coupling, -cost),
+        problem.graph,
+    )
+
+
+def recolour(problem: Problem, labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    """Relabel the groups of hard-linked nodes in which something is broken by a proper colouring.
+
+    A group is a connected component of the hard cannot-links. Which label each colour becomes is chosen by
+    an assignment that maximises the unary score of the group. Soft links are ignored: a descent follows.
+
+    The labels stay as they are where no colouring was found.
+    """
+    result = labels.copy()
+    n_labels = problem.unary.shape[1]
+    hard = hard_rows(problem)
+    pairs, coupling = problem.pairs[hard], problem.coupling[hard]
+    group, n_groups = group_labels(len(labels), pairs)
+    broken = np.zeros(n_groups, dtype=bool)
+    at_first, at_second = labels[pairs].T
+    violated = at_first == at_second
+    if coupling.ndim == 2:
+        violated &= coupling[np.arange(len(pairs)), at_first] == -np.inf
+    broken[group[pairs[violated, 0]]] = True
+    broken[group[problem.unary[np.arange(len(labels)), labels] == -np.inf]] = True
+    nodes = np.flatnonzero(broken[group])
+    part, _ = induced(problem, nodes)
+    status, colours = feasible_labels(part, rng)
+    if status != "feasible":
+        return result
+
+    inside = hard_rows(part)
+    if (part.coupling[inside] > -np.inf).any():
+        # Labels differ in what is hard for them, so that colours cannot change places.
+        result[nodes] = colours
+        return result
+    members = np.cumsum(broken)[group[nodes]] - 1
+    value = np.zeros((int(broken.sum()), n_labels, n_labels))
+    # A renaming that keeps to the allowed labels exists (the identity), so the assignment finds one too.
+    np.add.at(value, (members, colours), lexicographic(part).unary)
+    label_of = np.array([linear_sum_assignment(table, maximize=True)[1] for table in value])
+    result[nodes] = label_of[members, colours]
+    return result

@@ -7,62 +7,12 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.prefetch import prefetch
-from linkwise._kernels.random import counter_uniform
+from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW
 
-__all__ = ["OUTSIDE", "grow_forest", "root_chosen", "shuffled"]
+__all__ = ["OUTSIDE", "grow_forest", "root_chosen"]
 
 #: ``tree[node, 0]`` of a node that is not in the forest.
 OUTSIDE = -(1 << 62)
-# Nodes of a run: their rows of scores fit into the second-level cache, and forests get no worse.
-_RUN = 1024
-# How many nodes ahead the three prefetches run.
-_AHEAD_ROW, _AHEAD_LINKS, _AHEAD_ENDS = 16, 8, 4
-
-
-@kernel
-def _shuffle_runs(
-    nodes: NDArray[np.int64], run: int, run_order: NDArray[np.int64], seed: np.uint64
-) -> NDArray[np.int64]:
-    """The runs of ``run`` consecutive entries of ``nodes`` in the given order, each shuffled."""
-    order = np.empty_like(nodes)
-    filled = 0
-    for index in run_order:
-        start = index * run
-        for place in range(start, min(start + run, nodes.shape[0])):
-            other = filled - int(counter_uniform(seed, index, place) * (place - start + 1))
-            order[filled] = order[other]
-            order[other] = nodes[place]
-            filled += 1
-    return order
-
-
-def shuffled(nodes: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """A random permutation; of runs of neighbouring numbers, shuffled inside too, when there are many nodes.
-
-    Runs stay in the cache, which saves a third of the time of a large forest. Unlike the runs of ICM they
-    must be shuffled inside, or a small cycle would be cut at the same node every time.
-
-    Parameters
-    ----------
-    nodes : (c,) int64
-        Ascending, for runs to be close in memory.
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    (c,) int64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference.local_search.induced_forest import shuffled
-    >>> sorted(shuffled(np.array([2, 3, 5]), np.random.default_rng(0)).tolist())
-    [2, 3, 5]
-    """
-    if len(nodes) < 16 * _RUN:
-        return rng.permutation(nodes)
-    n_runs = -(-len(nodes) // _RUN)
-    return _shuffle_runs(nodes, _RUN, rng.permutation(n_runs), rng.integers(2**64, dtype=np.uint64))
 
 
 @inline_kernel
@@ -87,16 +37,9 @@ def grow_forest(
 ) -> None:
     """Take each node of ``order`` into the forest unless two of its neighbours there are in one tree.
 
-    Parameters
-    ----------
-    indptr, neighbours : the graph
-    order : (c,) int64
-        The candidates, a union of connected components in the order they are tried.
-    tree : (n, 2) int64
-        Union-find by size, in one array because both columns are read together. Column 0 becomes the node
-        above, minus the size of the tree at its root, or ``OUTSIDE``. Column 1 is scratch.
-    roots : (largest degree,) int64
-        Scratch.
+    The candidates are a union of connected components. ``tree`` (n, 2) is a union-find by size, in one array
+    because both columns are read together: column 0 becomes the node above, minus the size of the tree at its
+    root, or ``OUTSIDE``. Column 1 and ``roots`` (largest degree,) are scratch.
     """
     n_candidates = order.shape[0]
     flat = tree.reshape(-1)
@@ -104,9 +47,9 @@ def grow_forest(
         tree[node, 0] = OUTSIDE
         tree[node, 1] = -1
     for turn in range(n_candidates):
-        prefetch(indptr, order[min(turn + _AHEAD_ROW, n_candidates - 1)])
-        prefetch(neighbours, indptr[order[min(turn + _AHEAD_LINKS, n_candidates - 1)]])
-        ahead = order[min(turn + _AHEAD_ENDS, n_candidates - 1)]
+        prefetch(indptr, order[min(turn + AHEAD_ROW, n_candidates - 1)])
+        prefetch(neighbours, indptr[order[min(turn + AHEAD_LINKS, n_candidates - 1)]])
+        ahead = order[min(turn + AHEAD_ENDS, n_candidates - 1)]
         for slot in range(indptr[ahead], indptr[ahead + 1]):
             prefetch(flat, 2 * neighbours[slot])
 
@@ -154,15 +97,9 @@ def root_chosen(
 ) -> int:
     """Walk the trees of the forest breadth first from their first candidates; returns the number of nodes.
 
-    Parameters
-    ----------
-    indptr, neighbours, edges : the graph
-    candidates : (c,) int64
-    tree : (n, 2) int64
-        As :func:`grow_forest` leaves it; column 1 is overwritten.
-    order, parent, parent_edge : (>= c,) int64
-        Filled from the front: the node at each place, the place of its parent (-1 at a root), and the row
-        of ``pairs`` that joins them.
+    ``tree`` is as :func:`grow_forest` leaves it; column 1 is overwritten. Filled from the front: ``order``,
+    the node at each place, ``parent``, the place of its parent (-1 at a root), and ``parent_edge``, the row
+    of ``pairs`` that joins them.
     """
     flat = tree.reshape(-1)
     for node in candidates:
@@ -178,9 +115,9 @@ def root_chosen(
         parent_edge[tail] = -1
         tail += 1
         while head < tail:
-            prefetch(indptr, order[min(head + _AHEAD_ROW, tail - 1)])
-            prefetch(neighbours, indptr[order[min(head + _AHEAD_LINKS, tail - 1)]])
-            ahead = order[min(head + _AHEAD_ENDS, tail - 1)]
+            prefetch(indptr, order[min(head + AHEAD_ROW, tail - 1)])
+            prefetch(neighbours, indptr[order[min(head + AHEAD_LINKS, tail - 1)]])
+            ahead = order[min(head + AHEAD_ENDS, tail - 1)]
             for slot in range(indptr[ahead], indptr[ahead + 1]):
                 prefetch(flat, 2 * neighbours[slot])
 

@@ -15,6 +15,7 @@ from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.lanes import hint, load, padded, splat
 from linkwise.graph import Adjacency, breadth_first_order, group_labels
 from linkwise.inference.problem import Problem
+from linkwise.inference.sweep_layout import renumbered
 
 __all__ = [
     "CONTRADICTION",
@@ -137,45 +138,18 @@ def load_agree(agree: NDArray[np.float64], slot: int, edge: int, k: int) -> Any:
 
 
 @kernel
-def _lay_out(
-    order: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
-    edges: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], ...]:
-    """Half-edges in the order of the places, earlier targets first, and the way back of each."""
-    n_nodes = order.shape[0]
-    place = np.empty(n_nodes, dtype=np.int64)
-    for position in range(n_nodes):
-        place[order[position]] = position
-    new_indptr = np.empty(n_nodes + 1, dtype=np.int64)
-    split = np.empty(n_nodes, dtype=np.int64)
-    target = np.empty(edges.shape[0], dtype=np.int64)
-    reverse = np.empty(edges.shape[0], dtype=np.int64)
-    new_edges = np.empty(edges.shape[0], dtype=np.int64)
+def _reversed_slots(edges: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each half-edge the other half-edge of the same link."""
+    reverse = np.empty_like(edges)
     slot_of = np.full(edges.shape[0] // 2, -1, dtype=np.int64)
-    slot = 0
-    new_indptr[0] = 0
-    for position in range(n_nodes):
-        node = order[position]
-        for later in range(2):
-            if later:
-                split[position] = slot
-            for old in range(indptr[node], indptr[node + 1]):
-                other = place[neighbours[old]]
-                if (other > position) != (later == 1):
-                    continue
-                edge = edges[old]
-                target[slot] = other
-                new_edges[slot] = edge
-                if slot_of[edge] < 0:
-                    slot_of[edge] = slot
-                else:
-                    reverse[slot] = slot_of[edge]
-                    reverse[slot_of[edge]] = slot
-                slot += 1
-        new_indptr[position + 1] = slot
-    return new_indptr, split, target, reverse, new_edges
+    for slot in range(edges.shape[0]):
+        other = slot_of[edges[slot]]
+        if other < 0:
+            slot_of[edges[slot]] = slot
+        else:
+            reverse[slot] = other
+            reverse[other] = slot
+    return reverse
 
 
 def message_graph(graph: Adjacency) -> MessageGraph:
@@ -185,7 +159,8 @@ def message_graph(graph: Adjacency) -> MessageGraph:
     forwards is exact.
     """
     order = breadth_first_order(graph)
-    indptr, split, target, reverse, edges = _lay_out(order, graph.indptr, graph.neighbours, graph.edges)
+    indptr, split, target, edges = renumbered(order, *graph)
+    reverse = _reversed_slots(edges)
     degree = np.diff(indptr)
     later = target > np.repeat(np.arange(len(order)), degree)
     later_ptr = np.concatenate([[0], np.cumsum(indptr[1:] - split)])
