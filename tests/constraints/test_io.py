@@ -66,6 +66,7 @@ def slow_parser(text, find):
         cell = dict(zip(names, cells, strict=True))
         rows = find(cell[ends[0]]), find(cell[ends[1]])
         kind = cell["kind"].strip().lower()
+        kind = kind.replace(",0", ".0") if separator == ";" and kind in ("1,0", "0,0", "-1,0") else kind
         kind = kind if kind in KINDS else kind.replace("-", "_").replace(" ", "_")
         numbers |= {float(kind)} & {0.0, -1.0} if kind in ("0", "-1", "0.0", "-1.0") else set()
         given = [cell[name].strip() for name in ("weight", "certainty") if name in cell]
@@ -162,7 +163,9 @@ def link_texts(draw):
     names = draw(st.permutations([draw(st.sampled_from([name, name.upper(), f" {name}"])) for name in names]))
     row = st.one_of(st.integers(-1, 6).map(str), st.integers(0, 4).map(lambda row: f" {row} "))
     numbers = draw(
-        st.sampled_from([["1", "0"], ["+1", "-1"], ["1.0", "0.0"], ["yes", "No"], ["1", "0", "-1"]])
+        st.sampled_from(
+            [["1", "0"], ["+1", "-1"], ["1.0", "0.0"], ["1,0", "0,0"], ["yes", "No"], ["1", "0", "-1"]]
+        )
     )
     words = [*KINDS, "Must-Link", " cannot link"]
     words = [word for word in words if word not in ("0", "-1", "0.0", "-1.0")]

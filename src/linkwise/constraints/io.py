@@ -216,18 +216,17 @@ def _named(
             continue
         cells = {title: cell for title, cell in zip(names, row, strict=True) if title}
         if decimal_comma:
-            for strength in _STRENGTHS:
-                if re.fullmatch(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*", cells.get(strength, "")):
-                    cells[strength] = cells[strength].replace(",", ".")
+            for title in ("kind", *_STRENGTHS):
+                if re.fullmatch(r"\s*[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*", cells.get(title, "")):
+                    cells[title] = cells[title].replace(",", ".")
         kind = cells["kind"].strip().removesuffix(".0")
         if kind in ("0", "-1"):
             seen.setdefault(kind, place)
             if len(seen) == 2:
+                other, where = next(iter(seen.items()))
                 raise ValueError(
-                    f"{name}, {place}: kind is {kind}, but {next(iter(seen.values()))} has "
-                    f"{next(iter(seen))}: does 0 mean different or not known? write must_link or "
-                    "cannot_link, "
-                    "and leave out what is not known"
+                    f"{name}, {place}: kind is {kind}, but {where} has {other}, so that 0 may mean not known; "
+                    "write must_link or cannot_link, and leave out what is not known"
                 )
         yield place, cells
 
