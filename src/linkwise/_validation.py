@@ -6,6 +6,7 @@ Every message names the row, the value and the fix.
 from __future__ import annotations
 
 import numbers
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -129,20 +130,25 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
     """Data and links with the same order of rows: where both have ids, they are matched by them.
 
     The ids of a data frame are the column that the index of the links was taken from, which is then no
-    feature, or else its row labels (pandas). Arrays, and frames without either, have no ids: their rows are
-    in the order of the links. Ids that are missing on one side, or repeated, are refused.
+    feature, or else its row labels (pandas). Ids that are missing on one side, or repeated, are refused. Data
+    without ids, such as an array, are taken in the order of the links, with a warning.
     """
     from linkwise.constraints import Constraints
 
-    columns = getattr(X, "columns", None)
-    if not isinstance(constraints, Constraints) or constraints.index is None or columns is None:
+    if not isinstance(constraints, Constraints) or constraints.index is None:
         return X, constraints
-    name = constraints.index_name
-    if name is not None and name in list(columns):
+    columns, name = getattr(X, "columns", None), constraints.index_name
+    if columns is not None and name is not None and name in list(columns):
         ids, X = X[name], X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name)
-    elif hasattr(X, "iloc"):
+    elif columns is not None and hasattr(X, "iloc"):
         ids = X.index
     else:
+        warnings.warn(
+            f"the links have ids, but X, a {type(X).__name__}, has none: its rows are taken in the order of "
+            "the links. Pass a DataFrame with these ids (in a pipeline: set_output(transform='pandas')), or, if "
+            "the order is right, constraints.with_index(None)",
+            stacklevel=3,
+        )
         return X, constraints
     return X, constraints._for_rows(ids)
 

@@ -11,6 +11,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from linkwise import (
     PPC,
@@ -392,6 +395,14 @@ class TestAlignment:
             model.fit(frame.reset_index(drop=True), constraints=links)
         model.fit(frame.iloc[:44], constraints=links.align(frame.index[:44]))
 
+    def test_data_without_ids(self, name, flowers):
+        frame, links, drawn = flowers
+        expected = ESTIMATORS[name]().fit(frame.to_numpy(), constraints=drawn).labels_
+        for X in (frame.to_numpy(), pl.from_pandas(frame)):
+            with pytest.warns(UserWarning, match=r"the links have ids, but X, a \w+, has none"):
+                model = ESTIMATORS[name]().fit(X, constraints=links)
+            assert np.array_equal(model.labels_, expected)
+
     def test_repeated_rows_in_the_same_order(self, name, flowers):
         frame, links, _ = flowers
         rows = np.sort(np.random.default_rng(0).integers(45, size=60))
@@ -415,12 +426,33 @@ def test_any_permutation_gives_the_same_labels_by_id(flowers, order):
         assert partition(model.fit(shuffled, constraints=links).labels_, shuffled.index) == straight
 
 
+def test_pipelines_keep_ids_or_warn(flowers):
+    frame, links, _ = flowers
+    shuffled = frame.sample(frac=1, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), PPC(3, random_state=0))
+    with pytest.warns(UserWarning, match=r"in a pipeline: set_output\(transform='pandas'\)"):
+        pipeline.fit(shuffled, ppc__constraints=links)
+    pipeline.set_output(transform="pandas").fit(shuffled, ppc__constraints=links)
+    assert links.align(shuffled.index).satisfaction(pipeline["ppc"].labels_) == 1.0
+
+
+def test_cross_validation_of_a_frame(flowers):
+    """Rows and links are cut by position and then matched by id, which finds links in another order."""
+    frame, links, _ = flowers
+    scores = cross_val_score(PPC(3, random_state=0), frame, params={"constraints": links}, cv=3)
+    assert np.isfinite(scores).all()
+    with pytest.raises(ValueError, match="about which the links know nothing"):
+        cross_val_score(
+            PPC(3, random_state=0), frame[::-1], params={"constraints": links}, cv=3, error_score="raise"
+        )
+
+
 def test_folds_and_sweeps_align(flowers):
     frame, links, _ = flowers
     order = np.random.default_rng(1).permutation(45)
     shuffled = frame.iloc[order]
     found = list(ConstraintKFold(3, constraints=links).split(shuffled))
-    expected = list(ConstraintKFold(3, constraints=links[order]).split(shuffled.to_numpy()))
+    expected = list(ConstraintKFold(3, constraints=links[order].with_index(None)).split(shuffled.to_numpy()))
     assert [test.tolist() for _, test in found] == [test.tolist() for _, test in expected]
     table = pl.from_pandas(shuffled.reset_index(names="flower"))
     by_column = links.with_index(pd.Series(frame.index, name="flower"))

@@ -225,7 +225,7 @@ def _named(
             if len(seen) == 2:
                 other, where = next(iter(seen.items()))
                 raise ValueError(
-                    f"{name}, {place}: kind is {kind}, but {where} has {other}, so that 0 may mean not known; "
+                    f"{name}, {place}: kind is {kind}, but {where} has {other}, so 0 may mean not known; "
                     "write must_link or cannot_link, and leave out what is not known"
                 )
         yield place, cells
