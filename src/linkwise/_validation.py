@@ -145,8 +145,8 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
     else:
         warnings.warn(
             f"the links have ids, but X, a {type(X).__name__}, has none: its rows are taken in the order of "
-            "the links. Pass a DataFrame with these ids (in a pipeline: set_output(transform='pandas')), or, if "
-            "the order is right, constraints.with_index(None)",
+            "the links. Pass a DataFrame with these ids (in a pipeline: set_output(transform='pandas')), or, "
+            "if the order is right, constraints.with_index(None)",
             stacklevel=3,
         )
         return X, constraints
