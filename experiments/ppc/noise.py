@@ -53,13 +53,6 @@ def ppc_noisy_links(draw: int, data: str, flip: float) -> list[Row]:
     -------
     list of dict
         "accuracy" of each method.
-
-    Examples
-    --------
-    >>> from experiments.ppc.noise import ppc_noisy_links
-    >>> rows = {row["method"]: row["accuracy"] for row in ppc_noisy_links(0, "iris", flip=0.3)}
-    >>> rows["soft PPC"] > rows["hard PPC"]
-    True
     """
     X, y = load_ppc_set(data, draw)
     rng = np.random.default_rng([draw, SETS.index(data), round(1000 * flip)])

@@ -47,13 +47,6 @@ def spectral_two_class(draw: int, data: str, links: int) -> list[Row]:
     -------
     list of dict
         "rand" and "ari" of each method of :data:`~experiments.spectral.methods.VECTOR_METHODS`.
-
-    Examples
-    --------
-    >>> from experiments.spectral.curves import spectral_two_class
-    >>> scores = {row["method"]: row["rand"] for row in spectral_two_class(0, "rings", links=40)}
-    >>> scores["softness 0.3"] > 0.8 > scores["Kamvar x2"]
-    True
     """
     rng = np.random.default_rng([draw, list(_TWO_CLASS).index(data)])
     X, y = _TWO_CLASS[data](200, random_state=rng)
@@ -80,13 +73,6 @@ def spectral_uci(draw: int, data: str, flip: float, links: int) -> list[Row]:
     -------
     list of dict
         "rand" and "ari".
-
-    Examples
-    --------
-    >>> from experiments.spectral.curves import spectral_uci
-    >>> few, many = (spectral_uci(0, "iris", flip=0.0, links=count) for count in (0, 100))
-    >>> few[1]["method"], many[1]["rand"] > few[1]["rand"]
-    ('softness 0.3', True)
     """
     X, y = _real_data(data)
     drawn = draw_links(y, links, flip, np.random.default_rng([draw, links]))

@@ -10,6 +10,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from typer.testing import CliRunner
+
+from linkwise.cli.app import app
 
 PROBE = """<script>
 addEventListener("load", () => {
@@ -25,13 +28,12 @@ addEventListener("load", () => {
 
 
 @pytest.fixture(scope="module")
-def shown(process, tmp_path_factory):
+def shown(tmp_path_factory):
     output = tmp_path_factory.mktemp("demo") / "new" / "folder"
-    running = process("demo", "-o", output)
-    out, err = running.communicate(timeout=300)
-    assert running.returncode == 0, err
-    assert err == ""
-    return output, out
+    result = CliRunner().invoke(app, ["demo", "-o", str(output)])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""
+    return output, result.stdout
 
 
 def test_table_on_the_terminal_and_in_the_report(shown):

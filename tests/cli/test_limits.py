@@ -60,13 +60,13 @@ def test_labels_are_compared_a_few_times_each():
     assert Counted.compared < 20 * n
 
 
-def test_twenty_thousand_columns(tmp_path):
+def test_six_thousand_columns(tmp_path):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(4, 20_000)), columns=[f"c{number}" for number in range(20_000)])
+    frame = pd.DataFrame(rng.normal(size=(4, 6000)), columns=[f"c{number}" for number in range(6000)])
     frame["c7"] = [3, 4, 5, 6]
     frame.to_csv(tmp_path / "wide.csv", index=False)
-    samples = read_samples(tmp_path / "wide.csv", ignore=[f"c{number}" for number in range(10_000, 20_000)])
-    assert np.array_equal(samples.features, frame.iloc[:, :10_000])
+    samples = read_samples(tmp_path / "wide.csv", ignore=[f"c{number}" for number in range(3000, 6000)])
+    assert np.array_equal(samples.features, frame.iloc[:, :3000])
     assert (samples.features.dtypes == np.float64).all()
     (note,) = samples.notes
     assert note.startswith("column 'c7' only counts the rows")

@@ -206,6 +206,7 @@ class TestNoisyLinks:
             clustering_accuracy(y, fitted.labels_) for kind, *_, fitted in noisy[1] if kind == "PCKMeans"
         ]
         assert rows["soft k-means, oracle weight"] == max(accuracies)
+        assert rows["soft PPC"] > rows["hard PPC"]
         assert rows["soft k-means"] == accuracies[ppc_noise.ORACLE_FACTORS.index(1.0)]
 
     def test_cost_of_a_link_is_that_of_spherical_ppc(self, noisy):

@@ -79,6 +79,24 @@ def test_no_links_are_no_constraints(recorded):
     assert all(call["links"] is None for call in recorded)
 
 
+def keep_only(monkeypatch, methods, *names):
+    for name in set(methods) - set(names):
+        monkeypatch.delitem(methods, name)
+
+
+def test_links_find_rings_where_kamvar_does_not(monkeypatch):
+    keep_only(monkeypatch, spectral._TWO_CLASS_METHODS, "softness 0.3", "Kamvar x2")
+    scores = {row["method"]: row["rand"] for row in spectral.spectral_two_class(0, "rings", links=40)}
+    assert scores["softness 0.3"] > 0.8 > scores["Kamvar x2"]
+
+
+def test_more_links_score_higher_on_iris(monkeypatch):
+    keep_only(monkeypatch, VECTOR_METHODS, "softness 0.3")
+    (few,), (many,) = (spectral.spectral_uci(0, "iris", flip=0.0, links=links) for links in (0, 100))
+    assert few["method"] == many["method"] == "softness 0.3"
+    assert many["rand"] > few["rand"]
+
+
 def test_flips_change_kinds_only():
     y = np.arange(90) % 3
     right, wrong = draw_links(y, 300, 0.0, RNG(5)), draw_links(y, 300, 0.2, RNG(5))
@@ -260,6 +278,15 @@ def test_pictures_are_written(tmp_path, monkeypatch):
     monkeypatch.setattr(
         spectral_images, "IMAGES", {"occluder": IMAGES["occluder"], "again": IMAGES["occluder"]}
     )
+    known = {}  # the second row of pictures shows the same fits
+
+    def once(method, X, n_clusters, links, seed):
+        key = id(method), links is None
+        if key not in known:
+            known[key] = fitted_labels(method, X, n_clusters, links, seed)
+        return known[key]
+
+    monkeypatch.setattr(spectral_images, "fitted_labels", once)
     for number, draw in enumerate((spectral_images.picture, spectral_figures.picture)):
         path = tmp_path / f"{number}.png"
         draw(path)

@@ -11,7 +11,7 @@ from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem
 def test_labels_match_enumeration():
     rng = np.random.default_rng(0)
     n_feasible = 0
-    for _ in range(500):
+    for _ in range(200):
         problem = random_problem(rng, max_states=300)
         best = enumerate_fast(problem)[3]
         answer = milp_labels(problem, time_limit=20.0)
@@ -24,19 +24,22 @@ def test_labels_match_enumeration():
         score = problem_score(problem, answer.labels)
         assert abs(score - best) <= 1e-9 * max(1.0, abs(best))
         assert best - 1e-12 * abs(best) <= answer.upper_bound <= best + 1e-6 * max(1.0, abs(best))
-    assert n_feasible >= 350
+    assert n_feasible >= 140
 
 
 @pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e6, 1e12])
 def test_scale_of_the_scores_does_not_matter(scale):
     rng = np.random.default_rng(1)
-    for _ in range(25):
+    n_feasible = 0
+    for _ in range(15):
         problem = random_problem(rng, shape="clique", n_labels=3, max_states=300)
         scaled = make_problem(problem.unary * scale, problem.pairs, problem.coupling * scale)
         best = enumerate_fast(scaled)[3]
         answer = milp_labels(scaled, time_limit=20.0)
         if best > -np.inf:
+            n_feasible += 1
             assert abs(problem_score(scaled, answer.labels) - best) <= 1e-9 * max(scale, abs(best))
+    assert n_feasible >= 5
 
 
 def test_not_called_optimal_when_small_scores_drown():
