@@ -39,7 +39,7 @@ def shown(tmp_path_factory):
 def test_table_on_the_terminal_and_in_the_report(shown):
     output, printed = shown
     page = (output / "report.html").read_text(encoding="utf-8")
-    table = page[page.index("<caption>What the links bought</caption>") :]
+    table = page[page.index("<caption>What the links gained</caption>") :]
     table = table[: table.index("</table>")]
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", table)[1:]]
     assert len(rows) == 5

@@ -98,7 +98,7 @@ def linkwise(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Cluster data while listening to what people know: these two belong together, these two do not."""
+    """Cluster data with what people know: these two belong together, these two do not."""
 
 
 for _command in (fit, predict, check, compare, classes, segment, demo):

@@ -47,7 +47,7 @@ def check(
     left: options.LeftOption = None,
     right: options.RightOption = None,
     ignore_columns: options.IgnoreColumnsOption = None,
-    most: Annotated[int, typer.Option("--most", min=1, help="Contradictions to look for.")] = 10,
+    most: Annotated[int, typer.Option("--most", min=1, help="Stop after this many contradictions.")] = 10,
     as_json: options.JsonOption = False,
 ) -> None:
     """Find contradictions with the links that prove them, and what inference will cost.

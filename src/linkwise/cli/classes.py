@@ -83,15 +83,16 @@ def classes(
             "-k",
             "--clusters",
             metavar="2:40",
-            help="Numbers of clusters to try; by default from as many as classes that beliefs of -1 keep "
-            "apart (at least 2) to twice the classes.",
+            help="Numbers of clusters to try; by default from the number of classes that beliefs of -1 "
+            "keep apart (at least 2) to twice the number of classes.",
         ),
     ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
     ] = 0.25,
     criterion: Annotated[
-        str, typer.Option("--criterion", help="What chooses the number: cbic, bic or icl.")
+        str,
+        typer.Option("--criterion", help="Criterion that chooses the number of clusters: cbic, bic or icl."),
     ] = "cbic",
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs for each number of clusters.")] = 5,
     id_column: options.IdOption = None,
@@ -118,7 +119,7 @@ def classes(
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
-        count_ranges(n_clusters)  # a slip of the pen is told before a long file is read
+        count_ranges(n_clusters)  # a typing error is reported before a long file is read
     samples = read_samples(
         data,
         id_column=id_column,
@@ -267,7 +268,7 @@ def sweep_classes(
             "clusters: the best number may lie beyond. Widen -k; if the criterion keeps falling, try another "
             "--covariance."
         )
-    with out.progress("asking which beliefs would change a decision"):
+    with out.progress("finding which beliefs would change a decision"):
         report = ClassReport.from_sweep(sweep, X, labels)
     return sweep, report
 

@@ -71,7 +71,7 @@ def compare(
 ) -> None:
     """Run every method and score it against known classes, which no method sees.
 
-    Two methods without links stand at the top: what they lack is what the links are worth.
+    The first two rows are methods without links: they show how much the links help the others.
     """
     out = Output(as_json)
     suffix = options.chosen_format(table_format, data)

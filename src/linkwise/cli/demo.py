@@ -305,7 +305,7 @@ def demo(
     ] = Path("build/demo"),
     as_json: options.JsonOption = False,
 ) -> None:
-    """Show in a minute what links buy: noisy links, a class redefinition, images cut by links.
+    """Show in a minute what links gain: noisy links, a class redefinition, images divided by links.
 
     Everything is made from bundled data. Writes report.html, which needs nothing beside itself, and its PNGs.
     """
@@ -320,9 +320,9 @@ def demo(
     table = _gain_table([gain for chapter in told for gain in chapter.gain])
     out.say()
     out.table(table)
-    report = Page("What links buy")
+    report = Page("What links gain")
     report.text(
-        "linkwise clusters data while listening to what people know: these two belong together, these two do "
+        "linkwise clusters data with what people know: these two belong together, these two do "
         "not, and how sure they are. Each section shows bundled data without and with such knowledge."
     )
     report.table(table)
@@ -362,5 +362,5 @@ def _gain_table(gains: list[Gain]) -> TextTable:
         for gain in gains
     ]
     return TextTable(
-        "What the links bought", ["task", "told", "measured by", "without", "with", "gain"], rows, 3
+        "What the links gained", ["task", "knowledge", "measured by", "without", "with", "gain"], rows, 3
     )

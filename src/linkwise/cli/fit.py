@@ -65,7 +65,7 @@ def fit(
     links: options.LinksOption = None,
     method: Annotated[
         MethodName,
-        typer.Option("--method", "-m", help="auto takes what suits the kind and number of the links."),
+        typer.Option("--method", "-m", help="auto chooses by the kind and number of the links."),
     ] = MethodName.auto,
     certainty: options.CertaintyOption = None,
     id_column: options.IdOption = None,
@@ -278,7 +278,7 @@ def _doubtful_links(done: Fit) -> TextTable:
         strength = "hard" if np.isinf(weight) else f"{weight:.3g}"
         rows.append([str(i), str(j), kind, strength, "yes" if kept else "no", *(f"{p:.3f}" for p in doubts)])
     more = "" if len(chosen) <= _LISTED_LINKS else f", the first {_LISTED_LINKS} of {len(chosen)}"
-    return TextTable(f"Links that the data speak against{more}", heads, rows, 3)
+    return TextTable(f"Links that the data contradict{more}", heads, rows, 3)
 
 
 def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:

@@ -225,7 +225,7 @@ CertaintyOption = Annotated[
         "-c",
         callback=_between_half_and_one,
         metavar="0.5..1",
-        help="How sure links are that carry no weight of their own. Without it they are hard.",
+        help="Certainty of links without a weight of their own. Without this option they are hard.",
     ),
 ]
 IdOption = Annotated[
@@ -249,14 +249,17 @@ StandardizeOption = Annotated[
 CovarianceOption = Annotated[
     Covariance, typer.Option("--covariance", help="Shape of the clusters of Gaussian mixtures.")
 ]
-StartsOption = Annotated[int, typer.Option("--starts", min=1, help="Starts, of which the best is kept.")]
+StartsOption = Annotated[int, typer.Option("--starts", min=1, help="Number of starts; the best is kept.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FOLDER", help="Where to write. Made if it is missing."),
+    typer.Option(
+        "--output", "-o", metavar="FOLDER", help="Where to write. The folder is made if it is missing."
+    ),
 ]
 FormatOption = Annotated[
-    TableFormat | None, typer.Option("--format", help="Of the tables written. By default that of the data.")
+    TableFormat | None,
+    typer.Option("--format", help="Format of the tables written. By default that of the data."),
 ]
 SafeCsvOption = Annotated[
     bool,

@@ -39,9 +39,9 @@ def predict(
     safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Tell the clusters of new rows, without links, by a fitted model.
+    """Predict the clusters of new rows with a fitted model; no links are needed.
 
-    The file needs the columns the model was fitted to; others are left alone.
+    The file needs the columns the model was fitted to; others are ignored.
     """
     out = Output(as_json)
     model, preparation = load_prepared_model(model_folder)

@@ -77,12 +77,14 @@ def segment(
         typer.Option(
             "--method",
             "-m",
-            help="ppc: colours, neighbours softly linked. spectral: nearness and your links.",
+            help="ppc: colours, soft links between neighbours. spectral: distance, colours, your links.",
         ),
     ] = SegmentMethod.ppc,
     neighbours: Annotated[
         float,
-        typer.Option("--neighbours", min=0.5, max=1.0, help="ppc: how surely neighbours belong together."),
+        typer.Option(
+            "--neighbours", min=0.5, max=1.0, help="ppc: probability that neighbours belong together."
+        ),
     ] = 0.9,
     connectivity: Annotated[
         int, typer.Option("--connectivity", help="ppc: neighbours of a pixel, 4 or 8.")
@@ -95,7 +97,7 @@ def segment(
         typer.Option(
             "--contrast",
             min=0.0,
-            help="spectral: pixels of distance that a standard deviation of colour is worth.",
+            help="spectral: one standard deviation of colour counts as this many pixels of distance.",
         ),
     ] = 8.0,
     block: Annotated[
@@ -110,7 +112,7 @@ def segment(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Cut an image into regions.
+    """Divide an image into regions.
 
     Writes labels.png (pixel values are the labels), segments.png (to look at) and report.html.
     """
@@ -221,7 +223,7 @@ def segment_spatial(
         precisions_init=precisions,
         **shared,
     )
-    with out.progress("listening to neighbours and links"):
+    with out.progress("fitting with neighbours and links"):
         model.fit(rows, constraints=everything)
     if not sampled:
         return Segmentation(np.asarray(model.labels_), model, by_colour)
@@ -266,7 +268,7 @@ def segment_spectral(
     scaled = colours * (contrast / spread if spread > 0 else 0.0)
     X = np.column_stack([picture.places(), scaled])
     model = ConstrainedSpectralClustering(n_clusters, n_init=n_init, random_state=seed)
-    with out.progress("cutting the graph of pixels"):
+    with out.progress("clustering the graph of pixels"):
         model.fit(X, constraints=links if links.n_pairs else None)
     return Segmentation(np.asarray(model.labels_), model)
 
