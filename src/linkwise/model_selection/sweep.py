@@ -42,8 +42,8 @@ class SweepRun:
     """What a sweep keeps of every run.
 
     ``seed`` is the ``random_state`` of the run: the same estimator with it gives the same fit. ``objective``
-    is ``lower_bound_`` of mixtures and minus ``objective_`` of others, so that higher is better, and NaN
-    where the estimator has none. ``contingency`` (L, K) has the rows of each class in each cluster (CPPC).
+    is ``lower_bound_`` of mixtures and minus ``objective_`` of K-means, so that higher is better, and NaN for
+    others. ``contingency`` (L, K) has the rows of each class in each cluster (CPPC).
     """
 
     n_components: int
@@ -439,12 +439,20 @@ def _fit_once(
         repeat=repeat,
         seed=seed,
         criterion=value,
-        objective=float(getattr(model, "lower_bound_", -getattr(model, "objective_", np.nan))),
+        objective=_objective(model),
         n_occupied=n_occupied,
         converged=bool(getattr(model, "converged_", True)),
         contingency=None if contingency is None else np.array(contingency),
     )
     return run, model
+
+
+def _objective(model: Any) -> float:
+    """Return what tells good repeats from bad ones, higher is better; NaN where nothing does."""
+    if hasattr(model, "lower_bound_"):
+        return float(model.lower_bound_)
+    # The objective of spectral clustering is that of its affinity, the same for every repeat.
+    return -float(model.objective_) if hasattr(model, "cluster_centers_") else float("nan")
 
 
 def _nearest_average(runs: list[SweepRun]) -> int:
