@@ -239,3 +239,19 @@ def test_answers_do_not_change_from_call_to_call():
     weights = np.full(len(pairs), -np.inf)
     one, two = (check_feasibility(1000, pairs, weights, 3) for _ in range(2))
     assert one.labels.tolist() == two.labels.tolist()
+
+
+def test_without_a_labelling_the_status_is_the_same():
+    rng = np.random.default_rng(4)
+    statuses = []
+    for _ in range(300):
+        n = int(rng.integers(1, 14))
+        pairs, weights = random_links(rng, n, 0.9 * rng.random(), must=0.1, cannot=0.7)
+        for n_clusters in (2, 3, 4):
+            wanted = check_feasibility(n, pairs, weights, n_clusters)
+            found = check_feasibility(n, pairs, weights, n_clusters, labelling=False)
+            assert found.status == wanted.status
+            assert found.witness == wanted.witness
+            statuses.append(found.status)
+    assert statuses.count("feasible") > 100
+    assert statuses.count("infeasible") > 100

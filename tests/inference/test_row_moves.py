@@ -16,7 +16,8 @@ from linkwise.inference.row_moves import (
 @pytest.mark.parametrize("seed", range(100))
 def test_against_fancy_indexing(seed):
     rng = np.random.default_rng(seed)
-    n, n_labels = rng.integers(1, 30), rng.integers(1, 5)
+    # Some tables have more rows than are moved at once.
+    n, n_labels = rng.integers(1, 3000 if seed % 10 == 0 else 30), rng.integers(1, 5)
     table = rng.normal(size=(n, n_labels))
     order = rng.permutation(n)
     moved = table.copy()

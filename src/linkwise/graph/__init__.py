@@ -3,17 +3,15 @@
 from linkwise.graph.cliques import find_clique
 from linkwise.graph.colourability import KColouring, k_colouring
 from linkwise.graph.colouring import core_numbers, degeneracy, dsatur_colouring, greedy_colouring
-from linkwise.graph.contraction import Contraction, chunklet_labels, contract
 from linkwise.graph.csr import Adjacency, adjacency, breadth_first_order, induced_subgraph, unique_pairs
-from linkwise.graph.disjoint_set import group_labels
+from linkwise.graph.disjoint_set import group_labels, is_forest
 from linkwise.graph.elimination import EliminationOrder, min_fill_order
-from linkwise.graph.feasibility import Feasibility, check_feasibility, must_link_path
+from linkwise.graph.feasibility import Feasibility, check_feasibility, chunklet_labels, must_link_path
 from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import path_witness
 
 __all__ = [
     "Adjacency",
-    "Contraction",
     "EliminationOrder",
     "Feasibility",
     "KColouring",
@@ -21,7 +19,6 @@ __all__ = [
     "breadth_first_order",
     "check_feasibility",
     "chunklet_labels",
-    "contract",
     "core_numbers",
     "degeneracy",
     "dsatur_colouring",
@@ -29,6 +26,7 @@ __all__ = [
     "greedy_colouring",
     "group_labels",
     "induced_subgraph",
+    "is_forest",
     "k_colouring",
     "min_fill_order",
     "must_link_path",

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
 
-__all__ = ["find", "group_labels"]
+__all__ = ["find", "group_labels", "is_forest"]
 
 
 @kernel
@@ -50,3 +50,8 @@ def group_labels(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int
     """Groups of nodes joined by pairs: the connected components, numbered in order of first appearance."""
     labels = np.empty(n_nodes, dtype=np.int64)
     return labels, int(_join(pairs, labels))
+
+
+def is_forest(n_nodes: int, pairs: NDArray[np.int64]) -> bool:
+    """Whether the graph has no cycle: a forest has as many edges as nodes minus components."""
+    return len(pairs) == n_nodes - group_labels(n_nodes, pairs)[1]

@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph.colourability import k_colouring
-from linkwise.graph.contraction import chunklet_labels
 from linkwise.graph.csr import adjacency, unique_pairs
-from linkwise.graph.disjoint_set import group_labels
+from linkwise.graph.disjoint_set import group_labels, is_forest
 from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import (
     clique_witness,
     must_link_path,
+    path_witness,
     ring_witness,
     single_cluster_witness,
     subgraph_witness,
 )
 
-__all__ = ["Feasibility", "check_feasibility", "must_link_path"]
+__all__ = ["Feasibility", "check_feasibility", "chunklet_labels", "must_link_path"]
 
 
 #: Rounds in which nodes of low degree are left out before the search starts.
@@ -43,6 +43,24 @@ class Feasibility(NamedTuple):
     status: Literal["feasible", "infeasible", "unknown"]
     witness: Witness | None
     labels: NDArray[np.int64] | None
+
+
+def chunklet_labels(
+    n_nodes: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], int]:
+    """Chunklet (n,) of each node, numbered in order of first appearance, and the number of chunklets.
+
+    Raises InfeasibleConstraints if a hard cannot-link has both ends in one chunklet; the witness is the
+    shortest chain of must-links between them.
+    """
+    must_link = pairs[weights == np.inf]
+    groups, n_groups = group_labels(n_nodes, must_link)
+    cannot_link = pairs[weights == -np.inf]
+    clash = groups[cannot_link[:, 0]] == groups[cannot_link[:, 1]]
+    if clash.any():
+        start, end = cannot_link[np.argmax(clash)].tolist()
+        raise InfeasibleConstraints(path_witness(n_nodes, must_link, start, end))
+    return groups, n_groups
 
 
 def check_feasibility(
@@ -134,7 +152,7 @@ def _is_sparse(n_nodes: int, edges: NDArray[np.int64], n_colours: int) -> bool:
 
     Both can be coloured with K >= 2 colours. False proves nothing: rounds are few.
     """
-    if group_labels(n_nodes, edges)[1] == n_nodes - len(edges):
+    if is_forest(n_nodes, edges):
         return True
     for _ in range(_ROUNDS):
         degree = np.bincount(edges.ravel(), minlength=n_nodes)

@@ -206,5 +206,7 @@ def link_parity(n_points: int, pairs: NDArray[np.int64], signs: NDArray[np.float
     """
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     independent, root, side, odd_roots = _signed_forest(n_points, pairs, np.asarray(signs) < 0)
-    unbalanced = [np.flatnonzero(root == low) for low in np.unique(root[odd_roots[root]])]
+    odd = np.flatnonzero(odd_roots[root])
+    odd = odd[np.argsort(root[odd], kind="stable")]
+    unbalanced = np.split(odd, np.flatnonzero(np.diff(root[odd])) + 1) if odd.size else []
     return LinkParity(independent, root, side, unbalanced)

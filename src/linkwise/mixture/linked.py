@@ -32,9 +32,9 @@ from linkwise.mixture.gaussian.gaussians import (
     Statistics,
     precision_factors_of_precisions,
 )
-from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+from linkwise.mixture.gaussian.passes import log_density_pass, posterior_pass, statistics_pass
 from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
-from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters, occupied_without_links
+from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
 from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
 from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, start_labels
 from linkwise.mixture.links.weights import GRID_LARGEST
@@ -379,16 +379,15 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         if self.n_occupied_ == self.n_components or run.start is None:
             return
         occupied = occupied_clusters(self.labels_, self.weights_, self._cluster_of)
-        at_start, without_links = occupied_without_links(
-            points, run.start, self._cluster_of, mixing=self.mixing, reg_covar=self.reg_covar,
-            tol=self.tol, max_iter=self.max_iter, workers=workers,
-        )  # fmt: skip
-        lost = at_start & ~occupied
+        weights = run.start.log_weights
+        first = posterior_pass(points, run.start.gaussians, weights, labels=True, workers=workers).labels
+        assert first is not None
+        first = self._cluster_of[first]
+        lost = occupied_clusters(first, np.exp(weights), self._cluster_of) & ~occupied
         if lost.any():
             reason = loss_reason(
-                linked, points.n_samples, mixing=self.mixing, learns_noise=learns_noise,
-                prior_exact=bool(self.inference_["details"]["prior_exact"]),
-                kept_without_links=bool((lost & without_links).any()),
+                linked, points.n_samples, np.flatnonzero(lost[first]), mixing=self.mixing,
+                learns_noise=learns_noise, prior_exact=bool(self.inference_["details"]["prior_exact"]),
             )  # fmt: skip
             warnings.warn(
                 f"{lost.sum()} of {self.n_components} clusters lost all their rows (n_occupied_ is "

@@ -25,6 +25,13 @@ from linkwise.inference.engines import (
     number,
     whole,
 )
+from linkwise.inference.exact.forest import (
+    RootedForest,
+    fill_forest,
+    forest_best_labels,
+    forest_marginals,
+    root_forest,
+)
 from linkwise.inference.exact.integer_program import milp_labels
 from linkwise.inference.exact.junction_tree import (
     MAX_TABLE,
@@ -36,14 +43,7 @@ from linkwise.inference.exact.junction_tree import (
     total_budget,
 )
 from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
-from linkwise.inference.exact.spanning_tree import maximum_spanning_forest
-from linkwise.inference.exact.trees import (
-    RootedForest,
-    fill_forest,
-    forest_best_labels,
-    forest_marginals,
-    root_forest,
-)
+from linkwise.inference.exact.tree import maximum_spanning_forest
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
 

@@ -11,86 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
+from linkwise.graph.parity import link_parity
 from linkwise.inference.exact.max_flow import max_flow
 from linkwise.inference.problem import Problem
 
 __all__ = ["min_cut_labels", "signed_two_colouring"]
 
 
-@kernel
-def _two_colour(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    sign: NDArray[np.float64],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Breadth-first search over the links with a sign; a part with a frustrated ring is marked."""
-    n_nodes = indptr.shape[0] - 1
-    swapped = np.zeros(n_nodes, dtype=np.bool_)
-    frustrated = np.zeros(n_nodes, dtype=np.bool_)
-    seen = np.zeros(n_nodes, dtype=np.bool_)
-    queue = np.empty(n_nodes, dtype=np.int64)
-    for start in range(n_nodes):
-        if seen[start]:
-            continue
-        seen[start] = True
-        queue[0] = start
-        head = 0
-        tail = 1
-        clash = False
-        while head < tail:
-            node = queue[head]
-            head += 1
-            for slot in range(indptr[node], indptr[node + 1]):
-                weight = sign[edges[slot]]
-                if weight == 0.0:
-                    continue
-                other = neighbours[slot]
-                wanted = swapped[node] if weight > 0.0 else not swapped[node]
-                if not seen[other]:
-                    seen[other] = True
-                    swapped[other] = wanted
-                    queue[tail] = other
-                    tail += 1
-                elif swapped[other] != wanted:
-                    clash = True
-        if clash:
-            for place in range(tail):
-                frustrated[queue[place]] = True
-    return swapped, frustrated
-
-
-def _sign(problem: Problem) -> NDArray[np.float64]:
-    """Positive where a link attracts, with two labels: agreeing on both beats differing both ways."""
-    return problem.coupling if problem.coupling.ndim == 1 else problem.coupling.sum(axis=1)
-
-
 def signed_two_colouring(problem: Problem) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The points whose labels to swap so that every link attracts.
+    """The points (n,) whose labels to swap so that every link attracts, and those where no swapping helps.
 
-    Parameters
-    ----------
-    problem : Problem
-        With two labels.
-
-    Returns
-    -------
-    swapped : (n,) bool
-    frustrated : (n,) bool
-        Points in a part where no swapping makes every link attract.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.min_cut import signed_two_colouring
-    >>> field = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2), (0, 2)], [-1.0, 2.0, -3.0])
-    >>> swapped, frustrated = signed_two_colouring(reduce_field(field, keep_zero_in_component=False).problem)
-    >>> swapped, frustrated.any()
-    (array([False,  True,  True]), np.False_)
+    With two labels a link attracts if agreeing on both beats differing both ways; a part of the graph with
+    a ring that has an odd number of repelling links is frustrated.
     """
-    graph = problem.graph
-    return _two_colour(graph.indptr, graph.neighbours, graph.edges, _sign(problem))
+    sign = problem.coupling if problem.coupling.ndim == 1 else problem.coupling.sum(axis=1)
+    acts = sign != 0.0
+    found = link_parity(len(problem.unary), problem.pairs[acts], sign[acts])
+    frustrated = np.zeros(len(problem.unary), dtype=bool)
+    for points in found.unbalanced:
+        frustrated[points] = True
+    return found.side == 1, frustrated
 
 
 @kernel

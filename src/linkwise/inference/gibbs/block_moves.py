@@ -25,7 +25,7 @@ from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.graph import adjacency, core_numbers, group_labels, induced_subgraph, two_colouring
 from linkwise.graph.disjoint_set import find
-from linkwise.inference.exact.trees import send_message
+from linkwise.inference.exact.forest import send_message
 from linkwise.inference.gibbs.sweeps import draw_label
 from linkwise.inference.local_search.hard_links import hard_rows
 from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.lanes import hint, load, padded, splat
-from linkwise.graph import Adjacency, breadth_first_order, group_labels
+from linkwise.graph import Adjacency, breadth_first_order
 from linkwise.inference.problem import Problem
 from linkwise.inference.sweep_layout import renumbered
 
@@ -27,7 +27,6 @@ __all__ = [
     "LinkTables",
     "MessageGraph",
     "PotentialTables",
-    "is_forest",
     "link_tables",
     "load_agree",
     "message_graph",
@@ -168,13 +167,6 @@ def message_graph(graph: Adjacency) -> MessageGraph:
         order, indptr, split, target, reverse, edges,
         reverse[~later], reverse[later], later_ptr, int(degree.max(initial=0)),
     )  # fmt: skip
-
-
-def is_forest(problem: Problem) -> bool:
-    """Whether the graph has no cycle: a forest has as many links as nodes minus components."""
-    n_nodes = len(problem.unary)
-    _, n_components = group_labels(n_nodes, problem.pairs)
-    return len(problem.pairs) == n_nodes - n_components
 
 
 def potential_tables(

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
 from linkwise._kernels.lanes import WIDTH, load, padded, store
-from linkwise.graph import group_labels
+from linkwise.graph import group_labels, is_forest
 from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
 from linkwise.inference.local_search.forest_descent import polish
 from linkwise.inference.messages.layout import (
@@ -15,7 +15,6 @@ from linkwise.inference.messages.layout import (
     MAXIMUM,
     MessageGraph,
     PotentialTables,
-    is_forest,
     message_graph,
     potential_tables,
 )
@@ -95,7 +94,7 @@ def max_product(
     case. ``details["residuals"]`` holds the largest change in each sweep.
     """
     n_nodes, n_labels = problem.unary.shape
-    forest = is_forest(problem)
+    forest = is_forest(len(problem.unary), problem.pairs)
     graph = message_graph(problem.graph)
     scale = _typical_score(problem)
     jitter = 0.0 if forest else _JITTER * scale

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.lanes import padded
 from linkwise._kernels.math import exp_nonpositive
+from linkwise.graph import is_forest
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
@@ -29,7 +30,6 @@ from linkwise.inference.messages.layout import (
     LinkTables,
     MessageGraph,
     PotentialTables,
-    is_forest,
     link_tables,
     message_graph,
     potential_tables,
@@ -84,7 +84,7 @@ def belief_propagation(
     messages were plain numbers or, for potentials beyond the range of floats, logarithms,
     ``details["work"]`` the message entries, and ``details["limited"]`` whether their limit ended it.
     """
-    forest = cached(problem, "is forest", lambda: is_forest(problem))
+    forest = cached(problem, "is forest", lambda: is_forest(len(problem.unary), problem.pairs))
     graph = cached(problem, "message graph", lambda: message_graph(problem.graph))
     # The same for messages that are numbers and for those that are logarithms.
     links = cached(problem, "link tables", lambda: link_tables(problem, graph, LINEAR))

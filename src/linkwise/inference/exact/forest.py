@@ -70,20 +70,21 @@ def root_forest(graph: Adjacency) -> RootedForest:
     if len(graph.neighbours) != 2 * (n_nodes - n_trees):
         raise ValueError("the graph has a cycle: use the junction tree, or drop links to a spanning forest")
     # One search from an extra node joined to all roots; then tree by tree, each in the order of the search.
-    roots = np.unique(component, return_index=True)[1]
-    indices = np.concatenate((graph.neighbours, roots))
-    indptr = np.append(graph.indptr, len(indices))
-    joined = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_nodes + 1, n_nodes + 1))
-    found, above = breadth_first_order(joined, n_nodes)
-    order = found[1:][np.argsort(component[found[1:]], kind="stable")]
-    place = np.empty(n_nodes + 1, dtype=np.int32)
-    place[order] = np.arange(n_nodes)
-    place[n_nodes] = -1
+    roots = np.flatnonzero(np.diff(np.maximum.accumulate(component), prepend=-1))
+    indices = np.append(graph.neighbours, roots)
+    joined = sparse.csr_array(
+        (np.ones(len(indices)), indices, np.append(graph.indptr, len(indices))), shape=(n_nodes + 1,) * 2
+    )
+    order, above = breadth_first_order(joined, n_nodes)
+    del joined, indices
+    order = order[1:][np.argsort(component[order[1:]], kind="stable")]
+    # Kept from one EM step to the next, so half the memory counts; nobody has 2**31 nodes in memory.
     edge = np.full(n_nodes, -1, dtype=np.int32)
     to_parent = graph.neighbours == above[rows]
     edge[rows[to_parent]] = graph.edges[to_parent]
-    # Kept from one EM step to the next, so half the memory counts; nobody has 2**31 nodes in memory.
-    return RootedForest(order.astype(np.int32), place[above[order]], edge[order])
+    place = np.full(n_nodes + 1, -1, dtype=np.int32)
+    place[order] = np.arange(n_nodes)
+    return RootedForest(order, place[above[order]], edge[order])
 
 
 @kernel

@@ -12,7 +12,7 @@ from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import adjacency
 from linkwise.graph.disjoint_set import find
 from linkwise.inference.engines import EngineMarginals, marginals_engine
-from linkwise.inference.exact.trees import forest_marginals
+from linkwise.inference.exact.forest import forest_marginals
 from linkwise.inference.problem import Problem
 
 __all__ = ["maximum_spanning_forest", "spanning_forest"]
@@ -52,7 +52,7 @@ def maximum_spanning_forest(problem: Problem, rng: np.random.Generator) -> NDArr
     >>> import numpy as np
     >>> from linkwise.inference import PottsField
     >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.spanning_tree import maximum_spanning_forest
+    >>> from linkwise.inference.exact.tree import maximum_spanning_forest
     >>> field = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2), (0, 2)], [-1.0, 2.0, -3.0])
     >>> problem = reduce_field(field, keep_zero_in_component=True).problem
     >>> problem.pairs[maximum_spanning_forest(problem, np.random.default_rng(0))]
