@@ -1,6 +1,7 @@
 """The rooms of the package stand in layers: a module imports only from its own layer or from one below."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -98,7 +99,29 @@ def test_the_layers_see_the_imports():
 
 
 def test_folders_of_numerics_are_small():
-    for room in ("_kernels", "graph", "constraints", "beliefs", "inference", "mixture", "kmeans", "spectral"):
+    for room in (
+        "_kernels",
+        "graph",
+        "constraints",
+        "beliefs",
+        "inference",
+        "mixture",
+        "kmeans",
+        "spectral",
+        "cli",
+        "displays",
+    ):
         for folder in {path.parent for path in (PACKAGE / room).rglob("*.py")}:
             count = sum(path.name != "__init__.py" for path in folder.glob("*.py"))
             assert count <= 15, f"{folder.relative_to(PACKAGE)} has {count} modules"
+
+
+def test_files_named_by_the_map_exist():
+    """Paths in docs/architecture.md count from the package, from the repository or from the file's folder."""
+    root = Path(__file__).parents[1]
+    text = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+(?:\.py|/))`", text)) - {"src/linkwise/", "__init__.py"}
+    assert len(named) > 40
+    folders = (PACKAGE, root, PACKAGE / "cli", PACKAGE / "inference", PACKAGE / "mixture", PACKAGE / "kmeans")
+    missing = [path for path in sorted(named) if not any((folder / path).exists() for folder in folders)]
+    assert missing == []
