@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -210,6 +211,16 @@ def test_differentiable_means_that_the_gradient_of_the_log_partition_is_prob(met
     pairs, coupling = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)], [0.8, -1.0, 0.5, -np.inf, 0.3]
     prob = marginals(PottsField(unary, pairs, coupling), method).prob
     np.testing.assert_allclose(_numerical_gradient(method, unary, pairs, coupling), prob, atol=1e-6)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_page_on_inference_lists_the_options_of_every_engine(solver):
+    page = (Path(__file__).parents[2] / "docs" / "inference.md").read_text()
+    table = page.split(f"| engine of `{solver}` | options |")[1].split("\n\n")[0]
+    rows = {row.split("`")[1]: row for row in table.splitlines() if row.startswith("| `")}
+    assert set(rows) == set(engine_options(solver))
+    for engine, options in engine_options(solver).items():
+        assert all(f"`{name}`" in rows[engine] for name in options), engine
 
 
 def test_gibbs_never_sweeps_more_than_it_may():

@@ -1,4 +1,4 @@
-"""Inference in Potts fields: exact where possible, fast everywhere, honest about the rest."""
+"""Inference in Potts fields: exact where that is cheap, approximate elsewhere; results say which."""
 
 # Importing an engine registers it under its name.
 from linkwise.inference import auto, exact, gibbs, local_search, lp, mean_field, messages  # noqa: F401

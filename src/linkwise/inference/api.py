@@ -1,4 +1,4 @@
-"""marginals() and best_labels(): the public face of every engine."""
+"""marginals() and best_labels(): reduce the field, call an engine, and translate its answer back."""
 
 from __future__ import annotations
 
@@ -247,7 +247,7 @@ def _linked_part(problem: Problem, linked: NDArray[np.int64]) -> Problem:
 
 
 def _is_feasible(field: PottsField, hard: HardPart | None, labels: NDArray[np.int64]) -> bool:
-    """Whether an approximate answer is one to a question that has any; raise if there is proof that not."""
+    """Whether some labelling keeps all hard links; raise if there is proof that none does."""
     if hard is None:
         return True
     status = feasibility(hard, labels[hard.nodes])

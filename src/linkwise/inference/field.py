@@ -48,7 +48,7 @@ class PottsField:
         self.unary = _checked_unary(unary)
         self.pairs = check_pairs(pairs, len(self.unary), "pairs:")
         self.coupling = _checked_coupling(coupling, len(self.pairs), self.n_labels)
-        #: What inference found out about the links, shared by the fields that ``with_unary`` made.
+        #: What inference worked out from the links alone, shared by the fields that ``with_unary`` made.
         self.link_cache: dict[Any, Any] | None = None
 
     def with_unary(self, unary: ArrayLike) -> PottsField:
@@ -97,16 +97,7 @@ class PottsField:
         return self.unary.shape[1]
 
     def score(self, labels: ArrayLike) -> float:
-        """Score of one labelling, ``-inf`` if it breaks a hard link.
-
-        Parameters
-        ----------
-        labels : (n,) array_like of int
-
-        Returns
-        -------
-        float
-        """
+        """Score of one labelling (n,), ``-inf`` if it breaks a hard link."""
         z = np.asarray(labels, dtype=np.int64)
         if z.shape != (self.n_points,):
             raise ValueError(

@@ -1,16 +1,14 @@
-"""Preprocessing shared by all engines: from the user's field to the smallest equivalent problem.
+"""From the user's field to the smallest equivalent problem, which every engine gets.
 
 Hard must-links are contracted, links on the same two groups added, a hard cannot-link absorbs soft
 links beside it, and couplings of zero dropped. What the reduction takes out of the score is kept in
 ``constant``, so scores and partition functions stay those of the user's field.
 
-The two numbers that describe a link, for couplings with and without labels.
-
 A reduced link has the table ``log_agree(k)`` on the diagonal and one value ``log_differ`` elsewhere.
 
 * coupling (m,): penalty form, both parts <= 0, so that strong links never overflow:
   must-link c > 0: agree 0, differ -c;  cannot-link c < 0: agree -abs(c), differ 0.
-* coupling (m, K): reward form: agree c[k], differ 0 (``reduce`` has moved the rest into the unary).
+* coupling (m, K): reward form: agree c[k], differ 0 (the reduction has moved the rest into the unary).
 
 ``coupling.ndim`` is a compile-time constant, so the branch costs nothing.
 """
@@ -51,21 +49,12 @@ DROPPED = -2
 class Problem(NamedTuple):
     """What an engine sees: groups of points, at most one link between two groups, no ``+inf``.
 
-    Attributes
-    ----------
-    unary : (n, K) float64, C-contiguous
-        Finite, or ``-inf`` for a forbidden label (never a whole row).
-    pairs : (m, 2) int64
-        i < j, rows sorted, unique.
-    coupling : (m,) or (m, K) float64
-        See :mod:`linkwise.inference.problem`; ``-inf`` is a hard cannot-link.
-    graph : Adjacency
-        Compressed rows of ``pairs``.
-    cache : dict or None
-        What engines worked out from the links and the number of labels alone, to be found again when the same
-        links come with other scores (see ``cached``); None where they will not.
-    may_overwrite_unary : bool
-        Nobody needs ``unary`` any more: the engine may write over it, and return it as the probabilities.
+    ``unary`` (n, K), C-contiguous: finite, or -inf for a forbidden label (never a whole row). ``pairs`` (m,
+    2): i < j, rows sorted, unique. ``coupling`` (m,) or (m, K): see above; -inf is a hard cannot-link.
+    ``graph``: compressed rows of ``pairs``. ``cache``: what engines worked out from the links and the
+    number of labels alone, for the same links with other scores (see ``cached``); None where they will not
+    come. ``may_overwrite_unary``: nobody needs ``unary`` any more, so the engine may write over it, and
+    return it as the probabilities.
     """
 
     unary: NDArray[np.float64]
@@ -79,17 +68,8 @@ class Problem(NamedTuple):
 def cached(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
     """What ``find`` returns, found only once for all problems with these links and this number of labels.
 
-    Parameters
-    ----------
-    problem : Problem
-    key : hashable
-        Names what is found; has the options that it depends on.
-    find : callable
-        Must not use ``problem.unary`` beyond its shape.
-
-    Returns
-    -------
-    What ``find`` returns; shared, so not to be written to.
+    ``key`` has the options that it depends on. ``find`` must not use ``problem.unary`` beyond its shape.
+    The result is shared, so not to be written to.
     """
     if problem.cache is None:
         return find()
@@ -101,16 +81,10 @@ def cached(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
 class Reduction(NamedTuple):
     """A problem and the way back to the field it came from.
 
-    Attributes
-    ----------
-    problem : Problem
-    groups : (n,) int64
-        Row of ``problem.unary`` that answers for each point of the field.
-    edge_of : (m,) int64
-        Row of ``problem.pairs`` for each pair of the field; ``INSIDE`` when both ends are one group,
-        ``DROPPED`` when the coupling was zero and nothing else joins the two ends.
-    constant : float
-        score of the field = constant + score of the problem.
+    ``groups`` (n,): row of ``problem.unary`` that answers for each point. ``edge_of`` (m,): row of
+    ``problem.pairs`` for each pair of the field; ``INSIDE`` when both ends are one group, ``DROPPED`` when
+    the coupling was zero and nothing else joins the two ends. ``constant``: score of the field minus score
+    of the problem.
     """
 
     problem: Problem
@@ -124,24 +98,12 @@ def reduce_field(
 ) -> Reduction:
     """Contract, merge and clean a field.
 
-    Parameters
-    ----------
-    field : PottsField
-    keep_zero_in_component : bool
-        Keep links of coupling zero whose ends are joined by other links: they do not change the
-        distribution, but their agreement cannot be had without them. Labels do not need them.
-    table : (n, K) float64, optional
-        A copy of the scores, or the scores themselves: its first rows become those of the problem. Default:
-        a new copy.
+    ``keep_zero_in_component`` keeps links of coupling zero whose ends are joined by other links: they do
+    not change the distribution, but their agreement cannot be had without them. Labels do not need them.
+    ``table`` is a copy of the scores, or the scores themselves; its first rows become those of the problem.
 
-    Returns
-    -------
-    Reduction
-
-    Raises
-    ------
-    InfeasibleConstraints
-        If a hard cannot-link lies inside a chunklet, or a chunklet has no label its points all allow.
+    Raises ``InfeasibleConstraints`` if a hard cannot-link lies inside a chunklet, or a chunklet has no label
+    that its points all allow.
     """
     # Costs that depend on labels are merged with the scores, so such fields are reduced anew.
     table = field.unary.copy() if table is None else table
@@ -199,24 +161,10 @@ def induced(
     key: Hashable = None,
     unary: NDArray[np.float64] | None = None,
 ) -> tuple[Problem, NDArray[np.int64]]:
-    """The problem restricted to some nodes and the links among them.
+    """The problem restricted to ``nodes``, ascending, with the row of ``problem.pairs`` of each of its pairs.
 
-    Parameters
-    ----------
-    problem : Problem
-    nodes : (s,) int64
-        Ascending, without repetition.
-    key : hashable, optional
-        Remember the links among the nodes under this name.
-    unary : (s, K) float64, optional
-        Scores of the nodes; default: a copy of theirs, or the problem's own if it is all nodes.
-
-    Returns
-    -------
-    Problem
-        Node r of it is ``nodes[r]``.
-    rows : (t,) int64
-        Row of ``problem.pairs`` each of its pairs came from.
+    Its links are cached under ``key``. ``unary`` are the scores of the nodes; by default a copy of theirs,
+    or the problem's own if it is all nodes.
     """
     if len(nodes) == len(problem.unary):
         part, rows = problem, np.arange(len(problem.pairs))
