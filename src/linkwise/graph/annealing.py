@@ -73,30 +73,9 @@ def _anneal(
 
 
 def anneal_colouring(graph: Adjacency, n_colours: int, *, n_moves: int) -> NDArray[np.int64] | None:
-    """A proper colouring found by simulated annealing of the antiferromagnetic Potts model, or None.
+    """A proper colouring (n,) found by simulated annealing of the antiferromagnetic Potts model, or None.
 
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-    n_colours : int
-        At least 2.
-    n_moves : int
-        Number of changes to propose in all.
-
-    Returns
-    -------
-    (n,) int64 or None
-        The same for the same arguments. None proves nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> from linkwise.graph.annealing import anneal_colouring
-    >>> colours = anneal_colouring(adjacency(3, np.array([[0, 1], [1, 2]])), 2, n_moves=300)
-    >>> bool(colours[0] == colours[2] != colours[1])
-    True
+    ``n_moves`` changes are proposed in all. The same for the same arguments; None proves nothing.
     """
     n_nodes = graph.indptr.size - 1
     n_sweeps = n_moves // max(n_nodes, 1)

@@ -147,32 +147,11 @@ def _search_clique(
 
 
 def find_clique(graph: Adjacency, size: int, *, work: int = 20_000_000) -> NDArray[np.int64]:
-    """A clique of ``size`` nodes, or else a smaller one.
+    """The sorted nodes of a clique of ``size`` >= 2 nodes, or else of a smaller one.
 
     A clique lies among the later neighbours of its first node in smallest-last order, at most
-    ``degeneracy`` many; there branch and bound looks for it, with first-fit colouring as the bound.
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-    size : int
-        At least 2.
-    work : int
-        Elementary steps after which the search gives up.
-
-    Returns
-    -------
-    (k,) int64
-        Nodes of a clique, sorted, k <= ``size``. If k < ``size``, no clique of ``size`` exists or
-        the work ran out, and this is merely the largest met on the way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, find_clique
-    >>> find_clique(adjacency(4, np.array([[0, 1], [0, 2], [0, 3], [2, 3]])), 3)
-    array([0, 2, 3])
+    ``degeneracy`` many; there branch and bound looks for it, with first-fit colouring as the bound. A
+    smaller one means that none of ``size`` exists or that ``work`` elementary steps were used up.
     """
     order, _ = core_numbers(graph)
     places = _search_clique(*_later_neighbours(graph.indptr, graph.neighbours, order), size, work)

@@ -27,16 +27,9 @@ _MOST_BLAME = 2**23
 class ColourSearch(NamedTuple):
     """Outcome of an exact colouring search.
 
-    Attributes
-    ----------
-    status : int
-        ``COLOURED``, ``REFUTED`` or ``OUT_OF_BUDGET``.
-    colours : (n,) int64
-        A proper colouring if ``COLOURED``.
-    proof : (k,) int64
-        If ``REFUTED``, the edges the refutation used, ascending: they alone cannot be coloured.
-    n_search_nodes : int
-        Search nodes spent: colours given to nodes.
+    ``status`` is ``COLOURED``, ``REFUTED`` or ``OUT_OF_BUDGET``; ``colours`` (n,) a proper colouring if
+    ``COLOURED``; ``proof`` (k,) the edges the refutation used if ``REFUTED``, ascending: they alone cannot
+    be coloured. A search node is a colour given to a node.
     """
 
     status: int
@@ -254,36 +247,13 @@ def search_colouring(
 ) -> ColourSearch:
     """Colour a connected graph with ``n_colours`` colours, or prove that it cannot be done.
 
-    Depth-first search on an explicit stack. The node whose neighbours show most colours comes next
-    (Brélaz 1979); of the colours not in use only one is tried. At a dead end the search jumps back to
-    the last node that contributed to it (conflict-directed backjumping, Prosser 1993); the edges blamed
-    on the way to a refutation are its proof. Runs that take long start afresh, each with twice the
-    budget, from the nodes that got stuck most often (Boussemart et al. 2004): so a small part that
-    cannot be coloured is refuted where it lies.
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-    n_colours : int
-    clique : (k,) int64
-        Nodes of a clique, k <= ``n_colours``; they are coloured first. May be empty.
-    budget : int
-        Largest number of search nodes.
-
-    Returns
-    -------
-    ColourSearch
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> from linkwise.graph.colour_search import REFUTED, search_colouring
-    >>> graph = adjacency(4, np.array([[0, 1], [0, 2], [1, 2], [2, 3]]))
-    >>> outcome = search_colouring(graph, 2, clique=np.array([0, 1]), budget=100)
-    >>> outcome.status == REFUTED, outcome.proof
-    (True, array([0, 1, 2]))
+    Depth-first search on an explicit stack. The node whose neighbours show most colours comes next (Brélaz
+    1979); of the colours not in use only one is tried. At a dead end the search jumps back to the last node
+    that contributed to it (conflict-directed backjumping, Prosser 1993); the edges blamed on the way to a
+    refutation are its proof. Runs that take long start afresh, each with twice the budget, from the nodes
+    that got stuck most often (Boussemart et al. 2004): so a small part that cannot be coloured is refuted
+    where it lies. The nodes of ``clique``, at most ``n_colours``, come first; ``budget`` is the largest
+    number of search nodes.
     """
     n_nodes = graph.indptr.size - 1
     priority = np.diff(graph.indptr)

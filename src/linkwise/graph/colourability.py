@@ -28,13 +28,8 @@ _FIRST_SHARE = 8
 class KColouring(NamedTuple):
     """Answer to the question of K-colourability.
 
-    Attributes
-    ----------
-    status : {"feasible", "infeasible", "unknown"}
-    colours : (n,) int64
-        A proper colouring with colours below K if feasible, otherwise empty.
-    proof : (k,) int64
-        If infeasible, edges that cannot be coloured: few, but not always the fewest. Otherwise empty.
+    ``colours`` (n,) is a proper colouring with colours below K if feasible, otherwise empty. ``proof`` (k,)
+    has edges that cannot be coloured if infeasible: few, but not always the fewest.
     """
 
     status: Literal["feasible", "infeasible", "unknown"]
@@ -86,32 +81,12 @@ def _decide(graph: Adjacency, n_colours: int, budget: int) -> tuple[KColouring, 
 
 
 def k_colouring(graph: Adjacency, n_colours: int, *, node_budget: int = 200_000) -> KColouring:
-    """Colour a graph with ``n_colours`` colours, or find edges that cannot be coloured so.
+    """Colour a graph with ``n_colours`` >= 2 colours, or find edges that cannot be coloured so.
 
     A node with fewer than K neighbours can always be coloured last, so only the K-core counts. DSATUR
     colours most of it; each component where that fails is searched for a clique of K + 1 nodes, then
-    exactly, and annealed if the search takes long.
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-    n_colours : int
-        At least 2.
-    node_budget : int
-        Search nodes allowed in all, and as many again to make a proof smaller.
-
-    Returns
-    -------
-    KColouring
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, k_colouring
-    >>> wheel = adjacency(6, np.array([[0, 1], [0, 4], [1, 2], [2, 3], [3, 4], *[[i, 5] for i in range(5)]]))
-    >>> k_colouring(wheel, 3).status, k_colouring(wheel, 4).status
-    ('infeasible', 'feasible')
+    exactly, and annealed if the search takes long. ``node_budget`` search nodes are allowed in all, and as
+    many again to make a proof smaller.
     """
     order, cores = core_numbers(graph)
     colours = np.full(cores.size, -1, dtype=np.int64)

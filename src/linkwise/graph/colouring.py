@@ -55,26 +55,9 @@ def _largest_degree_first(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def greedy_colouring(graph: Adjacency) -> NDArray[np.int64]:
-    """Colours for sweeps: nodes of equal colour are independent and may be updated together.
+    """Colours (n,) for sweeps: nodes of equal colour are independent and may be updated together.
 
     Nodes take the smallest free colour in order of falling degree (Welsh & Powell 1967), O(n + m).
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-
-    Returns
-    -------
-    (n,) int64
-        Colours 0, 1, ..., at most the largest degree.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, greedy_colouring
-    >>> greedy_colouring(adjacency(4, np.array([[0, 3], [1, 3], [2, 3]])))
-    array([1, 1, 1, 0])
     """
     colours = np.full(graph.indptr.size - 1, -1, dtype=np.int64)
     first_fit(graph.indptr, graph.neighbours, _largest_degree_first(graph.indptr), colours)
@@ -121,58 +104,17 @@ def _smallest_last(
 
 
 def core_numbers(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Smallest-last order (Matula & Beck 1983) and core numbers, O(n + m).
+    """Smallest-last order (n,) (Matula & Beck 1983) and core number (n,) of each node, O(n + m).
 
-    The core number of a node is the largest k such that it belongs to a part of the graph where
-    every node has at least k neighbours; along the order it never falls.
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-
-    Returns
-    -------
-    order : (n,) int64
-        Each is a node of smallest degree among those from its place on.
-    cores : (n,) int64
-        Core number of each node.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, core_numbers
-    >>> core_numbers(adjacency(4, np.array([[0, 1], [0, 2], [1, 2], [2, 3]])))[1]
-    array([2, 2, 2, 1])
+    Each node of the order has the smallest degree among those from its place on. The core number of a node
+    is the largest k such that it belongs to a part of the graph where every node has at least k neighbours;
+    along the order it never falls.
     """
     return _smallest_last(graph.indptr, graph.neighbours)
 
 
 def degeneracy(graph: Adjacency) -> tuple[int, NDArray[np.int64]]:
-    """Largest k such that some part of the graph has k neighbours for every node.
-
-    Greedy colouring along the reversed order uses at most ``degeneracy + 1`` colours; the treewidth
-    is at least the degeneracy.
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-
-    Returns
-    -------
-    value : int
-    order : (n,) int64
-        Smallest-last order: each node has the smallest degree among the nodes from its place on,
-        hence at most ``value`` neighbours after it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, degeneracy
-    >>> degeneracy(adjacency(4, np.array([[0, 1], [0, 2], [1, 2], [2, 3]])))[0]
-    2
-    """
+    """Largest core number, and the smallest-last order; the treewidth is at least that number."""
     order, cores = core_numbers(graph)
     return int(cores.max(initial=0)), order
 
@@ -261,33 +203,10 @@ def _dsatur(
 def dsatur_colouring(graph: Adjacency, n_colours: int | None = None) -> tuple[NDArray[np.int64], int]:
     """Colour next the node whose neighbours already show most colours (Brélaz 1979).
 
-    Ties go to the larger degree, then to the smaller index. Exact on bipartite graphs. A node of
-    degree d never needs a colour above d, so only colours 0..d count for its saturation: memory
-    stays O(n + m) for any number of colours, time O((n + m) log n).
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges.
-    n_colours : int, optional
-        Give up as soon as a node needs more colours than this.
-
-    Returns
-    -------
-    colours : (n,) int64
-        ``-1`` for nodes not reached before giving up.
-    n_used : int
-        Number of colours; larger than ``n_colours`` if and only if it gave up.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, dsatur_colouring
-    >>> ring = adjacency(5, np.array([[0, 1], [0, 4], [1, 2], [2, 3], [3, 4]]))
-    >>> dsatur_colouring(ring)
-    (array([0, 1, 0, 1, 2]), 3)
-    >>> dsatur_colouring(ring, n_colours=2)
-    (array([ 0,  1,  0,  1, -1]), 3)
+    Returns the colours (n,) and their number; it gives up as soon as a node needs more than ``n_colours``,
+    and nodes not reached then have -1. Ties go to the larger degree, then to the smaller index. Exact on
+    bipartite graphs. A node of degree d never needs a colour above d, so only colours 0..d count for its
+    saturation: memory stays O(n + m) for any number of colours, time O((n + m) log n).
     """
     limit = graph.indptr.size if n_colours is None else n_colours
     colours, n_used = _dsatur(graph.indptr, graph.neighbours, limit)

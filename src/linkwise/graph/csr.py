@@ -19,14 +19,9 @@ __all__ = ["Adjacency", "adjacency", "breadth_first_order", "induced_subgraph", 
 class Adjacency(NamedTuple):
     """Neighbours of every node, as three flat arrays.
 
-    Attributes
-    ----------
-    indptr : (n + 1,) int64
-        The half-edges of node i are ``indptr[i]:indptr[i + 1]``.
-    neighbours : (2 m,) int64
-        The other end of each half-edge, ascending within a node when pairs are sorted by row.
-    edges : (2 m,) int64
-        The row of ``pairs`` each half-edge came from.
+    The half-edges of node i are ``indptr[i]:indptr[i + 1]``, with ``indptr`` (n + 1,). ``neighbours`` (2
+    m,) is the other end of each half-edge, ascending within a node when pairs are sorted by row, and
+    ``edges`` (2 m,) the row of ``pairs`` it came from.
     """
 
     indptr: NDArray[np.int64]
@@ -83,52 +78,15 @@ def _breadth_first(indptr: NDArray[np.int64], neighbours: NDArray[np.int64]) -> 
 
 
 def breadth_first_order(graph: Adjacency) -> NDArray[np.int64]:
-    """Order of the nodes that keeps neighbours close in memory.
+    """Order (n,) of the nodes that keeps neighbours close in memory; components stay contiguous.
 
-    Sweeps over a graph whose numbering is random miss the cache at every neighbour; renumbering by
-    breadth-first search puts the neighbours of a node near it. Components stay contiguous.
-
-    Parameters
-    ----------
-    graph : Adjacency
-
-    Returns
-    -------
-    (n,) int64
-        ``order[r]`` is the node that comes at place r.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, breadth_first_order
-    >>> breadth_first_order(adjacency(4, np.array([[0, 3], [2, 3]])))
-    array([0, 3, 2, 1])
+    Sweeps over a graph whose numbering is random miss the cache at every neighbour.
     """
     return _breadth_first(graph.indptr, graph.neighbours)
 
 
 def unique_pairs(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each unordered pair once, smaller index first, rows sorted.
-
-    Parameters
-    ----------
-    n_nodes : int
-    pairs : (m, 2) int64
-        Any orientation, any order, with repetitions.
-
-    Returns
-    -------
-    pairs : (u, 2) int64
-    row_of : (m,) int64
-        The row of the result that each input pair became.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import unique_pairs
-    >>> unique_pairs(9, np.array([[5, 2], [0, 1], [2, 5]]))
-    (array([[0, 1], [2, 5]]), array([1, 0, 1]))
-    """
+    """Each unordered pair once (u, 2), smaller index first, rows sorted; the row (m,) that each became."""
     low = np.minimum(pairs[:, 0], pairs[:, 1])
     high = np.maximum(pairs[:, 0], pairs[:, 1])
     key = low * n_nodes + high

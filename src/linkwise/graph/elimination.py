@@ -18,20 +18,12 @@ __all__ = ["EliminationOrder", "min_fill_order"]
 class EliminationOrder(NamedTuple):
     """An order of the nodes and what each is connected to when its turn comes.
 
-    Attributes
-    ----------
-    order : (t,) int64
-        Nodes in the order of elimination; all of them if ``complete``, otherwise those before the
-        search gave up.
-    width : int
-        Largest number of neighbours at elimination: tables have K ** (width + 1) entries. If not
-        ``complete``, a width above ``max_width`` that this order (or any order) needs at least.
-    complete : bool
-    bags_indptr : (t + 1,) int64
-    bags : (s,) int64
-        ``bags[bags_indptr[r]:bags_indptr[r + 1]]`` are the neighbours of ``order[r]`` when it is eliminated,
-        without the node itself, ascending. They are a clique from then on, and all come later in the
-        order; the one that comes first is the parent of the node in the elimination tree (none: a root).
+    ``order`` (t,) has all nodes if ``complete``, otherwise those before the search gave up. ``width`` is
+    the largest number of neighbours at elimination: tables have K ** (width + 1) entries; if not
+    ``complete``, a width above ``max_width`` that this order (or any order) needs at least.
+    ``bags[bags_indptr[r]:bags_indptr[r + 1]]`` are the neighbours of ``order[r]`` when it is eliminated,
+    without the node itself, ascending. They are a clique from then on, and all come later in the order; the
+    one that comes first is the parent of the node in the elimination tree (none: a root).
     """
 
     order: NDArray[np.int64]
@@ -74,35 +66,11 @@ def _peel(
 def min_fill_order(graph: Adjacency, max_width: int | None = None) -> EliminationOrder:
     """Eliminate next the node whose neighbours lack the fewest edges among each other.
 
-    Eliminating a node joins its neighbours pairwise. Nodes with at most one neighbour go first; then
-    the greedy rule of Rose (1970) picks the fewest fill-in edges, then the smallest degree, then the
-    smallest index, so nodes whose neighbours already are a clique go for free. Fill-in counts are
-    updated, not recomputed.
-
-    Parameters
-    ----------
-    graph : Adjacency
-        Without loops or parallel edges; any number of components.
-    max_width : int, optional
-        Give up as soon as the width is known to exceed this: at once if the degeneracy, a lower bound
-        of the width of every order, exceeds it.
-
-    Returns
-    -------
-    EliminationOrder
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, min_fill_order
-    >>> ring = adjacency(4, np.array([[0, 1], [0, 3], [1, 2], [2, 3]]))
-    >>> found = min_fill_order(ring)
-    >>> found.order, found.width
-    (array([0, 1, 2, 3]), 2)
-    >>> found.bags[found.bags_indptr[0]:found.bags_indptr[1]]
-    array([1, 3])
-    >>> min_fill_order(ring, max_width=1).complete
-    False
+    Eliminating a node joins its neighbours pairwise. Nodes with at most one neighbour go first; then the
+    greedy rule of Rose (1970) picks the fewest fill-in edges, then the smallest degree, then the smallest
+    index, so nodes whose neighbours already are a clique go for free. Fill-in counts are updated, not
+    recomputed. The search gives up as soon as the width is known to exceed ``max_width``: at once if the
+    degeneracy, a lower bound of the width of every order, exceeds it.
     """
     none = np.empty(0, dtype=np.int64)
     if max_width is not None:

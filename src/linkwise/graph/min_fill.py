@@ -146,31 +146,15 @@ def eliminate_by_fill(
     fill: NDArray[np.int64],
     heap: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
-    """Min-fill elimination of a whole graph.
+    """Min-fill elimination of a whole graph, up to the first node with more than ``max_width`` neighbours.
 
-    With c common neighbours of a and b, the fill-in edge (a, b) changes the counts by
-    fill[a] += deg(a) - c, fill[b] += deg(b) - c, and fill[w] -= 1 for the common neighbours w. When v
-    then leaves, its d neighbours u are a clique, so fill[u] -= deg(u) - d.
+    Returns the nodes in order (t,), the number of neighbours at their elimination (t,), these neighbours
+    ascending, end to end, and the largest number, that of the node it stopped at included. ``fill`` and
+    ``heap``, the nodes by rising fill, degree, index, are overwritten.
 
-    Parameters
-    ----------
-    indptr, neighbours
-        Compressed sparse rows.
-    max_width : int
-        Stop before the first node with more neighbours.
-    fill : (n,) int64
-        From :func:`initial_fill`; overwritten.
-    heap : (n,) int64
-        Nodes by rising fill, degree, index; overwritten.
-
-    Returns
-    -------
-    order, sizes : (t,) int64
-        Nodes in order, and the number of neighbours at their elimination.
-    bags : (sum of sizes,) int64
-        These neighbours, ascending, end to end.
-    width : int
-        Largest size, that of the node it stopped at included.
+    With c common neighbours of a and b, the fill-in edge (a, b) changes the counts by fill[a] += deg(a) -
+    c, fill[b] += deg(b) - c, and fill[w] -= 1 for the common neighbours w. When v then leaves, its d
+    neighbours u are a clique, so fill[u] -= deg(u) - d.
     """
     n_nodes = indptr.size - 1
     degree = indptr[1:] - indptr[:-1]

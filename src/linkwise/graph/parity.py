@@ -1,10 +1,8 @@
-"""Two colours: breadth-first search decides, and an odd ring is the proof when there is none.
+"""Two sides: colour a graph with two colours, and find out what signed links imply.
 
-Which links say something new, and which contradict each other, when there are two sides.
-
-With two clusters a must-link says "same side" and a cannot-link "other side". A union-find that also
-keeps the parity of each point tells, in nearly linear time, whether a link is already implied by earlier
-ones, and whether the links of a component cannot all hold (a ring with an odd number of cannot-links).
+With two clusters a must-link says "same side" and a cannot-link "other side". A union-find that also keeps
+the parity of each point tells, in nearly linear time, whether a link is already implied by earlier ones,
+and whether the links of a component cannot all hold (a ring with an odd number of cannot-links).
 """
 
 from __future__ import annotations
@@ -86,27 +84,9 @@ def two_colouring(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Colour a graph with two colours or find an odd ring, O(n + m).
 
-    Parameters
-    ----------
-    graph : Adjacency
-
-    Returns
-    -------
-    colours : (n,) int64
-        Proper colours 0 and 1 if ``ring`` is empty.
-    ring : (l,) int64
-        Nodes of a simple ring of odd length, in order; empty if two colours are enough.
-    ring_edges : (l,) int64
-        Edge from each node of the ring to the next, the last one back to the first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency, two_colouring
-    >>> two_colouring(adjacency(4, np.array([[0, 1], [1, 2], [2, 3]])))[0]
-    array([0, 1, 0, 1])
-    >>> two_colouring(adjacency(4, np.array([[0, 1], [1, 2], [1, 3], [2, 3]])))[1]
-    array([1, 2, 3])
+    Returns colours 0 and 1 (n,), proper if the ring is empty; the nodes (l,) of a simple ring of odd
+    length, in order; and the edge (l,) from each node of the ring to the next, the last one back to the
+    first.
     """
     colours, ring, ring_edges = _two_colours(graph.indptr, graph.neighbours, graph.edges)
     return colours, ring, ring_edges
@@ -115,16 +95,10 @@ def two_colouring(
 class LinkParity(NamedTuple):
     """What the signs of links imply.
 
-    Attributes
-    ----------
-    independent : (m,) bool
-        Links that no earlier links imply; their number is the rank of the signed incidence matrix V.
-    component : (n,) int64
-        Lowest point of each point's connected component of links.
-    side : (n,) int64
-        0 or 1: the side of each point relative to the lowest point of its component (balanced ones).
-    unbalanced : list of (.,) int64 arrays
-        Points of every component whose links cannot all hold with two sides, sorted.
+    ``independent`` (m,): links that no earlier links imply; their number is the rank of the signed
+    incidence matrix V. ``component`` (n,): lowest point of each point's connected component of links.
+    ``side`` (n,): 0 or 1, relative to the lowest point of the component, if that is balanced.
+    ``unbalanced``: the sorted points of every component whose links cannot all hold with two sides.
     """
 
     independent: NDArray[np.bool_]
@@ -181,28 +155,7 @@ def _signed_forest(
 def link_parity(n_points: int, pairs: NDArray[np.int64], signs: NDArray[np.float64]) -> LinkParity:
     """Parity union-find over signed links, O(n + m) up to the inverse Ackermann function.
 
-    Parameters
-    ----------
-    n_points : int
-    pairs : (m, 2) int64
-    signs : (m,) float64
-        Positive: must-link; negative: cannot-link.
-
-    Returns
-    -------
-    LinkParity
-
-    Examples
-    --------
-    Two must-links imply the third; three cannot-links in a ring are unbalanced.
-
-    >>> import numpy as np
-    >>> from linkwise.graph.parity import link_parity
-    >>> ring = np.array([[0, 1], [1, 2], [0, 2]])
-    >>> link_parity(4, ring, np.array([1.0, 1.0, 1.0])).independent
-    array([ True,  True, False])
-    >>> link_parity(4, ring, np.array([-1.0, -1.0, -1.0])).unbalanced
-    [array([0, 1, 2])]
+    ``signs`` (m,) are positive for must-links and negative for cannot-links.
     """
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     independent, root, side, odd_roots = _signed_forest(n_points, pairs, np.asarray(signs) < 0)

@@ -17,30 +17,11 @@ _NO_CLIQUE = np.empty(0, dtype=np.int64)
 
 
 def shrink_refutation(pairs: NDArray[np.int64], n_colours: int, *, budget: int) -> NDArray[np.int64]:
-    """Drop edges from a graph that cannot be coloured as long as it provably stays so.
+    """Rows (k,) of edges that still cannot be coloured, of a graph that cannot; ascending.
 
-    A refutation names the edges it used; only these are kept, as often as that helps. Then nodes and
-    at last single edges are left out one by one. With enough budget no edge of the result can be spared.
-
-    Parameters
-    ----------
-    pairs : (m, 2) int64
-        Edges of a graph that cannot be coloured with ``n_colours`` colours.
-    n_colours : int
-    budget : int
-        Search nodes to spend in all.
-
-    Returns
-    -------
-    (k,) int64
-        Rows of ``pairs`` that still cannot be coloured, ascending.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph.refutation import shrink_refutation
-    >>> shrink_refutation(np.array([[0, 1], [0, 2], [1, 2], [2, 5]]), 2, budget=100)
-    array([0, 1, 2])
+    A refutation names the edges it used; only these are kept, as often as that helps. Then nodes and at
+    last single edges are left out one by one. With enough ``budget``, in search nodes, no edge of the
+    result can be spared.
     """
     rows = np.arange(len(pairs))
     left = budget

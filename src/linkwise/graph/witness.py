@@ -85,31 +85,7 @@ def _must_link_paths(
 
 
 def must_link_path(n_nodes: int, must_link_pairs: NDArray[np.int64], start: int, end: int) -> list[int]:
-    """Shortest chain of must-links from one point to another.
-
-    Parameters
-    ----------
-    n_nodes : int
-    must_link_pairs : (m, 2) int64
-    start, end : int
-
-    Returns
-    -------
-    list of int
-        The points of the chain, ``start`` and ``end`` included.
-
-    Raises
-    ------
-    ValueError
-        If no chain joins the two points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import must_link_path
-    >>> must_link_path(5, np.array([[0, 1], [1, 2], [2, 4], [1, 4]]), 0, 4)
-    [0, 1, 4]
-    """
+    """Shortest chain of must-links from one point to another, both included; ValueError if there is none."""
     path, _ = _must_link_paths(n_nodes, must_link_pairs, np.array([[start, end]]))
     if not path.size:
         raise ValueError(f"no chain of must-links joins {start} and {end}; pass two points of one chunklet")
@@ -154,27 +130,7 @@ def _note_on_chains(n_groups: int, n_points: int) -> str:
 
 
 def path_witness(n_nodes: int, must_link: NDArray[np.int64], start: int, end: int) -> Witness:
-    """Two points are linked apart, yet a chain of must-links joins them.
-
-    Parameters
-    ----------
-    n_nodes : int
-    must_link : (m, 2) int64
-    start, end : int
-        The ends of the cannot-link.
-
-    Returns
-    -------
-    Witness
-        Of kind "path", with a shortest chain.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import path_witness
-    >>> path_witness(18, np.array([[3, 8], [8, 17]]), 3, 17).message
-    '3 and 17 must be together (3-8-17) but are linked apart; remove one of these links'
-    """
+    """Two points are linked apart, yet a chain of must-links joins them; with a shortest chain."""
     path = must_link_path(n_nodes, must_link, start, end)
     return Witness(
         kind="path",
@@ -206,12 +162,7 @@ def single_cluster_witness(cannot_link: tuple[int, int]) -> Witness:
 def ring_witness(n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.int64]) -> Witness:
     """Two clusters cannot satisfy an odd ring of cannot-links.
 
-    Parameters
-    ----------
-    n_nodes : int
-    must_link : (m, 2) int64
-    ring : (l, 2) int64
-        The cannot-links in ring order: each ends in the chunklet where the next one starts.
+    ``ring`` (l, 2) has the cannot-links in ring order: each ends in the chunklet where the next one starts.
     """
     # A ring can be read from any place in both directions: start low and go the lower way.
     lowest = np.minimum(ring[:, 0], np.roll(ring[:, 1], 1))
