@@ -19,14 +19,9 @@ __all__ = ["HardPart", "feasibility", "hard_part"]
 class HardPart(NamedTuple):
     """The nodes with hard cannot-links, their hard links, and what is forbidden; soft terms count nothing.
 
-    Attributes
-    ----------
-    links : Problem
-        Couplings are 0 or ``-inf``; it has no scores.
-    nodes : (s,) int64
-        Its nodes in the problem that it came from.
-    forbidden : (s, K) bool or None
-        Which labels are forbidden; None if no label is, so that the links alone decide.
+    ``links`` has couplings of 0 or ``-inf`` and no scores, ``nodes`` (s,) are its nodes in the problem that
+    it came from, and ``forbidden`` (s, K) the labels not allowed; None if all are, so that the links alone
+    decide.
     """
 
     links: Problem
@@ -44,14 +39,7 @@ class HardPart(NamedTuple):
 def hard_part(problem: Problem) -> HardPart | None:
     """What decides whether a labelling is allowed, taken before an engine writes over the scores.
 
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    HardPart or None
-        None if there are no hard cannot-links: every node has a label that is not forbidden.
+    None if there are no hard cannot-links: every node has a label that is not forbidden.
     """
     links, nodes = cached(problem, "hard links", lambda: _hard_links(problem))
     if not nodes.size:
@@ -75,32 +63,10 @@ def _hard_links(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
 
 
 def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible", "infeasible", "unknown"]:
-    """Whether some labelling breaks no hard link and uses no forbidden label.
+    """Whether some labelling breaks no hard link and uses no forbidden label; "unknown" proves nothing.
 
-    The labels at hand may show it; otherwise a labelling is searched for
-    (:func:`~linkwise.inference.local_search.hard_links.feasible_labels`).
-
-    Parameters
-    ----------
-    part : HardPart
-    labels : (s,) int64
-        Labels of its nodes that an engine came to.
-
-    Returns
-    -------
-    {"feasible", "infeasible", "unknown"}
-        The first two are proofs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.feasibility import feasibility, hard_part
-    >>> from linkwise.inference.problem import reduce_field
-    >>> ring = PottsField(np.zeros((3, 2)), [(0, 1), (1, 2), (0, 2)], [-np.inf] * 3)
-    >>> part = hard_part(reduce_field(ring, keep_zero_in_component=True).problem)
-    >>> feasibility(part, np.array([0, 1, 0]))
-    'infeasible'
+    ``labels`` (s,), those of its nodes that an engine came to, may show it; otherwise a labelling is
+    searched for (:func:`~linkwise.inference.local_search.hard_links.feasible_labels`).
     """
     problem = part.problem()
     if n_broken(problem, labels) == 0:

@@ -56,34 +56,10 @@ MAX_VARIABLES = 2_000_000
 def solve_marginals(
     problem: Problem, planned: Plan
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Exact marginals of every component that its plan calls feasible.
+    """Marginals (n, K), agreement (m,) and log partition of every component that its plan calls feasible.
 
-    Parameters
-    ----------
-    problem : Problem
-    planned : Plan
-        From :func:`linkwise.inference.exact.junction_tree.plan` of this problem.
-
-    Returns
-    -------
-    prob : (n, K)
-        NaN in the rows of other components, and where the hard links allow no labelling. Written over the
-        scores of the problem if they may be overwritten.
-    agreement : (m,)
-        Likewise.
-    log_partition : float
-        Of the feasible components together; ``-inf`` if one allows no labelling.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.exact import solve_marginals
-    >>> from linkwise.inference.exact.junction_tree import plan
-    >>> field = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 1.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> solve_marginals(problem, plan(problem))[1].round(3)
-    array([0.807, 0.807, 0.807])
+    NaN in the rows of other components, and where the hard links allow no labelling (log partition -inf).
+    Written over the scores if the problem allows it.
     """
     if planned.forest.all():
         return forest_marginals(problem)
@@ -120,32 +96,10 @@ def exact_marginals(
 ) -> EngineMarginals:
     """Exact marginals: trees in two passes, narrow components by junction trees.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng, initial, n_threads
-        Not used.
-    max_table : int, default=2 ** 22
-        Largest number of entries of a table (8 bytes each). All tables of a component may add up to 2 ** 26,
-        or to 16 times ``max_table`` if that is more.
-
-    Returns
-    -------
-    EngineMarginals
-        ``details`` has ``width``, the largest one, ``widths``, how many components have each, and ``parts``,
-        the nodes each method answered for.
-
-    Raises
-    ------
-    InferenceBudgetExceeded
-        Before anything is computed, if a component is too wide.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField, marginals
-    >>> result = marginals(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2), (0, 2)], [1.0] * 3), method="exact")
-    >>> result.exact, result.details["width"]
-    (True, 2)
+    Tables have at most ``max_table`` entries of 8 bytes; all tables of a component may add up to 2 ** 26,
+    or to 16 times ``max_table`` if that is more. ``details`` has ``width``, the largest one, ``widths``,
+    how many components have each, and ``parts``, the nodes each method answered for. Raises
+    InferenceBudgetExceeded before anything is computed if a component is too wide.
     """
     planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
     if not planned.feasible.all():
@@ -191,41 +145,13 @@ def exact_best_labels(
     """The labelling of highest score, component by component.
 
     Trees by max-product; with two labels and no frustrated ring, one minimum cut; narrow components by
-    elimination; the rest by an integer program (HiGHS).
+    elimination; the rest by integer programs (HiGHS), which have ``time_limit`` seconds together. Where one
+    ran out of time, ``initial`` is what to fall back on.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-        Used only for a start where the integer program ran out of time.
-    initial : (n,) int64, optional
-        Labels to fall back on in a component whose integer program found nothing better in time.
-    n_threads
-        Not used.
-    max_table : int, default=2 ** 22
-        As for the marginals.
-    time_limit : float, default=30.0
-        Seconds for all integer programs together.
-
-    Returns
-    -------
-    EngineLabels
-        ``optimal`` if every component is proven best, integer programs to a relative gap of 1e-6. ``details``
-        has ``gap`` = upper bound minus score and ``parts``, the nodes each method answered for. If the
-        hard links allow no labelling, the labels score ``-inf`` and count as optimal.
-
-    Raises
-    ------
-    InferenceBudgetExceeded
-        If a component is too wide and too large for an integer program as well.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField, best_labels
-    >>> field = PottsField([[0.0, 1.0], [0.0, 0.5], [2.0, 0.0]], [(0, 1), (1, 2), (0, 2)], [1.0, -1.0, 1.0])
-    >>> best = best_labels(field, method="exact")
-    >>> best.labels, best.score, best.optimal
-    (array([1, 1, 0]), 2.5, True)
+    ``optimal`` if every component is proven best, integer programs to a relative gap of 1e-6. ``details``
+    has ``gap`` = upper bound minus score and ``parts``, the nodes each method answered for. If the hard
+    links allow no labelling, the labels score ``-inf`` and count as optimal. Raises InferenceBudgetExceeded
+    if a component is too wide and too large for an integer program as well.
     """
     n_labels = problem.unary.shape[1]
     labels = np.zeros(len(problem.unary), dtype=np.int64)

@@ -47,14 +47,8 @@ _CACHE_LINE = 8  # numbers
 class RootedForest(NamedTuple):
     """A forest in breadth-first order: parents before children, components contiguous.
 
-    Attributes
-    ----------
-    order : (n,) int32
-        The node at each place.
-    parent : (n,) int32
-        Place of the parent, -1 at a root.
-    edge : (n,) int32
-        Row of ``pairs`` that joins the node to its parent, -1 at a root.
+    ``order`` (n,) is the node at each place, ``parent`` (n,) the place of its parent and ``edge`` (n,) the
+    row of ``pairs`` that joins the two, both -1 at a root.
     """
 
     order: NDArray[np.int32]

@@ -1,9 +1,7 @@
-"""Which components are narrow enough for exact inference, decided before anything large is allocated.
+"""Exact inference on narrow components: a junction tree in the form of elimination buckets.
 
 A component is narrow if min-fill finds an elimination order that keeps its tables, of K ** (width + 1)
-entries, within the budget.
-
-Exact inference on narrow components: a junction tree in the form of elimination buckets.
+entries, within the budget. That is decided before anything large is allocated.
 """
 
 from __future__ import annotations
@@ -43,21 +41,12 @@ _PROBES = (2**12, 2**16)
 class Buckets(NamedTuple):
     """Elimination of the narrow components with loops, one component after the other.
 
-    Attributes
-    ----------
-    order : (t,) int64
-        Node eliminated at each step.
-    step_of : (n,) int64
-        Step of each node, -1 for nodes of other components; empty if there are no steps.
-    separator_indptr : (t + 1,) int64
-    separators : (s,) int64
-        The later steps each step is joined to when its turn comes, ascending.
-    offset : (t,) int64
-        Where the table of a step begins; from 0 in every component.
-    component_start : (c + 1,) int64
-        First step of each component.
-    n_entries, n_message : int
-        Entries of the tables of the largest component, and of the largest message.
+    ``order`` (t,): node eliminated at each step. ``step_of`` (n,): step of each node, -1 for nodes of other
+    components; empty if there are no steps. ``separators[separator_indptr[s]:separator_indptr[s + 1]]``:
+    the later steps that step s is joined to when its turn comes, ascending. ``offset`` (t,): where the
+    table of a step begins; from 0 in every component. ``component_start`` (c + 1,): first step of each
+    component. ``n_entries``, ``n_message``: entries of the tables of the largest component, and of the
+    largest message.
     """
 
     order: NDArray[np.int64]
@@ -73,21 +62,11 @@ class Buckets(NamedTuple):
 class Plan(NamedTuple):
     """Which components of a problem exact inference can solve.
 
-    Attributes
-    ----------
-    component : (n,) int64
-        Component of each node, numbered in order of first appearance.
-    sizes : (c,) int64
-        Nodes of each component.
-    forest : (c,) bool
-        The component is a single node or a tree.
-    widths : (c,) int64
-        Width of the elimination order found: 0 for a node, 1 for a tree. Where none within the budget was
-        found, a width above the budget that the order (or any order) needs at least.
-    feasible : (c,) bool
-        Solvable within the budget; always true for a forest.
-    buckets : Buckets
-        The elimination of the feasible components that are no forest.
+    ``component`` (n,) of each node, numbered in order of first appearance; ``sizes`` (c,) in nodes;
+    ``forest`` (c,): a single node or a tree; ``feasible`` (c,): solvable within the budget, always true for
+    a forest; ``buckets``: the elimination of the feasible components that are no forest. ``widths`` (c,) of
+    the elimination order found: 0 for a node, 1 for a tree; where none within the budget was found, a width
+    above the budget that the order (or any order) needs at least.
     """
 
     component: NDArray[np.int64]
@@ -101,27 +80,7 @@ class Plan(NamedTuple):
 def find_components(
     problem: Problem,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Connected components, their sizes, and which of them have no ring.
-
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    component : (n,) int64
-    sizes : (c,) int64
-    forest : (c,) bool
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.junction_tree import find_components
-    >>> field = PottsField([[0.0, 0.0]] * 4, [(0, 1), (1, 2), (0, 2)], [1.0, 1.0, 1.0])
-    >>> find_components(reduce_field(field, keep_zero_in_component=True).problem)
-    (array([0, 0, 0, 1]), array([3, 1]), array([False,  True]))
-    """
+    """Connected component (n,) of each node, their sizes (c,), and which (c,) have no ring."""
     component, n_components = group_labels(len(problem.unary), problem.pairs)
     sizes = np.bincount(component, minlength=n_components)
     n_links = np.bincount(component[problem.pairs[:, 0]], minlength=n_components)
@@ -131,28 +90,8 @@ def find_components(
 def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     """Find elimination orders by min-fill and decide which components are narrow enough.
 
-    Parameters
-    ----------
-    problem : Problem
-        Only its graph and its number of labels matter.
-    max_table : int, default=2 ** 22
-        Largest number of entries of a table. All tables of a component may add up to 2 ** 26, or to 16
-        times ``max_table`` if that is more.
-
-    Returns
-    -------
-    Plan
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.junction_tree import plan
-    >>> pairs = [(0, 1), (1, 2), (0, 2), (3, 4)]
-    >>> field = PottsField([[0.0, 0.0]] * 6, pairs, [1.0, 1.0, 1.0, 1.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> plan(problem).widths, plan(problem, max_table=4).feasible
-    (array([2, 1, 0]), array([False,  True,  True]))
+    Only the graph and the number of labels matter. A table may have ``max_table`` entries; all tables of a
+    component may add up to 2 ** 26, or to 16 times ``max_table`` if that is more.
     """
     n_labels = problem.unary.shape[1]
     component, sizes, forest = find_components(problem)
@@ -342,33 +281,8 @@ def junction_marginals(
 ) -> float:
     """Calibrate the junction trees of the narrow components: one pass there, one pass back.
 
-    Parameters
-    ----------
-    problem : Problem
-    buckets : Buckets
-        Of a :func:`plan` of this problem.
-    prob : (n, K)
-        Receives P(z_i = k) in the rows of the nodes eliminated; NaN where no labelling is allowed.
-    agreement : (m,)
-        Receives P(z_i == z_j) of their links.
-
-    Returns
-    -------
-    float
-        log partition of these components together, ``-inf`` if one of them allows no labelling.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.junction_tree import junction_marginals, plan
-    >>> field = PottsField([[0.0] * 3] * 3, [(0, 1), (1, 2), (0, 2)], [-np.inf] * 3)
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> prob, agreement = np.empty((3, 3)), np.empty(3)
-    >>> log_partition = junction_marginals(problem, plan(problem).buckets, prob, agreement)
-    >>> round(float(np.exp(log_partition)), 9)
-    6.0
+    ``prob`` (n, K) receives P(z_i = k) in the rows of the nodes eliminated, NaN where no labelling is
+    allowed, and ``agreement`` (m,) P(z_i == z_j) of their links. Returns their log partition.
     """
     graph = problem.graph
     shift = np.zeros(len(buckets.order))
@@ -380,26 +294,7 @@ def junction_marginals(
 def junction_best_labels(problem: Problem, buckets: Buckets, labels: NDArray[np.int64]) -> None:
     """Max-sum on the junction trees of the narrow components, ties settled by back-tracking.
 
-    Parameters
-    ----------
-    problem : Problem
-    buckets : Buckets
-        Of a :func:`plan` of this problem.
-    labels : (n,) int64
-        Receives a labelling of highest score at the nodes eliminated.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.junction_tree import junction_best_labels, plan
-    >>> field = PottsField(np.eye(3)[[0, 0, 1]], [(0, 1), (1, 2), (0, 2)], [5.0, 5.0, 5.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=False).problem
-    >>> labels = np.empty(3, dtype=np.int64)
-    >>> junction_best_labels(problem, plan(problem).buckets, labels)
-    >>> labels
-    array([0, 0, 0])
+    ``labels`` (n,) receives a labelling of highest score at the nodes eliminated.
     """
     graph = problem.graph
     for some in _at_a_time(buckets, problem.unary.shape[1]):

@@ -89,29 +89,9 @@ def _capacities(
 
 
 def min_cut_labels(problem: Problem, swapped: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """A labelling of highest score by one minimum cut.
+    """A labelling (n,) of highest score by one minimum cut, for two labels and no frustrated ring.
 
-    Parameters
-    ----------
-    problem : Problem
-        With two labels and no frustrated ring.
-    swapped : (n,) bool
-        From :func:`signed_two_colouring`.
-
-    Returns
-    -------
-    (n,) int64
-        Of score ``-inf`` only if no labelling is allowed.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
-    >>> field = PottsField([[3.0, 0.0], [0.0, 1.0], [0.0, 1.0]], [(0, 1), (1, 2), (0, 2)], [2.0, 2.0, 2.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=False).problem
-    >>> min_cut_labels(problem, signed_two_colouring(problem)[0])
-    array([0, 0, 0])
+    ``swapped`` is that of ``signed_two_colouring``. The score is ``-inf`` only if no labelling is allowed.
     """
     terminal, forward, backward = _capacities(problem.unary, problem.pairs, problem.coupling, swapped)
     graph = problem.graph

@@ -33,31 +33,10 @@ def _kruskal(n_nodes: int, pairs: NDArray[np.int64], order: NDArray[np.int64]) -
 
 
 def maximum_spanning_forest(problem: Problem, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """The links of a spanning forest of largest total strength.
+    """The links (m,) of a spanning forest of largest total strength; hard links come first.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-        Decides between links of equal strength.
-
-    Returns
-    -------
-    (m,) bool
-        The strength of a link is the absolute value of its coupling, the largest one over the labels
-        if there are several; hard links come first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.inference import PottsField
-    >>> from linkwise.inference.problem import reduce_field
-    >>> from linkwise.inference.exact.tree import maximum_spanning_forest
-    >>> field = PottsField([[0.0, 0.0]] * 3, [(0, 1), (1, 2), (0, 2)], [-1.0, 2.0, -3.0])
-    >>> problem = reduce_field(field, keep_zero_in_component=True).problem
-    >>> problem.pairs[maximum_spanning_forest(problem, np.random.default_rng(0))]
-    array([[0, 2],
-           [1, 2]])
+    The strength of a link is the absolute value of its coupling, the largest one over the labels if there
+    are several; ``rng`` decides between links of equal strength.
     """
     strength = np.abs(problem.coupling)
     if strength.ndim == 2:
@@ -77,34 +56,12 @@ def spanning_forest(
 ) -> EngineMarginals:
     """Exact marginals of the field without the links outside a maximum spanning forest.
 
-    Parameters
-    ----------
-    problem : Problem
-    rng : numpy.random.Generator
-        Breaks ties between links of equal strength.
-    initial, n_threads
-        Not used.
-
-    Returns
-    -------
-    EngineMarginals
-        Exact if no link had to be dropped. Otherwise ``details`` has ``n_dropped`` and ``dropped``, the
-        rows of ``pairs``; the agreement of a dropped link is that of independent ends,
-        ``sum_k P(z_i = k) P(z_j = k)``, so it also says how often the forest would break a hard one.
-        A dropped penalty can only have lowered the partition function, so ``log_partition`` is an upper
-        bound; it is a lower bound where only rewards were dropped (couplings per label), and
-        an approximation without a sign where both were.
-
-    Warns
-    -----
-    ApproximationWarning
-        If links were dropped.
-
-    Examples
-    --------
-    >>> from linkwise.inference import PottsField, marginals
-    >>> marginals(PottsField([[0.0, 1.0]] * 3, [(0, 1), (1, 2)], [1.0, -1.0]), method="tree").exact
-    True
+    Exact if no link had to be dropped. Otherwise it warns, and ``details`` has ``n_dropped`` and
+    ``dropped``, the rows of ``pairs``; the agreement of a dropped link is that of independent ends, ``sum_k
+    P(z_i = k) P(z_j = k)``, so it also says how often the forest would break a hard one. A dropped penalty
+    can only have lowered the partition function, so ``log_partition`` is an upper bound; it is a lower
+    bound where only rewards were dropped (couplings per label), and an approximation without a sign where
+    both were.
     """
     kept = maximum_spanning_forest(problem, rng)
     n_dropped = len(kept) - int(kept.sum())

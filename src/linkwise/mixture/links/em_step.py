@@ -41,28 +41,10 @@ _WORK_PER_ENTRY = 400.0
 class LinkedStep:
     """The EM step: free rows in one fused pass, linked rows through inference.
 
-    Parameters
-    ----------
-    points : Points
-    linked : LinkedRows or None
-    covariance_type : str
-    reg_covar : float
-    inference : str or engine
-    mixing : {"exact", "disjoint", "grid", "ignore", "fixed"}
-    noise_sources : (m,) int or None
-        Source of each link whose flip rate is learned, -1 for links left as they are; None learns nothing.
-    random_state : int
-        Seed of the engines; the same in every step, so that EM sees one deterministic objective.
-    workers : Workers
-    n_starts : int
-        Runs of EM that share the limit of work of a fit.
-    inference_options : mapping or None
-        Options of the engine. A ``max_work`` among them holds for each call, in place of the limit of a fit.
-
-    Attributes
-    ----------
-    posterior : LinkedPosterior or None
-        Of the last step.
+    ``noise_sources`` (m,) has the source of each link whose flip rate is learned, -1 for links left as they
+    are; None learns nothing. ``random_state`` seeds the engines, the same in every step, so that EM sees
+    one deterministic objective. ``n_starts`` runs of EM share the limit of work of a fit; a ``max_work``
+    among ``inference_options`` holds for each call instead. ``posterior`` is that of the last step.
     """
 
     def __init__(

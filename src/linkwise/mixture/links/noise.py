@@ -17,23 +17,7 @@ _NOISE_MARGIN = 1e-6
 
 
 def check_learn_noise(learn_noise: Any) -> bool | str | ArrayLike:
-    """The parameter as False, True, "kind" or an array; numpy's booleans and 0 and 1 mean what they say.
-
-    Parameters
-    ----------
-    learn_noise : Any
-
-    Returns
-    -------
-    bool, "kind" or (m,) array_like
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.links.noise import check_learn_noise
-    >>> check_learn_noise(np.False_), check_learn_noise(1)
-    (False, True)
-    """
+    """The parameter as False, True, "kind" or an array; numpy's booleans and 0 and 1 mean what they say."""
     if np.ndim(learn_noise) > 0:
         return learn_noise
     value = learn_noise.item() if isinstance(learn_noise, np.generic | np.ndarray) else learn_noise
@@ -50,27 +34,10 @@ def check_learn_noise(learn_noise: Any) -> bool | str | ArrayLike:
 def noise_sources(
     learn_noise: bool | str | ArrayLike, coupling: NDArray[np.float64]
 ) -> tuple[NDArray[Any] | None, NDArray[np.int64]]:
-    """Who is responsible for each link.
+    """Who is responsible for each link: the sorted names (S,), if any were given, and sources (m,).
 
-    Parameters
-    ----------
-    learn_noise : True, "kind" or (m,) array_like
-        One source for all, one for must-links and one for cannot-links, or the name of each link's source.
-    coupling : (m,)
-
-    Returns
-    -------
-    names : (S,) ndarray or None
-        The sorted names, if any were given.
-    sources : (m,) int64
-        Number of the source; -1 for hard links, which stay hard.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.links.noise import noise_sources
-    >>> noise_sources(["ben", "anna", "ben"], np.array([2.0, -2.0, np.inf]))
-    (array(['anna', 'ben'], dtype='<U4'), array([ 1,  0, -1]))
+    One source for all, one for must-links and one for cannot-links ("kind"), or the given name of each.
+    Hard links, which stay hard, have the source -1.
     """
     names = None
     if np.ndim(learn_noise) > 0:
@@ -94,20 +61,9 @@ def noise_sources(
 def learned_coupling(
     coupling: NDArray[np.float64], sources: NDArray[np.int64], agreement: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Couplings from the flip rate of each source: the mean probability that its links are violated.
+    """Couplings (m,) from the flip rate of each source: the mean probability that its links are violated.
 
-    Parameters
-    ----------
-    coupling : (m,)
-    sources : (m,) int64
-        -1 for links left as they are.
-    agreement : (m,)
-        P(z_i == z_j).
-
-    Returns
-    -------
-    (m,) ndarray
-        sign(coupling) log((1 - rate) / rate), the same for all links of a source.
+    sign(coupling) log((1 - rate) / rate), the same for all links of a source; links of source -1 stay.
     """
     violated = np.where(coupling > 0, 1.0 - agreement, agreement)
     soft = sources >= 0
@@ -121,18 +77,10 @@ def learned_coupling(
 def flip_rates(
     learn_noise: bool | str | ArrayLike, coupling: NDArray[np.float64]
 ) -> float | NDArray[np.float64] | dict[Any, float]:
-    """Learned rates: one number, one for each kind of link, or by the name of the source.
+    """Learned rates 1 - gamma: one number, one for each kind of link, or by the name of the source.
 
-    Parameters
-    ----------
-    learn_noise : True, "kind" or (m,) array_like
-    coupling : (m,)
-        After learning, so that links of a source share one.
-
-    Returns
-    -------
-    float, (2,) ndarray or dict
-        1 - gamma, where abs(coupling) is the log-odds of gamma; NaN for a source without soft links.
+    After learning, abs(coupling) is the log-odds of gamma for all links of a source; NaN for a source
+    without soft links.
     """
     names, sources = noise_sources(learn_noise, coupling)
     n_sources = len(names) if names is not None else 2 if learn_noise == "kind" else 1

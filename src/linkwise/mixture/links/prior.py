@@ -78,24 +78,12 @@ class _GroupPrior:
 class LabelPrior(_GroupPrior):
     """log Omega and expected counts as a function of log pi.
 
-    Parameters
-    ----------
-    linked : LinkedRows
-    method : str or engine
-        For components of more than two groups. Engines that return no partition function to differentiate
-        (mean field, Gibbs, engines of the user) leave them to ``auto``.
-    random_state : int
-    max_work : float or None
-        Table and message entries of all calls of ``auto`` (see ``messages.sweeps.sweep_work``). Once they are
-        used up, the larger components count as if their rows were independent: log Omega keeps the value it
-        had, and the weights follow the responsibilities.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether everything asked so far was exact.
-    limited : bool
-        Whether the work was used up.
+    Components of more than two groups are left to the engine ``method``; engines that return no partition
+    function to differentiate (mean field, Gibbs, engines of the user) leave them to ``auto``. ``max_work``
+    limits the table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once
+    they are used up (``limited``), the larger components count as if their rows were independent: log Omega
+    keeps the value it had, and the weights follow the responsibilities. ``exact`` says whether everything
+    so far was.
     """
 
     def __init__(
@@ -149,23 +137,19 @@ class LabelPrior(_GroupPrior):
 class DisjointPrior(_GroupPrior):
     """log Omega and its gradient as if every link between groups had its two groups for itself.
 
-    Groups are drawn independently, P(g in k) = pi_k^a / p_a with p_a = sum_k pi_k^a, and each link multiplies
-    Omega by its own mean factor:
+    Groups are drawn independently, P(g in k) = pi_k^a / p_a with p_a = sum_k pi_k^a, and each link
+    multiplies Omega by its own mean factor:
 
         Omega = prod_g p_{a_g} * prod_{links gh} E[exp(-cost of z_g, z_h)].
 
-    With chunklets drawn as a whole (a = 1) must-links bring no factor, and a hard cannot-link brings
-    1 - sum_k pi_k^2: Eq. 12 of Shental et al. (2003), which calls it a pseudo-likelihood (it is not
-    Besag's). With points drawn one by one, disjoint pairs give the closed form of Lu & Leen (2007, section
-    3.1, with the exponents of links and do-not-links the right way round, erratum E1). Several links between
-    the same two groups are one link of the summed weight, and links inside a group a constant.
+    With chunklets drawn as a whole (a = 1) must-links bring no factor, and a hard cannot-link brings 1 -
+    sum_k pi_k^2: Eq. 12 of Shental et al. (2003), which calls it a pseudo-likelihood (it is not Besag's).
+    With points drawn one by one, disjoint pairs give the closed form of Lu & Leen (2007, section 3.1, with
+    the exponents of links and do-not-links the right way round, erratum E1). Several links between the same
+    two groups are one link of the summed weight, and links inside a group a constant.
 
-    Exact where no group has two links. Elsewhere log Omega need not be convex in log pi, and an entry of its
-    gradient may be negative, which no expected count is.
-
-    Parameters
-    ----------
-    linked : LinkedRows
+    Exact where no group has two links. Elsewhere log Omega need not be convex in log pi, and an entry of
+    its gradient may be negative, which no expected count is.
     """
 
     def __init__(self, linked: LinkedRows) -> None:

@@ -25,20 +25,11 @@ __all__ = [
 class LinkedRows(NamedTuple):
     """Links among the rows that have any.
 
-    Attributes
-    ----------
-    rows : (n,) int64
-        Rows of the data, ascending.
-    pairs : (m, 2) int64
-        Links in the numbering of ``rows``.
-    coupling : (m,)
-        2 W: what a violated link costs (the prior runs over ordered pairs, so each counts twice).
-    prior_power : (n,)
-        Power of pi that a row brings along: 1 when points are sampled independently (assumption 2 of
-        Shental et al. 2003), 1 / (size of its chunklet) when chunklets are (assumption 1), so that a
-        chunklet brings pi once.
-    cluster_of : (K,) int64
-        Cluster of each component; links act on clusters.
+    ``rows`` (n,) of the data, ascending; ``pairs`` (m, 2) in the numbering of ``rows``; ``coupling`` (m,) 2
+    W: what a violated link costs (the prior runs over ordered pairs, so each counts twice); ``cluster_of``
+    (K,) of each component, for links act on clusters. ``prior_power`` (n,) is the power of pi that a row
+    brings along: 1 when points are sampled independently (assumption 2 of Shental et al. 2003), 1 / (size
+    of its chunklet) when chunklets are (assumption 1), so that a chunklet brings pi once.
     """
 
     rows: NDArray[np.int64]
@@ -54,15 +45,7 @@ class LinkedRows(NamedTuple):
 
 
 class LinkedPosterior(NamedTuple):
-    """Constrained posterior of the linked rows.
-
-    Attributes
-    ----------
-    responsibilities : (n, K)
-        P(component k | X, links).
-    marginals : Marginals
-        The answer of inference, over clusters.
-    """
+    """P(component k | X, links) of the linked rows (n, K), and the answer of inference over clusters."""
 
     responsibilities: NDArray[np.float64]
     marginals: Marginals
@@ -71,19 +54,7 @@ class LinkedPosterior(NamedTuple):
 def select_linked_rows(
     constraints: Constraints, cluster_of: NDArray[np.int64], *, chunklets_once: bool = False
 ) -> LinkedRows:
-    """Take the links out of the constraints.
-
-    Parameters
-    ----------
-    constraints : Constraints
-    cluster_of : (K,) int64
-    chunklets_once : bool
-        Assumption 1 of Shental et al.: a chunklet is drawn as a whole and brings pi once.
-
-    Returns
-    -------
-    LinkedRows
-    """
+    """Take the links out of the constraints; ``chunklets_once``: a chunklet brings pi once."""
     rows, ends = np.unique(constraints.pairs, return_inverse=True)
     pairs = ends.reshape(-1, 2).astype(np.int64)
     prior_power = np.ones(len(rows))
@@ -108,29 +79,10 @@ def linked_posterior(
     initial: NDArray[np.float64] | None,
     **options: Any,
 ) -> LinkedPosterior:
-    """E-step of the linked rows: P(z_i = k | X, links) and log sum_Z P(X, Z) g(Z).
+    """Constrained posterior of the linked rows; ``log_density`` (n, K) becomes the responsibilities.
 
-    With several components per cluster, clusters are inferred with the score log sum_{k in c} pi_k N(x; k),
-    and a component given its cluster has its ordinary posterior.
-
-    Parameters
-    ----------
-    linked : LinkedRows
-    links : PottsField
-        Its links, see ``link_field``.
-    log_density : (n, K)
-        log N(x_i; k); becomes the responsibilities.
-    log_weights : (K,)
-    method : str or engine
-    random_state : int, Generator or None
-    initial : (n, n_clusters) or None
-        Marginals of the previous step.
-    **options
-        Options of the engine.
-
-    Returns
-    -------
-    LinkedPosterior
+    ``links`` is the field of ``link_field``, and ``initial`` (n, n_clusters) the marginals of the step
+    before.
     """
     joint = log_density
     for k, log_weight in enumerate(log_weights):

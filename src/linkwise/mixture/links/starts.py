@@ -1,9 +1,8 @@
 """Where EM starts: centres from links, from k-means, or at random.
 
-Where EM starts when clusters have several Gaussians each: which Gaussians belong together matters most.
-
-Gaussians of one cluster may lie anywhere, and the likelihood does not tell how to group them; only links do.
-EM rarely regroups them, so a start that groups neighbours, or those that links join, decides the fit.
+If clusters have several Gaussians each, which of them belong together matters most: they may lie anywhere,
+and the likelihood does not tell how to group them; only links do. EM rarely regroups them, so a start that
+groups neighbours, or those that links join, decides the fit.
 """
 
 from __future__ import annotations
@@ -30,25 +29,14 @@ def start_labels(
     *,
     refine: bool = True,
 ) -> NDArray[np.int64]:
-    """A hard assignment of every row to one of K components to start EM from.
+    """A hard assignment (n,) of every row to one of K components to start EM from.
 
-    Parameters
-    ----------
-    X : (n, d)
-    n_components : int
-    method : {"constraints", "kmeans", "random"}
-        ``constraints``: k-means from centres given by the must-links, see ``neighbourhood_centres``; the same
-        as ``kmeans`` without must-links. ``random``: each component starts at one random row.
-    constraints : Constraints or None
-    random_state : RandomState
-    refine : bool, default=True
-        Run k-means from the centres that the must-links give. It mends centres of unlucky pairs (Iris, 14
-        pairs, one start: accuracy .978 with, .904 without), but forgets the links where they contradict
-        the shape of the data (two tall columns: .59 with, .77 without), so restarts do both.
+    ``constraints``: k-means from centres given by the must-links, see ``neighbourhood_centres``; the same
+    as ``kmeans`` without must-links. ``random``: each component starts at one random row.
 
-    Returns
-    -------
-    (n,) int64
+    ``refine``: run k-means from the centres that the must-links give. It mends centres of unlucky pairs
+    (Iris, 14 pairs, one start: accuracy .978 with, .904 without), but forgets the links where they
+    contradict the shape of the data (two tall columns: .59 with, .77 without), so restarts do both.
     """
     if method == "random":
         rows = random_state.choice(len(X), size=n_components, replace=False)
@@ -66,21 +54,10 @@ def start_labels(
 def neighbourhood_centres(
     X: NDArray[np.floating], constraints: Constraints, n_components: int, random_state: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Means of up to K neighbourhoods (groups joined by must-links), large and far apart.
+    """Means (c, d) of up to K neighbourhoods (groups joined by must-links), large and far apart.
 
     The first neighbourhood is drawn with probability proportional to its size; each next one maximises the
     distance to the nearest chosen one times the square root of the two sizes (weighted farthest-first).
-
-    Parameters
-    ----------
-    X : (n, d)
-    constraints : Constraints
-    n_components : int
-    random_state : RandomState
-
-    Returns
-    -------
-    (c, d), c <= K
     """
     members, groups, n_groups = neighbourhoods(len(X), constraints.must_link)
     sums = np.zeros((n_groups, X.shape[1]))
@@ -128,27 +105,14 @@ def component_start_labels(
     constraints: Constraints | None,
     random_state: np.random.RandomState,
 ) -> NDArray[np.int64]:
-    """A hard assignment of every row to one of ``n_clusters * per_cluster`` components to start EM from.
+    """A hard assignment (n,) of every row to one of ``n_clusters * per_cluster`` components to start EM
+    from.
 
-    Components ``k * per_cluster, ..., (k + 1) * per_cluster - 1`` are those of cluster k.
+    Components ``k * per_cluster, ..., (k + 1) * per_cluster - 1`` are those of cluster k. ``constraints``:
+    k-means finds as many pieces as there are components, links tell which of them make up a cluster, and
+    every cluster is cut anew. The others, and ``constraints`` without links: clusters as for one component
+    each (``start_labels``), cut by k-means.
 
-    Parameters
-    ----------
-    X : (n, d)
-    n_clusters, per_cluster : int
-    method : {"constraints", "kmeans", "random"}
-        ``constraints``: k-means finds as many pieces as there are components, links tell which of them make
-        up a cluster, and every cluster is cut anew. The others, and ``constraints`` without links: clusters
-        as for one component each (``start_labels``), cut by k-means.
-    constraints : Constraints or None
-    random_state : RandomState
-
-    Returns
-    -------
-    (n,) int64
-
-    Notes
-    -----
     Accuracy with three components per cluster and 70 disjoint links, one start, 4 draws: Iris .978, wine
     .966, 500 digits .826, two moons 1.00, six lumps in three clusters of opposite ones .997; with clusters
     of one k-means, cut, .950, .975, .756, .914, .500; with components of one k-means in the order in which
@@ -173,31 +137,8 @@ def group_pieces(
     """Join pieces to clusters: those first that links join most, then the nearest, last those held apart.
 
     Of the groups with the largest sum of link weights between them (must-links count > 0, cannot-links < 0)
-    the two are merged whose union adds least to the sum of squares (Ward), until K are left.
-
-    Parameters
-    ----------
-    X : (n, d)
-    pieces : (n,) int64
-        Piece of each row; none is empty.
-    n_clusters : int
-    constraints : Constraints
-
-    Returns
-    -------
-    (n_pieces,) int64
-        Cluster of each piece.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise import Constraints
-    >>> from linkwise.mixture.links.starts import group_pieces
-    >>> X = np.array([[0.0], [1.0], [2.5], [9.0]])
-    >>> group_pieces(X, np.arange(4), 2, Constraints(4))
-    array([0, 0, 0, 1])
-    >>> group_pieces(X, np.arange(4), 2, Constraints(4, must_link=[(0, 3)]))
-    array([0, 1, 1, 0])
+    the two are merged whose union adds least to the sum of squares (Ward), until K are left. Returns the
+    cluster of each piece.
     """
     n_pieces = int(pieces.max()) + 1
     cluster = np.arange(n_pieces)

@@ -82,33 +82,17 @@ def newton_mixing(
     max_passes: int = MAX_PASSES,
     concave: bool = True,
 ) -> MixingStep:
-    """Weights whose expected prior counts equal the posterior counts, by damped quasi-Newton steps.
+    """Weights whose expected prior counts equal the posterior counts (K,), by damped quasi-Newton steps.
 
-    The Hessian starts as that of independent rows, -N (diag(pi) - pi pi'), and is corrected by BFGS updates,
-    so that each step costs one inference pass. Every step is shortened until f rises: even unconverged,
-    the result never lowers the likelihood.
+    The Hessian starts as that of independent rows, -N (diag(pi) - pi pi'), and is corrected by BFGS
+    updates, so that each step costs one inference pass. Every step is shortened until f rises: even
+    unconverged, the result never lowers the likelihood.
 
-    Parameters
-    ----------
-    counts : (K,)
-        Posterior counts n_k of all rows.
-    n_free : float
-        Number of rows without links; they add -n_free log sum_k exp(eta_k).
-    log_weights : (K,)
-        Weights to start from, normalised.
-    prior : callable
-        ``log_weights -> (log Omega, expected counts)`` of the linked rows.
-    tol : float
-        Largest difference of counts, relative to their sum, that ends the search.
-    max_passes : int
-        Evaluations of ``prior`` that end the search.
-    concave : bool
-        Whether f is concave, so that a gain above its tangent is an error of log Omega and is refused. The
-        product over links that share groups (``DisjointPrior``) is not, and its gains are real.
-
-    Returns
-    -------
-    MixingStep
+    The ``n_free`` rows without links add -n_free log sum_k exp(eta_k), and ``log_weights`` to start from
+    are normalised. The search ends when no counts differ by more than ``tol`` of their sum, or after
+    ``max_passes`` evaluations of the prior. If f is ``concave``, a gain above its tangent is an error of
+    log Omega and is refused; the product over links that share groups (``DisjointPrior``) is not, and its
+    gains are real.
     """
     total = counts.sum()
     target = counts / total
@@ -191,16 +175,6 @@ def grid_mixing(counts: NDArray[np.float64], prior: Prior, *, step: float = 0.01
     """Best weights on the grid of Lu & Leen (2007, Eq. 2.14): all multiples of ``step`` that sum to one.
 
     Weights of zero are left out: 0 log 0 and Omega = 0 would give NaN.
-
-    Parameters
-    ----------
-    counts : (K,)
-    prior : callable
-    step : float
-
-    Returns
-    -------
-    MixingStep
     """
     n_steps = round(1.0 / step)
     best: NDArray[np.float64] | None = None
