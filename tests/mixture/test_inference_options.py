@@ -101,7 +101,7 @@ def test_an_engine_of_the_user():
         ("gibbs", {"n_chains": 0}, ValueError, "n_chains is 0: method 'gibbs'"),
         ("belief_propagation", {"damping": 1.5}, ValueError, "damping is 1.5: method 'belief_propagation'"),
         ("exact", {"max_table": "x"}, ValueError, "max_table is 'x': method 'exact'"),
-        ("mean_field", [("tol", 1.0)], TypeError, "inference_options must be a dict"),
+        ("mean_field", [("tol", 1.0)], TypeError, "inference_options must be None or a dict"),
         ("wizard", None, ValueError, "no method 'wizard'"),
     ],
 )

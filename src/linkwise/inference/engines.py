@@ -213,6 +213,10 @@ def checked_threads(n_threads: int) -> int:
 
 def _find(caller: _Caller, method: Any, given: Mapping[str, Any]) -> Engine:
     """Look the engine up, check its options, and add what an engine that it uses takes and needs."""
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f'inference_options must be None or a dict, got {given!r}; pass for example {{"max_iter": 50}}'
+        )
     found = _look_up(caller, method)
     title = f"method {found.name!r} of {caller}"
     words = tuple(name for name in _REGISTRY[caller] if name != "auto")

@@ -245,11 +245,6 @@ class HMRFKMeans(FittedKMeans):
         check_choice(self.penalty, "penalty", ("distance", "constant"))
         check_choice(self.penalty_bound, "penalty_bound", ("box", "diameter"))
         self._check_init()
-        if self.inference_options is not None and not isinstance(self.inference_options, Mapping):
-            raise TypeError(
-                f"inference_options must be None or a dict, got {self.inference_options!r}; "
-                'pass for example {"max_iter": 50}'
-            )
         find_labels_engine(self.inference, self.inference_options)
         pair = self.weight if isinstance(self.weight, (tuple, list)) else (self.weight, self.weight)
         if len(pair) != 2 or not all(isinstance(w, numbers.Real) and 0.0 <= w < np.inf for w in pair):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
@@ -157,11 +156,6 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
             ("decode", ("marginal", "map")),
         ):
             check_choice(getattr(self, name), name, allowed)
-        if not isinstance(self.inference_options, Mapping | None):
-            raise TypeError(
-                f"inference_options must be a dict, got {self.inference_options!r}; pass for example "
-                'inference_options={"max_iter": 200}'
-            )
         find_marginals_engine(self.inference, self.inference_options)
         if self.mixing == "grid" and self._n_gaussians > GRID_LARGEST:
             raise ValueError(
