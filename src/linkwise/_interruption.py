@@ -1,4 +1,4 @@
-"""Keep Ctrl-C working while code of another library runs for long."""
+"""Let Ctrl-C through while code of another library runs for long."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PAUSE = 0.1
 
 
 def run_interruptibly(function: Callable[[], Result]) -> Result:
-    """Call a function that neither returns for long nor looks for signals, such as a solver of SciPy.
+    """Call a function that runs for long without looking for signals, such as a solver of SciPy.
 
-    Python raises KeyboardInterrupt only between two instructions of the main thread. So the function runs in
-    a thread of its own while the main thread waits. After an interrupt its result is given up; it ends by its
-    own time limit, or with the process. The function has to release the interpreter lock.
+    Python raises KeyboardInterrupt only between two instructions of the main thread. So the function, which
+    must release the interpreter lock, runs in a thread of its own while the main thread waits. After an
+    interrupt its result is given up; it ends by its own time limit, or with the process.
     """
     if threading.current_thread() is not threading.main_thread():
         # Signals come to the main thread alone.

@@ -1,4 +1,4 @@
-"""Warnings of many runs are caught together and issued once each."""
+"""Warnings of many runs: caught together, issued once each."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["warn_once"]
 def warn_once(stacklevel: int = 4) -> Iterator[set[type[Warning]]]:
     """Catch the warnings of a block, threads included, and issue one for each place that warned.
 
-    It yields a set; warnings of the classes that the block adds to it are dropped, because the caller sums
-    them up. ``stacklevel`` is as in ``warnings.warn``: 4 is the caller of the function that has the block.
+    Yields an empty set. Warnings of the classes that the block adds to it are dropped, because the caller
+    sums them up. ``stacklevel`` is as in ``warnings.warn``: 4 is the caller of the function that has the
+    block.
     """
     summed_up: set[type[Warning]] = set()
     with warnings.catch_warnings(record=True) as caught:
