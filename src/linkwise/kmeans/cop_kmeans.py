@@ -63,7 +63,7 @@ class COPKMeans(FittedKMeans):
         Labels of the training rows. They keep every link.
     inertia_, objective_ : float
         Sum of squared distances of the rows to the centres of their clusters.
-    objectives_ : (2 * n_iter_ + 1,)
+    objectives_ : ndarray of 2 n_iter + 1 values
         Inertia after every assignment and every move of the centres. It never rises.
     n_iter_ : int
         How often the centres were moved.

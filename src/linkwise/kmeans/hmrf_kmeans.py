@@ -102,7 +102,7 @@ class HMRFKMeans(FittedKMeans):
         The learned metric.
     objective_ : float
         J at the end.
-    objectives_ : (3 * n_iter_ + 1,)
+    objectives_ : ndarray of 3 n_iter + 1 values
         J after every assignment, move of the centres and move of the metric. It never rises.
     n_iter_ : int
     converged_ : bool
@@ -111,7 +111,7 @@ class HMRFKMeans(FittedKMeans):
     inference_ : dict
         How the last assignment was found: ``method``; ``exact``, whether it is proven optimal for its centres
         and metric; ``converged``; ``n_iter``; ``parts``, how many rows each engine answered for; ``details``,
-        with ``compute_gap`` the ``gaps`` (n_iter_ + 1,) of all assignment steps: how much each costs above a
+        with ``compute_gap`` the ``gaps`` (n_iter + 1,) of all assignment steps: how much each costs above a
         lower bound of the best.
     n_reseeds_ : int
         Clusters that lost all rows and were given one.
