@@ -1,0 +1,73 @@
+"""Every module has a test of its name, one that imports it, or one that THROUGH names beside it."""
+
+import re
+from pathlib import Path
+
+import linkwise
+
+TESTS = Path(__file__).parent
+PACKAGE = Path(linkwise.__file__).parent
+
+#: Modules that tests reach only through a public name or another module.
+THROUGH = {
+    "__main__": "cli/test_process.py",
+    "_heat_map": "displays/test_heat_maps.py",
+    "_kernels.prefetch": "inference/local_search/test_icm.py",
+    "beliefs.io": "beliefs/test_beliefs.py",
+    "cli.predict": "cli/test_commands.py",
+    "constraints.builders": "constraints/test_constraints.py",
+    "constraints.evidence": "constraints/test_constraints.py",
+    "datasets._common": "test_datasets.py",
+    "datasets.images": "test_datasets.py",
+    "datasets.points": "test_datasets.py",
+    "datasets.published": "test_datasets.py",
+    "displays._inputs": "displays/test_clusters.py",
+    "displays.belief_map": "displays/test_heat_maps.py",
+    "displays.convergence": "displays/test_curves.py",
+    "displays.criterion": "displays/test_curves.py",
+    "displays.link_curve": "displays/test_curves.py",
+    "graph.colourability": "graph/test_feasibility.py",
+    "graph.min_fill": "graph/test_elimination.py",
+    "inference.exact.bucket_kernels": "inference/exact/test_junction_tree.py",
+    "inference.field": "inference/test_api.py",
+    "inference.messages.linear": "inference/messages/test_sum_product.py",
+    "inference.messages.logarithmic": "inference/messages/test_sum_product.py",
+    "inference.messages.maximum": "inference/messages/test_max_product.py",
+    "kmeans.distortions.base": "kmeans/distortions/test_distortions.py",
+    "kmeans.distortions.divergence_kernels": "kmeans/distortions/test_distortions.py",
+    "kmeans.distortions.divergences": "kmeans/distortions/test_distortions.py",
+    "kmeans.distortions.euclidean": "kmeans/distortions/test_distortions.py",
+    "kmeans.fitted": "kmeans/test_hmrf_kmeans.py",
+    "mixture.classes.report_views": "mixture/classes/test_report.py",
+    "mixture.gaussian.conditioning": "mixture/test_extreme_data.py",
+    "mixture.gaussian.kernel_layout": "mixture/gaussian/test_passes.py",
+    "mixture.links.noise": "mixture/test_ppc.py",
+    "mixture.prediction": "mixture/test_ppc.py",
+    "spectral.base": "spectral/test_constrained.py",
+    "spectral.out_of_sample": "spectral/test_constrained.py",
+    "spectral.solvers": "spectral/test_constrained.py",
+}
+
+
+def is_tested(module: str, texts: str) -> bool:
+    parent, _, name = module.rpartition(".")
+    own = TESTS.joinpath(*parent.split("."), f"test_{name.lstrip('_')}.py")
+    room = f"linkwise.{parent}".removesuffix(".")
+    imported = rf"\b{re.escape(room)}(\.{name}\b| import [^\n]*\b{name}\b)"
+    return own.exists() or re.search(imported, texts) is not None
+
+
+def test_every_module_has_a_test():
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py"))
+    modules = {".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py")}
+    modules = {module for module in modules if not module.endswith("__init__")}
+    assert len(modules) > 100
+    untested = sorted(module for module in modules - set(THROUGH) if not is_tested(module, texts))
+    assert not untested, f"{untested}: write a test of that name, or name the test that reaches it in THROUGH"
+    for module in modules & set(THROUGH):
+        assert (TESTS / THROUGH[module]).exists(), f"{module}: {THROUGH[module]} is gone"
+
+
+def test_quick_tests_exist():
+    for line in (TESTS / "quick.txt").read_text(encoding="utf-8").splitlines():
+        assert (TESTS.parent / line.split("::")[0]).exists(), line
