@@ -6,7 +6,7 @@ import pytest
 from linkwise.graph import adjacency, find_clique, k_colouring
 from linkwise.graph.annealing import anneal_colouring
 from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, search_colouring
-from linkwise.graph.refutation import shrink_refutation
+from linkwise.graph.colourability import shrink_refutation
 from tests.graph.oracle import (
     as_pairs,
     can_be_coloured,

@@ -5,7 +5,7 @@ from collections import deque
 import numpy as np
 import pytest
 
-from linkwise.graph import adjacency, breadth_first_order, induced_subgraph
+from linkwise.graph import adjacency, breadth_first_order, induced_subgraph, unique_pairs
 from tests.graph.oracle import components, neighbour_sets, random_pairs
 
 
@@ -74,3 +74,14 @@ def test_induced_subgraph(seed):
         assert set(nodes[part.neighbours[slots]].tolist()) == near[node] & set(nodes.tolist())
         for other, edge in zip(nodes[part.neighbours[slots]], part.edges[slots], strict=True):
             assert sorted((node, other)) == pairs[edge].tolist()
+
+
+def test_unique_pairs():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n = int(rng.integers(2, 10))
+        pairs = rng.integers(n, size=(int(rng.integers(0, 12)), 2))
+        unique, row_of = unique_pairs(n, pairs)
+        expected = sorted({(min(pair), max(pair)) for pair in pairs.tolist()})
+        assert list(map(tuple, unique.tolist())) == expected
+        np.testing.assert_array_equal(unique[row_of], np.sort(pairs, axis=1))

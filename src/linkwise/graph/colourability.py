@@ -11,11 +11,10 @@ from linkwise.graph.annealing import anneal_colouring
 from linkwise.graph.cliques import find_clique
 from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, search_colouring
 from linkwise.graph.colouring import core_numbers, dsatur_colouring, first_fit
-from linkwise.graph.csr import Adjacency, induced_subgraph
+from linkwise.graph.csr import Adjacency, adjacency, induced_subgraph
 from linkwise.graph.disjoint_set import group_labels
-from linkwise.graph.refutation import shrink_refutation
 
-__all__ = ["KColouring", "k_colouring"]
+__all__ = ["KColouring", "k_colouring", "shrink_refutation"]
 
 #: Steps of the clique search and moves of annealing per search node of the budget; all three then take
 #: about the same time.
@@ -23,6 +22,8 @@ _CLIQUE_STEPS = 100
 _ANNEALING_MOVES = 100
 #: The exact search first gets this part of the budget.
 _FIRST_SHARE = 8
+#: A trial to make a proof smaller may cost this many times the search nodes of the proof.
+_PATIENCE = 10
 
 
 class KColouring(NamedTuple):
@@ -48,6 +49,47 @@ def _components(graph: Adjacency) -> list[NDArray[np.int64]]:
     sizes = np.bincount(labels, minlength=n_components)
     parts = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     return [parts[component] for component in np.argsort(sizes, kind="stable")]
+
+
+def shrink_refutation(pairs: NDArray[np.int64], n_colours: int, *, budget: int) -> NDArray[np.int64]:
+    """Rows (k,) of edges that still cannot be coloured, of a graph that cannot; ascending.
+
+    A refutation names the edges it used; only these are kept, as often as that helps. Then nodes and at
+    last single edges are left out one by one. With enough ``budget``, in search nodes, no edge of the
+    result can be spared.
+    """
+    rows = np.arange(len(pairs))
+    left = budget
+    limit = budget
+
+    def refuted_part(candidates: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Rows used to refute the candidates, None if they were not refuted."""
+        nonlocal left, limit
+        nodes, ends = np.unique(pairs[candidates], return_inverse=True)
+        graph = adjacency(nodes.size, ends.reshape(-1, 2))
+        found = search_colouring(graph, n_colours, clique=_NONE, budget=min(left, limit))
+        left -= found.n_search_nodes
+        if found.status != REFUTED:
+            return None
+        limit = _PATIENCE * found.n_search_nodes
+        return candidates[found.proof]
+
+    smaller = refuted_part(rows)
+    while smaller is not None and smaller.size < rows.size:
+        rows = smaller
+        smaller = refuted_part(rows)
+
+    nodes, degrees = np.unique(pairs[rows], return_counts=True)
+    for node in nodes[np.argsort(degrees, kind="stable")]:
+        touched = (pairs[rows] == node).any(axis=1)
+        if left > 0 and touched.any():
+            smaller = refuted_part(rows[~touched])
+            rows = rows if smaller is None else smaller
+    for row in rows:
+        if left > 0 and (rows == row).any():
+            smaller = refuted_part(rows[rows != row])
+            rows = rows if smaller is None else smaller
+    return rows
 
 
 def _proof_rows(graph: Adjacency, edges: NDArray[np.int64], n_colours: int, budget: int) -> NDArray[np.int64]:

@@ -31,27 +31,9 @@ def first_fit(
         colours[node] = colour
 
 
-@kernel
 def _largest_degree_first(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nodes by falling degree, ties by index: a counting sort."""
-    n_nodes = indptr.size - 1
-    place = np.zeros(n_nodes + 1, dtype=np.int64)
-    largest = 0
-    for node in range(n_nodes):
-        degree = indptr[node + 1] - indptr[node]
-        place[degree] += 1
-        largest = max(largest, degree)
-    start = 0
-    for degree in range(largest, -1, -1):
-        count = place[degree]
-        place[degree] = start
-        start += count
-    order = np.empty(n_nodes, dtype=np.int64)
-    for node in range(n_nodes):
-        degree = indptr[node + 1] - indptr[node]
-        order[place[degree]] = node
-        place[degree] += 1
-    return order
+    """Nodes by falling degree, ties by index."""
+    return np.argsort(-np.diff(indptr), kind="stable")
 
 
 def greedy_colouring(graph: Adjacency) -> NDArray[np.int64]:
@@ -66,22 +48,16 @@ def greedy_colouring(graph: Adjacency) -> NDArray[np.int64]:
 
 @kernel
 def _smallest_last(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Removal order and core numbers; the nodes left stay sorted by current degree in one array."""
+    indptr: NDArray[np.int64],
+    neighbours: NDArray[np.int64],
+    order: NDArray[np.int64],
+    degree: NDArray[np.int64],
+    place: NDArray[np.int64],
+    bucket_start: NDArray[np.int64],
+    cores: NDArray[np.int64],
+) -> None:
+    """Removal order and core numbers; the nodes left stay sorted by current degree in ``order``."""
     n_nodes = indptr.size - 1
-    order = _largest_degree_first(indptr)[::-1].copy()
-    degree = np.empty(n_nodes, dtype=np.int64)
-    place = np.empty(n_nodes, dtype=np.int64)
-    bucket_start = np.zeros(n_nodes + 1, dtype=np.int64)
-    for rank in range(n_nodes):
-        node = order[rank]
-        place[node] = rank
-        degree[node] = indptr[node + 1] - indptr[node]
-        bucket_start[degree[node] + 1] += 1
-    for value in range(n_nodes):
-        bucket_start[value + 1] += bucket_start[value]
-    cores = np.empty(n_nodes, dtype=np.int64)
     core = 0
     for rank in range(n_nodes):
         node = order[rank]
@@ -100,7 +76,6 @@ def _smallest_last(
                 place[other] = front
                 bucket_start[degree[other]] += 1
                 degree[other] -= 1
-    return order, cores
 
 
 def core_numbers(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -110,7 +85,15 @@ def core_numbers(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]
     is the largest k such that it belongs to a part of the graph where every node has at least k neighbours;
     along the order it never falls.
     """
-    return _smallest_last(graph.indptr, graph.neighbours)
+    n_nodes = len(graph.indptr) - 1
+    order = _largest_degree_first(graph.indptr)[::-1].copy()
+    degree = np.diff(graph.indptr)
+    place = np.empty(n_nodes, dtype=np.int64)
+    place[order] = np.arange(n_nodes)
+    bucket_start = np.append(0, np.cumsum(np.bincount(degree, minlength=n_nodes)[:n_nodes]))
+    cores = np.empty(n_nodes, dtype=np.int64)
+    _smallest_last(graph.indptr, graph.neighbours, order, degree, place, bucket_start, cores)
+    return order, cores
 
 
 def degeneracy(graph: Adjacency) -> tuple[int, NDArray[np.int64]]:
@@ -152,11 +135,10 @@ def _drop_top(heap: NDArray[np.int64], size: int) -> None:
 
 @kernel
 def _dsatur(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], limit: int
+    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], by_degree: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.int64], int]:
     """DSATUR with a lazy heap of (saturation, degree, index) keys; stops when ``limit`` is passed."""
     n_nodes = indptr.size - 1
-    by_degree = _largest_degree_first(indptr)
     rank = np.empty(n_nodes, dtype=np.int64)
     for place in range(n_nodes):
         rank[by_degree[place]] = place
@@ -209,5 +191,5 @@ def dsatur_colouring(graph: Adjacency, n_colours: int | None = None) -> tuple[ND
     saturation: memory stays O(n + m) for any number of colours, time O((n + m) log n).
     """
     limit = graph.indptr.size if n_colours is None else n_colours
-    colours, n_used = _dsatur(graph.indptr, graph.neighbours, limit)
+    colours, n_used = _dsatur(graph.indptr, graph.neighbours, _largest_degree_first(graph.indptr), limit)
     return colours, int(n_used)

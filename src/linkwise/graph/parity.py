@@ -113,9 +113,8 @@ def _find_with_parity(parent: NDArray[np.int64], parity: NDArray[np.int64], node
     total = 0
     while parent[node] != node:
         above = parent[node]
-        if parent[above] != above:
-            parity[node] ^= parity[above]
-            parent[node] = parent[above]
+        parity[node] ^= parity[above]
+        parent[node] = parent[above]
         total ^= parity[node]
         node = parent[node]
     return node, total
@@ -123,33 +122,40 @@ def _find_with_parity(parent: NDArray[np.int64], parity: NDArray[np.int64], node
 
 @kernel
 def _signed_forest(
-    n_points: int, pairs: NDArray[np.int64], apart: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Independent links, root and parity of every point, and which roots are unbalanced."""
-    parent = np.arange(n_points)
-    parity = np.zeros(n_points, dtype=np.int64)
-    unbalanced = np.zeros(n_points, dtype=np.bool_)
-    independent = np.zeros(pairs.shape[0], dtype=np.bool_)
+    pairs: NDArray[np.int64],
+    apart: NDArray[np.int64],
+    parent: NDArray[np.int64],
+    parity: NDArray[np.int64],
+    unbalanced: NDArray[np.bool_],
+    independent: NDArray[np.bool_],
+) -> None:
+    """Join the points of all pairs; mark the links that say something new, and unbalanced roots.
+
+    ``parent`` comes in as the points themselves and goes out as their roots, ``parity`` (zeros) as their
+    sides. A root has parity 0, so that looking past it changes nothing.
+    """
     for row in range(pairs.shape[0]):
         a, parity_a = _find_with_parity(parent, parity, pairs[row, 0])
         b, parity_b = _find_with_parity(parent, parity, pairs[row, 1])
-        odd = parity_a ^ parity_b ^ np.int64(apart[row])
+        odd = parity_a ^ parity_b ^ apart[row]
         if a == b:
             # An odd ring forces f = 0 on the whole component: one new equation, and none after it.
             if odd == 1 and not unbalanced[a]:
                 unbalanced[a] = True
                 independent[row] = True
             continue
-        independent[row] = not (unbalanced[a] and unbalanced[b])
-        low, high = min(a, b), max(a, b)
-        parent[high] = low
-        parity[high] = odd
-        unbalanced[low] = unbalanced[a] or unbalanced[b]
-    root = np.empty(n_points, dtype=np.int64)
-    side = np.empty(n_points, dtype=np.int64)
-    for point in range(n_points):
-        root[point], side[point] = _find_with_parity(parent, parity, point)
-    return independent, root, side, unbalanced
+        both = unbalanced[a] and unbalanced[b]
+        either = unbalanced[a] or unbalanced[b]
+        independent[row] = not both
+        if b < a:
+            a, b = b, a
+        parent[b] = a
+        parity[b] = odd
+        unbalanced[a] = either
+    for point in range(parent.shape[0]):
+        root, side = _find_with_parity(parent, parity, point)
+        parent[point] = root
+        parity[point] = side
 
 
 def link_parity(n_points: int, pairs: NDArray[np.int64], signs: NDArray[np.float64]) -> LinkParity:
@@ -158,7 +164,9 @@ def link_parity(n_points: int, pairs: NDArray[np.int64], signs: NDArray[np.float
     ``signs`` (m,) are positive for must-links and negative for cannot-links.
     """
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    independent, root, side, odd_roots = _signed_forest(n_points, pairs, np.asarray(signs) < 0)
+    root, side = np.arange(n_points), np.zeros(n_points, dtype=np.int64)
+    odd_roots, independent = np.zeros(n_points, dtype=bool), np.zeros(len(pairs), dtype=bool)
+    _signed_forest(pairs, (np.asarray(signs) < 0).astype(np.int64), root, side, odd_roots, independent)
     odd = np.flatnonzero(odd_roots[root])
     odd = odd[np.argsort(root[odd], kind="stable")]
     unbalanced = np.split(odd, np.flatnonzero(np.diff(root[odd])) + 1) if odd.size else []

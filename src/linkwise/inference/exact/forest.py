@@ -101,11 +101,13 @@ def send_message(
             top = a
     shift = h[top]
     if shift == -np.inf:
-        message[:] = -np.inf
+        for a in range(n_labels):
+            message[a] = -np.inf
         return shift, top
     if coupling.ndim == 1:
         differ = -max(coupling[edge], 0.0)
-        agree[:] = min(coupling[edge], 0.0)
+        for a in range(n_labels):
+            agree[a] = coupling[edge] + differ
         largest = -agree[0] if n_labels == 1 else 0.0
     else:
         differ = 0.0
@@ -156,13 +158,13 @@ def _solve_forest(
     edge: NDArray[np.int32],
     coupling: NDArray[np.float64],
     agreement: NDArray[np.float64],
+    same: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    message: NDArray[np.float64],
 ) -> float:
     """Scores of the nodes in ``order`` become marginals, one tree after the other; the log partition."""
     n_places = order.shape[0]
     n_labels = table.shape[1]
-    same = np.empty(n_labels)
-    weight = np.empty(n_labels)
-    message = np.empty(n_labels)
     log_partition = 0.0
     lost = 0.0
     start = 0
@@ -254,7 +256,7 @@ def fill_forest(
     In ``table`` (n, K) the scores of its nodes become P(z_i = k), and ``agreement`` (m,) receives
     P(z_i == z_j) of its links.
     """
-    return float(_solve_forest(table, *forest, coupling, agreement))
+    return float(_solve_forest(table, *forest, coupling, agreement, *np.empty((3, table.shape[1]))))
 
 
 @kernel
