@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from linkwise._kernels import kernel, reassociating_kernel
-from linkwise._kernels.lanes import (
+from linkwise._kernels.math import exp_nonpositive
+from linkwise._kernels.random import counter_uniform
+from linkwise._kernels.simd import (
     WIDTH,
-    exp_lanes,
     hint,
     lane_max,
     lane_sum,
@@ -35,7 +36,6 @@ from linkwise._kernels.lanes import (
     splat,
     store,
 )
-from linkwise._kernels.random import counter_uniform
 from linkwise._threads import ThreadMap, thread_map
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.local_search.forest_descent import polish
@@ -185,7 +185,7 @@ def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         shift = splat(lane_max(highest))
         weights = splat(0.0)
         for position in range(start, start + stride, WIDTH):
-            weight = exp_lanes(load(scores, position) - shift)
+            weight = exp_nonpositive(load(scores, position) - shift)
             weights = weights + weight
             store(prob, position, weight)
         scale = splat(1.0 / lane_sum(weights))
@@ -307,7 +307,7 @@ def _sweep(
         weights = splat(0.0)
         overlaps = splat(0.0)
         for label in range(0, stride, WIDTH):
-            weight = exp_lanes(load(score, label) - shift)
+            weight = exp_nonpositive(load(score, label) - shift)
             store(score, label, weight)
             weights = weights + weight
             overlaps = overlaps + weight * load(later, label)

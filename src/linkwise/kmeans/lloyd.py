@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel, reassociating_kernel
-from linkwise._kernels.lanes import WIDTH, load, select_below, splat, store
+from linkwise._kernels.simd import WIDTH, load, select_below, splat, store
 from linkwise._threads import chunk_bounds, thread_map
 
 __all__ = ["Assigned", "assign_rows", "weighted_distances"]

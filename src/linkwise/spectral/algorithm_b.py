@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
-from linkwise._kernels.lanes import WIDTH, larger, load, splat, store
+from linkwise._kernels.simd import WIDTH, larger, load, splat, store
 from linkwise._threads import chunk_bounds
 from linkwise.spectral.propagation import Propagation, SignedLinks
 

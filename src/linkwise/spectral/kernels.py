@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
 from linkwise._kernels import kernel
-from linkwise._kernels.lanes import WIDTH, load, splat, store
+from linkwise._kernels.simd import WIDTH, load, splat, store
 from linkwise._row_tables import exact_origin, from_origin
 from linkwise._threads import chunk_bounds
 

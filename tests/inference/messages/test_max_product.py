@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from linkwise._kernels.lanes import padded
+from linkwise._kernels.simd import padded
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import adjacency
 from linkwise.inference import PottsField

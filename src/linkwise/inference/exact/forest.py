@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
-from linkwise._kernels.prefetch import prefetch
+from linkwise._kernels.simd import prefetch
 from linkwise.graph import Adjacency, group_labels
 from linkwise.inference.problem import Problem, cached, log_agree, log_differ
 

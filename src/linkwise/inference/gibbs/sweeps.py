@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive
-from linkwise._kernels.prefetch import prefetch
 from linkwise._kernels.random import counter_uniform
+from linkwise._kernels.simd import prefetch
 from linkwise.inference.sweep_layout import BLOCK
 
 __all__ = ["BELOW_ONE", "draw_label", "sweep_labels"]

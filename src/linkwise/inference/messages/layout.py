@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, kernel
-from linkwise._kernels.lanes import hint, load, padded, splat
+from linkwise._kernels.simd import hint, load, padded, splat
 from linkwise.graph import Adjacency, breadth_first_order
 from linkwise.inference.problem import Problem
 from linkwise.inference.sweep_layout import renumbered

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import contracting_kernel
-from linkwise._kernels.lanes import (
+from linkwise._kernels.simd import (
     WIDTH,
     any_above,
     lane_max,

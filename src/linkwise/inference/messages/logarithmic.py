@@ -17,19 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import contracting_kernel, inline_kernel, kernel
-from linkwise._kernels.lanes import (
+from linkwise._kernels.simd import (
     WIDTH,
-    exp_lanes,
     lane_max,
     lane_sum,
     larger,
     load,
-    log_lanes,
     select_below,
     splat,
     store,
 )
-from linkwise._kernels.math import exp_nonpositive
+from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     MessageGraph,
@@ -121,7 +119,7 @@ def log_message(
     others = zero
     n_top = zero
     for k in range(0, width, WIDTH):
-        w = exp_lanes(load(cavity, k) - highest)
+        w = exp_nonpositive(load(cavity, k) - highest)
         store(weight, k, w)
         total = total + w
         others = others + select_below(w, one, w, zero)
@@ -138,7 +136,7 @@ def log_message(
     for k in range(n_labels):
         smallest = min(smallest, weight[k])
     for k in range(0, width, WIDTH):
-        store(message, k, log_lanes(load(weight, k)))
+        store(message, k, log_positive(load(weight, k)))
     if not smallest >= _SMALLEST:
         _mend_message(cavity, n_labels, coupling, edge, weight, message)
         message[n_labels:width] = 0.0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
-from linkwise._kernels.lanes import WIDTH, load, padded, store
+from linkwise._kernels.simd import WIDTH, load, padded, store
 from linkwise.graph import group_labels, is_forest
 from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
 from linkwise.inference.local_search.forest_descent import polish

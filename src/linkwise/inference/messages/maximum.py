@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import contracting_kernel
-from linkwise._kernels.lanes import WIDTH, lane_max, lane_sum, larger, load, select_below, splat, store
+from linkwise._kernels.simd import WIDTH, lane_max, lane_sum, larger, load, select_below, splat, store
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     MessageGraph,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels.lanes import padded
+from linkwise._kernels.simd import padded
 from linkwise.inference.messages.layout import LINEAR, LOGARITHMIC, MAXIMUM, MessageGraph, PotentialTables
 from linkwise.inference.messages.linear import sweep_linear
 from linkwise.inference.messages.logarithmic import sweep_log

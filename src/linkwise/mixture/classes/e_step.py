@@ -28,21 +28,17 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
 from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, reassociating_kernel
-from linkwise._kernels.lanes import (
-    VECTOR,
+from linkwise._kernels.math import exp_nonpositive
+from linkwise._kernels.simd import (
     WIDTH,
-    exp_lanes,
-    instruction,
     lane_max,
     lane_sum,
-    lanes,
     larger,
     load,
+    load_double,
     padded,
     splat,
     store,
@@ -64,42 +60,6 @@ __all__ = [
 #: Normalisers (at most K each) are multiplied up to this size before one logarithm is taken of the product.
 _LARGE = 1e200
 
-_SINGLE = ir.VectorType(ir.FloatType(), WIDTH)
-
-
-def _pointer(context: Any, builder: Any, array_type: Any, array: Any, position: Any, vector: Any) -> Any:
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [position]), vector.as_pointer())
-
-
-@instruction
-def _read(typing_context: Any, table: Any, position: Any) -> Any:
-    """Read four numbers of a float64 or float32 table as float64 lanes."""
-    single = table.dtype == types.float32
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        stored = _SINGLE if single else VECTOR
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], stored)
-        value = builder.load(pointer, align=4 if single else 8, typ=stored)
-        return builder.fpext(value, VECTOR) if single else value
-
-    return lanes(table, types.intp), codegen
-
-
-@instruction
-def _write(typing_context: Any, table: Any, position: Any, value: Any) -> Any:
-    """Store float64 lanes into a float64 or float32 table."""
-    single = table.dtype == types.float32
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        stored = _SINGLE if single else VECTOR
-        pointer = _pointer(context, builder, signature.args[0], args[0], args[1], stored)
-        value = builder.fptrunc(args[2], stored) if single else args[2]
-        builder.store(value, pointer, align=4 if single else 8)
-        return context.get_dummy_value()
-
-    return types.none(table, types.intp, lanes), codegen
-
 
 @inline_kernel
 def _new_row(
@@ -118,8 +78,8 @@ def _new_row(
     stride = pull.shape[0]
     highest = splat(-np.inf)
     for k in range(0, stride, WIDTH):
-        others = load(pull, k) - self_weight * _read(prob, start + k)
-        value = _read(unary, start + k) + others
+        others = load(pull, k) - self_weight * load_double(prob, start + k)
+        value = load_double(unary, start + k) + others
         store(shift, k, others)
         store(score, k, value)
         highest = larger(value, highest)
@@ -128,7 +88,7 @@ def _new_row(
     weights = splat(0.0)
     overlap = splat(0.0)
     for k in range(0, stride, WIDTH):
-        weight = exp_lanes(load(score, k) - lowered)
+        weight = exp_nonpositive(load(score, k) - lowered)
         store(score, k, weight)
         weights = weights + weight
         overlap = overlap + weight * load(shift, k)
@@ -162,14 +122,14 @@ def update_rows(
         scale = splat(1.0 / normaliser)
         for k in range(0, stride, WIDTH):
             value = load(score, k) * scale
-            before = _read(prob, start + k)
+            before = load_double(prob, start + k)
             difference = value - before
             change = larger(larger(difference, before - value), change)
             squares = squares + value * value
             store(total, k, load(total, k) + value)
             if sequential:
                 store(pull, k, load(pull, k) + own * difference)
-            _write(prob, start + k, value)
+            store(prob, start + k, value)
         energy += top - overlap / normaliser
         product *= normaliser
         if product > _LARGE:

@@ -22,7 +22,7 @@ from linkwise.mixture.gaussian.kernel_layout import (
     unpack_moments,
     zero_moments,
 )
-from linkwise.mixture.gaussian.kernels import moments_range, posterior_range
+from linkwise.mixture.gaussian.kernels import gaussian_pass, room
 
 __all__ = ["Posterior", "em_pass", "log_density_pass", "posterior_pass", "statistics_pass"]
 
@@ -33,6 +33,7 @@ _RANGE_STEP = 512
 _LONGEST_RANGE = 1 << 16
 
 _ALL_ROWS = read_only(np.empty(0), np.int64)
+_NOT_GIVEN = read_only(np.empty((0, 0)), np.float64)
 _SERIAL = Workers()
 
 
@@ -118,7 +119,7 @@ def em_pass(
     if not (np.diff(left_out) > 0).all():
         raise ValueError("excluded rows must be strictly ascending: pass np.unique(rows)")
     packed = pack_gaussians(points, gaussians, log_weights)
-    not_given = read_only(np.empty((0, gaussians.means.shape[0])), np.float64)
+    no_outputs = _outputs(points)
 
     def sums(span: tuple[int, int]) -> tuple[NDArray[np.float64], float]:
         rows, (start, stop) = _ALL_ROWS, span
@@ -127,8 +128,17 @@ def em_pass(
             rows = read_only(np.delete(np.arange(start, stop), left_out[first:last] - start), np.int64)
             start, stop = 0, rows.size
         moments = zero_moments(packed.centres, covariance_type)
-        log_likelihood = moments_range(*points.memory, rows, start, stop, not_given, *packed, moments)
-        return moments, log_likelihood
+        return moments, gaussian_pass(
+            *points.memory,
+            rows,
+            start,
+            stop,
+            _NOT_GIVEN,
+            *packed,
+            *room(packed.centres),
+            moments,
+            *no_outputs,
+        )
 
     moments, log_likelihood = zero_moments(packed.centres, covariance_type), 0.0
     ranges = _ranges(points.n_samples, gaussians.means, covariance_type)
@@ -185,10 +195,13 @@ def statistics_pass(
         )
     given = read_only(responsibilities, np.float64)
     packed = pack_means(points, means, covariance_type)
+    no_outputs = _outputs(points)
 
     def sums(span: tuple[int, int]) -> NDArray[np.float64]:
         moments = zero_moments(packed.centres, covariance_type)
-        moments_range(*points.memory, selected, *span, given, *packed, moments)
+        gaussian_pass(
+            *points.memory, selected, *span, given, *packed, *room(packed.centres), moments, *no_outputs
+        )
         return moments
 
     moments = zero_moments(packed.centres, covariance_type)
@@ -302,15 +315,29 @@ def _write(
 ) -> None:
     """Fill those outputs that are given."""
     packed = pack_gaussians(points, gaussians, log_weights)
-    outputs = (
+    outputs = _outputs(points, log_density, labels, probabilities, log_likelihood)
+    no_moments = zero_moments(packed.centres[:0], gaussians.covariance_type)
+
+    def fill(span: tuple[int, int]) -> None:
+        gaussian_pass(
+            *points.memory, rows, *span, _NOT_GIVEN, *packed, *room(packed.centres), no_moments, *outputs
+        )
+
+    for _ in (workers or _SERIAL).map(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type)):
+        pass
+
+
+def _outputs(
+    points: Points,
+    log_density: NDArray[np.float64] | None = None,
+    labels: NDArray[np.int64] | None = None,
+    probabilities: NDArray[np.floating] | None = None,
+    log_likelihood: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.generic], ...]:
+    """The outputs of the kernel, with an empty array for each that is not wanted."""
+    return (
         np.empty((0, 0)) if log_density is None else log_density,
         np.empty(0, dtype=np.int64) if labels is None else labels,
         np.empty((0, 0), dtype=points.dtype) if probabilities is None else probabilities,
         np.empty(0) if log_likelihood is None else log_likelihood,
     )
-
-    def fill(span: tuple[int, int]) -> None:
-        posterior_range(*points.memory, rows, *span, *packed, *outputs)
-
-    for _ in (workers or _SERIAL).map(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type)):
-        pass
