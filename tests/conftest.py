@@ -9,6 +9,11 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from hypothesis import settings  # noqa: E402
 
+from linkwise import _kernels
+
 # Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike.
 settings.register_profile("linkwise", deadline=None, derandomize=True)
 settings.load_profile("linkwise")
+
+# Whether the cache of numba is warm must not show in captured output; subprocesses are not affected.
+_kernels._told.add(_kernels.COMPILING)

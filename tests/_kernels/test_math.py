@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from linkwise._kernels import kernel
+from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import EXP_CUTOFF, exp_nonpositive, log_positive
 
 
-@kernel
-def _exp(x, result):
+def _exp_of(x, result):
     for n in range(x.size):
         result[n] = exp_nonpositive(x[n])
 
 
-@kernel
-def _log(x, result):
+def _log_of(x, result):
     for n in range(x.size):
         result[n] = log_positive(x[n])
+
+
+_exp = kernel(_exp_of)
 
 
 def ulps(value, exact):
     return np.abs(value.astype(np.longdouble) - exact) / np.spacing(np.abs(exact).astype(value.dtype))
 
 
-def test_exp():
+@pytest.mark.parametrize("compiled", [kernel, reassociating_kernel])
+def test_exp(compiled):
+    _exp = compiled(_exp_of)
     rng = np.random.default_rng(0)
     x = np.concatenate(
         [
@@ -52,7 +56,9 @@ def test_exp_of_moderate_positive_numbers():
     assert ulps(result, np.exp(x.astype(np.longdouble))).max() < 2.0
 
 
-def test_log():
+@pytest.mark.parametrize("compiled", [kernel, reassociating_kernel])
+def test_log(compiled):
+    _log = compiled(_log_of)
     rng = np.random.default_rng(1)
     x = np.concatenate(
         [

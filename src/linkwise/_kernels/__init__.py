@@ -1,4 +1,4 @@
-"""The one place that decides how kernels are compiled."""
+"""The one place that decides how kernels are compiled, and that says so when it takes time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+from numba.core import event
 
 #: Options of every kernel. ``nogil`` lets a thread pool run kernels side by side (numba's own
 #: parallel back end is not used: its default layer aborts when two Python threads enter it).
 #: ``error_model="numpy"`` drops the zero-division check that keeps loops from vectorising.
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 
-_told = False
+#: Logged while kernels are compiled for the first time; the time is that of a first PPC fit.
+COMPILING = "linkwise: compiling kernels for this machine, once (about 5 s)"
+_told: set[str] = set()
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,20 +47,34 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable
         # numba has no public way to ask for a cache folder beforehand, and no type of its own for this error.
         if "no locator available" not in str(error):
             raise
-    _tell_once()
+    _tell_once(
+        "linkwise: compiled code cannot be kept, neither beside the package nor in the home folder, so "
+        "every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written to"
+    )
     return numba.njit(**{**options, "cache": False})(function)
 
 
-def _tell_once() -> None:
-    """Say that compiled code is not kept.
+def _tell_once(message: str) -> None:
+    """Log the first message of a process; a process that keeps no compiled code says only that.
 
-    A line of the log and no warning: the caller's code can do nothing about it, and under ``-W error`` the
-    import would fail again.
+    Lines of the log and no warnings: the caller's code can do nothing about it, and under ``-W error`` the
+    import or the fit would fail.
     """
-    global _told
     if not _told:
-        _told = True
-        logging.getLogger("linkwise").warning(
-            "linkwise: compiled code cannot be kept, neither beside the package nor in the home folder, so "
-            "every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written to"
-        )
+        _told.add(message)
+        logging.getLogger("linkwise").warning(message)
+
+
+class _Compilation(event.Listener):
+    """Says once that kernels are compiled: numba announces it when its cache does not hold one."""
+
+    def on_start(self, event: Any) -> None:
+        """Log the message if the function to be compiled is one of linkwise's."""
+        if event.data["dispatcher"].py_func.__module__.partition(".")[0] == "linkwise":
+            _tell_once(COMPILING)
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing when it ends."""
+
+
+event.register("numba:compile", _Compilation())

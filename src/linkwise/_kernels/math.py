@@ -2,6 +2,8 @@
 
 numba calls the C library for ``exp`` and ``log``, one value at a time. Here they are plain arithmetic that
 is written into the calling kernel: loops over single numbers still vectorise, and nothing is compiled apart.
+Every instruction has flags of its own, because kernels that may reorder sums give theirs to those without,
+and then (x + c) - c no longer rounds.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def exp_nonpositive(typing_context: Any, x: Any) -> Any:
         clipped = builder.select(inside, args[0], _fill(kind, form.cutoff))
         rounder = _fill(kind, form.rounder)
         shifted = fused(builder, clipped, _fill(kind, 1.0 / math.log(2.0)), rounder)
-        k = builder.fsub(shifted, rounder)
+        k = builder.fsub(shifted, rounder, flags=FUSED)
         r = fused(builder, k, _fill(kind, -form.log2_high), clipped)
         r = fused(builder, k, _fill(kind, -form.log2_low), r)
         series = _fill(kind, 1.0 / math.factorial(form.exp_degree))
@@ -110,16 +112,17 @@ def log_positive(typing_context: Any, x: Any) -> Any:
         # The exponent as a float without an integer conversion, which AVX2 lacks for int64.
         rounder_bits = np.float64(form.rounder).view(np.int64).item()
         k = builder.bitcast(builder.add(exponent, _fill(whole, rounder_bits)), kind)
-        k = builder.fsub(k, _fill(kind, form.rounder))
+        k = builder.fsub(k, _fill(kind, form.rounder), flags=FUSED)
         one = _fill(kind, 1.0)
-        s = builder.fdiv(builder.fsub(m, one), builder.fadd(m, one))
-        z = builder.fmul(s, s)
+        s = builder.fdiv(builder.fsub(m, one, flags=FUSED), builder.fadd(m, one, flags=FUSED), flags=FUSED)
+        z = builder.fmul(s, s, flags=FUSED)
         series = _fill(kind, 1.0 / 21.0)
         for n in range(19, 1, -2):
             series = fused(builder, series, z, _fill(kind, 1.0 / n))
-        double = builder.fadd(s, s)
-        low = fused(builder, k, _fill(kind, form.log2_low), builder.fmul(double, builder.fmul(z, series)))
-        return fused(builder, k, _fill(kind, form.log2_high), builder.fadd(low, double))
+        double = builder.fadd(s, s, flags=FUSED)
+        low = builder.fmul(double, builder.fmul(z, series, flags=FUSED), flags=FUSED)
+        low = fused(builder, k, _fill(kind, form.log2_low), low)
+        return fused(builder, k, _fill(kind, form.log2_high), builder.fadd(low, double, flags=FUSED))
 
     return value_type(value_type), codegen
 

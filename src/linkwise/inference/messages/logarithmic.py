@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import contracting_kernel, inline_kernel, kernel
+from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.simd import (
     WIDTH,
     lane_max,
@@ -27,7 +28,6 @@ from linkwise._kernels.simd import (
     splat,
     store,
 )
-from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     MessageGraph,

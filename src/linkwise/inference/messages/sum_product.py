@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, kernel
-from linkwise._kernels.simd import padded
 from linkwise._kernels.math import exp_nonpositive
+from linkwise._kernels.simd import padded
 from linkwise.graph import is_forest
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.messages.layout import (

@@ -1,0 +1,43 @@
+"""The one line that says why the first fit takes longer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from linkwise._kernels import COMPILING
+
+CALL = "import numpy as np; from linkwise._kernels.math import log_sum_exp; print(log_sum_exp(np.zeros(1)))"
+SILENCE = "import logging; logging.getLogger('linkwise').setLevel(logging.ERROR);"
+
+
+def run(code, cache):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+    )
+    assert done.stdout == "0.0\n", done.stderr
+    return done.stderr
+
+
+def test_said_once_and_only_while_something_compiles(tmp_path):
+    two = CALL + "; from linkwise._kernels.math import log_sum_exp_rows; log_sum_exp_rows(np.zeros((1, 1)))"
+    assert run(two, tmp_path) == f"{COMPILING}\n"
+    assert run(two, tmp_path) == ""
+
+
+def test_silenced_by_the_level_of_the_logger(tmp_path):
+    assert run(SILENCE + CALL, tmp_path) == ""
+
+
+@pytest.mark.parametrize("function", ["numba.njit(abs_of)", "numba.njit(nogil=True)(abs_of)"])
+def test_silent_about_the_functions_of_others(tmp_path, function):
+    code = f"import numba, linkwise._kernels\ndef abs_of(x): return abs(x)\nprint({function}(0.0))"
+    assert run(code, tmp_path) == ""
