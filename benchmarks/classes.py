@@ -166,8 +166,8 @@ def threads_table() -> Table:
     problem = _problem(*TARGET_SHAPE)
     found = []
     for n_threads in (1, 2):
-        with Workers(n_threads) as workers:
-            seconds, _ = best_of(partial(class_sweep, **problem, workers=workers), repeats=ROUNDS)
+        workers = Workers(n_threads)
+        seconds, _ = best_of(partial(class_sweep, **problem, workers=workers), repeats=ROUNDS)
         found.append(_per_row(seconds, n_samples, n_components))
     return Table(
         f"A second thread, block sweep, (N, L, K) = {TARGET_SHAPE}: the same",

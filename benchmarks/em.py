@@ -175,7 +175,8 @@ def growth_table() -> Table:
         points, n_iter = points_of(X), _n_iter(n_samples)
         cells = []
         for n_threads in (1, 2):
-            with threadpool_limits(n_threads), Workers(n_threads) as workers:
+            with threadpool_limits(n_threads):
+                workers = Workers(n_threads)
                 _iterate(points, centres, 1, workers)
                 short, long, ours = _turns(
                     [

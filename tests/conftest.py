@@ -9,7 +9,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from hypothesis import settings  # noqa: E402
 
-from linkwise import _kernels
+from linkwise import _kernels  # noqa: E402
 
 # Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike.
 settings.register_profile("linkwise", deadline=None, derandomize=True)

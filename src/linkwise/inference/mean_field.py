@@ -36,7 +36,7 @@ from linkwise._kernels.simd import (
     splat,
     store,
 )
-from linkwise._threads import ThreadMap, thread_map
+from linkwise._threads import Workers
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.local_search.forest_descent import polish
 from linkwise.inference.local_search.hard_links import disjoint_supports, feasible_labels, hard_rows, soften
@@ -102,8 +102,7 @@ def mean_field(
         q = _allowed_part(_padded_rows(initial, layout.order, 0.0), unary)
         amplitude = _WARM_JITTER * tol if jitter is None else jitter
     _shake(q, n_labels, layout.order, rng.integers(2**64, dtype=np.uint64), amplitude)
-    with thread_map(n_threads) as mapper:
-        bounds, converged = _ascend(layout, unary, q, max_iter, tol, mapper)
+    bounds, converged = _ascend(layout, unary, q, max_iter, tol, Workers(n_threads))
     if problem.coupling.ndim == 1:
         bounds -= np.maximum(problem.coupling, 0.0).sum()
     prob = np.empty_like(problem.unary)
@@ -222,7 +221,7 @@ def _ascend(
     q: NDArray[np.float64],
     max_iter: int,
     tol: float,
-    mapper: ThreadMap,
+    workers: Workers,
 ) -> tuple[NDArray[np.float64], bool]:
     """Sweep ``q`` in place until it stands still; the bound without its constant after every sweep."""
     coupling = layout.coupling
@@ -246,7 +245,7 @@ def _ascend(
     bounds: list[float] = []
     converged = False
     while not converged and len(bounds) < max_iter:
-        parts = [part for step in layout.steps for part in mapper(run, step)]
+        parts = [part for step in layout.steps for part in workers.map(run, step)]
         bounds.append(math.fsum(bound for bound, _ in parts))
         converged = max(change for _, change in parts) < tol
     return np.array(bounds), converged

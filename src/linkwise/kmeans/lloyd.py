@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.simd import WIDTH, load, select_below, splat, store
-from linkwise._threads import chunk_bounds, thread_map
+from linkwise._threads import Workers, chunk_bounds
 
 __all__ = ["Assigned", "assign_rows", "weighted_distances"]
 
@@ -167,8 +167,7 @@ def assign_rows(
         _accumulate(X, *bounds, centres, weights, bias, fixed, labels, cost, *moments)
         return moments
 
-    with thread_map(n_threads) as mapper:
-        parts = mapper(assign_chunk, chunk_bounds(0, n_samples, _CHUNK))
+    parts = list(Workers(n_threads).map(assign_chunk, chunk_bounds(0, n_samples, _CHUNK)))
     counts, first, second = (np.sum([part[place] for part in parts], axis=0) for place in range(3))
     return Assigned(labels, cost, counts, first, second)
 

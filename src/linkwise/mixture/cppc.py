@@ -258,26 +258,26 @@ class CPPC(FittedMixture):
         lock = threading.Lock()
         leading: list[ClassRun] = []
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
-        with Workers(n_jobs if len(starts) == 1 else 1) as workers:
+        workers = Workers(n_jobs if len(starts) == 1 else 1)
 
-            def run(start: tuple[NDArray[np.int64], int]) -> ClassRun:
-                labels, seed = start
-                step = ClassStep(
-                    points, rows, weights, labels, n_components, self.covariance_type, self.reg_covar,
-                    not block, self.mixing, seed, workers,
-                )  # fmt: skip
-                result = run_class_em(
-                    step, tol=self.tol, max_iter=self.max_iter, rng=np.random.default_rng(seed),
-                    verbose=self.verbose,
-                )  # fmt: skip
-                with lock:
-                    _keep_leader(leading, result)
-                return result
-
-            best = best_run(
-                run, starts, tol=self.tol, max_iter=self.max_iter,
-                n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
+        def run(start: tuple[NDArray[np.int64], int]) -> ClassRun:
+            labels, seed = start
+            step = ClassStep(
+                points, rows, weights, labels, n_components, self.covariance_type, self.reg_covar,
+                not block, self.mixing, seed, workers,
             )  # fmt: skip
+            result = run_class_em(
+                step, tol=self.tol, max_iter=self.max_iter, rng=np.random.default_rng(seed),
+                verbose=self.verbose,
+            )  # fmt: skip
+            with lock:
+                _keep_leader(leading, result)
+            return result
+
+        best = best_run(
+            run, starts, tol=self.tol, max_iter=self.max_iter,
+            n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
+        )  # fmt: skip
         self.classes_, self.beliefs_, self.sweep_ = classes, beliefs, "block" if block else "sequential"
         self._store(best, rows.order)
         self._store_measures(points, codes, criterion_weight)

@@ -95,52 +95,52 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         starts = self._starts(for_starts, points, constraints, coupling, random_state)
         task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
-        with Workers(n_jobs if len(starts) == 1 else 1) as workers:
-            step = LinkedStep(
-                points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-                sources, seed, workers, len(starts), self.inference_options,
-            )  # fmt: skip
-            ended: list[tuple[EMRun, LinkedStep]] = []
+        workers = Workers(n_jobs if len(starts) == 1 else 1)
+        step = LinkedStep(
+            points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
+            sources, seed, workers, len(starts), self.inference_options,
+        )  # fmt: skip
+        ended: list[tuple[EMRun, LinkedStep]] = []
 
-            def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
-                number, start = numbered
-                restart = task.subtask("restart", number, self.max_iter)
-                own = step.fresh()
-                found = run_em(
-                    own,
-                    start,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    verbose=self.verbose,
-                    task=restart,
-                )
-                if not np.isfinite(found.lower_bounds[-1]):
-                    # Gibbs, and engines of the user, may have no partition function to compare runs by.
-                    found.judged = own.judge(found.parameters)
-                restart.end(found.parameters.fitted_attributes)
-                ended.append((found, own))
-                return found
+        def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
+            number, start = numbered
+            restart = task.subtask("restart", number, self.max_iter)
+            own = step.fresh()
+            found = run_em(
+                own,
+                start,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                verbose=self.verbose,
+                task=restart,
+            )
+            if not np.isfinite(found.lower_bounds[-1]):
+                # Gibbs, and engines of the user, may have no partition function to compare runs by.
+                found.judged = own.judge(found.parameters)
+            restart.end(found.parameters.fitted_attributes)
+            ended.append((found, own))
+            return found
 
-            best = best_run(
-                run, list(enumerate(starts)), tol=self.tol, max_iter=self.max_iter,
-                n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
-            )  # fmt: skip
-            self._store(best)
-            # What is left of the work of the best run, so that its last step infers as the others did.
-            final = next(own for found, own in ended if found is best)
-            if "posterior" not in final.limited:
-                # An iterative engine starts from the data once more: what EM passed through does not matter.
-                final.posterior = None
-            posterior = None if linked is None else final.e_step(best.parameters)
-            limited = final.limited
-            labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
-            if linked is not None:
-                self.inference_["details"] = {
-                    "objective": self.inference_["method"] if best.judged is None else "auto",
-                    "prior_exact": final.prior_is_exact(best.parameters.log_weights),
-                    "reason": f"work limit: {', '.join(limited)}" if limited else None,
-                }
-                self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
+        best = best_run(
+            run, list(enumerate(starts)), tol=self.tol, max_iter=self.max_iter,
+            n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
+        )  # fmt: skip
+        self._store(best)
+        # What is left of the work of the best run, so that its last step infers as the others did.
+        final = next(own for found, own in ended if found is best)
+        if "posterior" not in final.limited:
+            # An iterative engine starts from the data once more: what EM passed through does not matter.
+            final.posterior = None
+        posterior = None if linked is None else final.e_step(best.parameters)
+        limited = final.limited
+        labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
+        if linked is not None:
+            self.inference_["details"] = {
+                "objective": self.inference_["method"] if best.judged is None else "auto",
+                "prior_exact": final.prior_is_exact(best.parameters.log_weights),
+                "reason": f"work limit: {', '.join(limited)}" if limited else None,
+            }
+            self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
         task.end(best.parameters.fitted_attributes)
         return labels
 

@@ -205,8 +205,8 @@ def test_any_number_of_threads_gives_the_same_bits(sequential):
     results = []
     for n_threads in (1, 2, 3):
         problem = Problem(3, n=120_000, strength=1e-6)
-        with Workers(n_threads) as workers:
-            sweeps = [problem.sweep(sequential, workers) for _ in range(2)]
+        workers = Workers(n_threads)
+        sweeps = [problem.sweep(sequential, workers) for _ in range(2)]
         results.append((sweeps, problem.table, problem.sums))
     for sweeps, table, sums in results[1:]:
         assert sweeps == results[0][0]

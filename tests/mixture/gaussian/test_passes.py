@@ -143,16 +143,16 @@ def test_any_number_of_threads_gives_the_same_bits(covariance_type, dtype):
     q = np.random.default_rng(1).random((len(X), 3))
     results = []
     for n_threads in (1, 2, 3, 7):
-        with Workers(n_threads) as workers:
-            results.append(
-                (
-                    em_pass(points, gaussians, log_weights, workers=workers),
-                    em_pass(points, gaussians, log_weights, excluded=excluded, workers=workers),
-                    statistics_pass(points, gaussians.means, q, covariance_type, workers=workers),
-                    log_density_pass(points, gaussians, rows=excluded, workers=workers),
-                    posterior_pass(points, gaussians, log_weights, probabilities=True, workers=workers)[1],
-                )
+        workers = Workers(n_threads)
+        results.append(
+            (
+                em_pass(points, gaussians, log_weights, workers=workers),
+                em_pass(points, gaussians, log_weights, excluded=excluded, workers=workers),
+                statistics_pass(points, gaussians.means, q, covariance_type, workers=workers),
+                log_density_pass(points, gaussians, rows=excluded, workers=workers),
+                posterior_pass(points, gaussians, log_weights, probabilities=True, workers=workers)[1],
             )
+        )
     for result in results[1:]:
         for left, right in zip(results[0][:3], result[:3], strict=True):
             assert same_bits(left, right)

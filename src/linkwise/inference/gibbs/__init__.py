@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from linkwise._threads import ThreadMap, thread_map
+from linkwise._threads import Workers
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.gibbs.block_moves import (
     STRONG,
@@ -96,24 +96,24 @@ def gibbs(
     tally = Tally(chains.unary.shape, len(chains.layout.edges))
     done = min(burn_in, max_sweeps // 4, max_sweeps - N_BATCHES)
     length = max(min(_FIRST_ROUND, max_sweeps - done) // N_BATCHES, 1)
-    with thread_map(n_threads) as mapper:
+    workers = Workers(n_threads)
+    for chain in range(n_chains):
+        _run(chains, chain, range(done), tally, False, workers)
+    while True:
+        tally.clear()
         for chain in range(n_chains):
-            _run(chains, chain, range(done), tally, False, mapper)
-        while True:
-            tally.clear()
-            for chain in range(n_chains):
-                for batch in range(N_BATCHES):
-                    first = done + batch * length
-                    squares = _run(chains, chain, range(first, first + length), tally, True, mapper)
-                    tally.close_batch(length, squares)
-                tally.close_chain()
-            done += N_BATCHES * length
-            estimate = tally.estimate()
-            converged = bool(estimate.standard_error.max() <= tol)
-            longest = (max_sweeps - done) // N_BATCHES
-            if converged or longest < length:
-                break
-            length = min(2 * length, longest)
+            for batch in range(N_BATCHES):
+                first = done + batch * length
+                squares = _run(chains, chain, range(first, first + length), tally, True, workers)
+                tally.close_batch(length, squares)
+            tally.close_chain()
+        done += N_BATCHES * length
+        estimate = tally.estimate()
+        converged = bool(estimate.standard_error.max() <= tol)
+        longest = (max_sweeps - done) // N_BATCHES
+        if converged or longest < length:
+            break
+        length = min(2 * length, longest)
     return _answer(problem, chains.layout, estimate, done, status, converged)
 
 
@@ -166,7 +166,7 @@ def _set_up(problem: Problem, starts: list[NDArray[np.int64]], rng: np.random.Ge
     )
 
 
-def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool, mapper: ThreadMap) -> float:
+def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool, workers: Workers) -> float:
     """Sweeps of one chain, each after block moves if there are points that stick; the squares recorded."""
     squares: list[float] = []
     layout, labels, seeds = chains.layout, chains.labels[chain], chains.seeds[chain]
@@ -215,7 +215,7 @@ def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool,
             )
 
         for step in layout.steps:
-            squares += mapper(draw, step)
+            squares += workers.map(draw, step)
     return math.fsum(squares)
 
 

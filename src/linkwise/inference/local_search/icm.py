@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, prefetch
-from linkwise._threads import chunk_bounds, thread_map
+from linkwise._threads import Workers, chunk_bounds
 from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.engines import EngineLabels, choice, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
@@ -124,12 +124,12 @@ def descend(
         def visit_stale(chunk: NDArray[np.int64]) -> float:
             return _visit(*arrays, chunk[stale[chunk]], labels, stale)
 
-        with thread_map(n_threads) as mapper:
-            while stale.any() and len(gains) < max_iter:
-                gain = 0.0
-                for colour in rng.permutation(len(classes)):
-                    gain += sum(mapper(visit_stale, chunks[colour]))
-                gains.append(gain)
+        workers = Workers(n_threads)
+        while stale.any() and len(gains) < max_iter:
+            gain = 0.0
+            for colour in rng.permutation(len(classes)):
+                gain += sum(workers.map(visit_stale, chunks[colour]))
+            gains.append(gain)
     return Descent(labels, len(gains), not stale.any(), np.array(gains))
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._threads import chunk_bounds, thread_map
+from linkwise._threads import Workers, chunk_bounds
 
 __all__ = ["AssignmentPass", "Distortion", "Metric", "ViolatedLinks", "assign_blocks"]
 
@@ -163,6 +163,5 @@ def assign_blocks(
         labels[block] = chosen
         cost[block] = np.take_along_axis(table, chosen[:, np.newaxis], axis=1)[:, 0]
 
-    with thread_map(n_threads) as mapper:
-        mapper(assign_block, chunk_bounds(0, n_rows, _BLOCK))
+    Workers(n_threads).each(assign_block, chunk_bounds(0, n_rows, _BLOCK))
     return labels, cost

@@ -323,8 +323,7 @@ def _write(
             *points.memory, rows, *span, _NOT_GIVEN, *packed, *room(packed.centres), no_moments, *outputs
         )
 
-    for _ in (workers or _SERIAL).map(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type)):
-        pass
+    (workers or _SERIAL).each(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type))
 
 
 def _outputs(
