@@ -25,9 +25,6 @@ from numba.core import cgutils
 from numba.extending import lower_builtin, models, register_model, type_callable
 
 __all__ = [
-    "AHEAD_ENDS",
-    "AHEAD_LINKS",
-    "AHEAD_ROW",
     "TILE",
     "WIDTH",
     "Lanes",
@@ -73,9 +70,6 @@ WIDTH = 4
 _VECTOR_BYTES = 8 * WIDTH
 _PANEL_BYTES = 4 * _VECTOR_BYTES
 _CACHE_LINE = 64  # bytes
-#: How many visits ahead a sweep over nodes in random order fetches the row pointer of a node, its links and
-#: the data at their other ends; between 4 and 64 the time hardly changes.
-AHEAD_ROW, AHEAD_LINKS, AHEAD_ENDS = 16, 8, 4
 #: Flags of a * b + c: it may become one fused instruction. The operators are strict.
 FUSED = ("contract", "nsz")
 _INDEX = ir.IntType(32)

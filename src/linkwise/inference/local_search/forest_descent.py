@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
-from linkwise._kernels.simd import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, prefetch
+from linkwise._kernels.simd import prefetch
 from linkwise.graph import group_labels
 from linkwise.inference.engines import EngineLabels, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour

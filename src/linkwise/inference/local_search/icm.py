@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
-from linkwise._kernels.simd import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, prefetch
+from linkwise._kernels.simd import prefetch
 from linkwise._threads import Workers, chunk_bounds
 from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.engines import EngineLabels, choice, labels_engine, whole

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, kernel
-from linkwise._kernels.simd import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, prefetch
+from linkwise._kernels.simd import prefetch
 from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW
 
 __all__ = ["OUTSIDE", "grow_forest", "root_chosen"]
