@@ -12,7 +12,6 @@ PACKAGE = Path(linkwise.__file__).parent
 THROUGH = {
     "__main__": "cli/test_process.py",
     "_heat_map": "displays/test_heat_maps.py",
-    "_kernels.prefetch": "inference/local_search/test_icm.py",
     "beliefs.io": "beliefs/test_beliefs.py",
     "cli.predict": "cli/test_commands.py",
     "constraints.builders": "constraints/test_constraints.py",
