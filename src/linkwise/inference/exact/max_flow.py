@@ -287,31 +287,9 @@ def max_flow(
 ) -> tuple[float, NDArray[np.bool_]]:
     """Maximum flow between a source and a sink, and the minimum cut that proves it.
 
-    Parameters
-    ----------
-    graph : Adjacency
-        n nodes, m edges; source and sink are not among the nodes.
-    capacity : (2 m,) float64
-        Of each half-edge, from its node to its neighbour; >= 0 or ``inf``.
-    terminal : (n,) float64
-        Capacity from the source if positive, to the sink if negative.
-
-    Returns
-    -------
-    flow : float
-        ``inf`` if a path from source to sink has no finite arc.
-    source_side : (n,) bool
-        The nodes that stay with the source.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.graph import adjacency
-    >>> from linkwise.inference.exact.max_flow import max_flow
-    >>> graph = adjacency(3, np.array([[0, 1], [1, 2]]))
-    >>> flow, source_side = max_flow(graph, np.array([2.0, 0.0, 1.5, 0.0]), np.array([4.0, 0.0, -3.0]))
-    >>> flow, source_side
-    (1.5, array([ True,  True, False]))
+    ``capacity`` (2 m,) of each half-edge, from its node to its neighbour, is >= 0 or ``inf``; ``terminal``
+    (n,) is the capacity from the source if positive, to the sink if negative. Returns the flow, ``inf`` if
+    a path from source to sink has no finite arc, and the nodes (n,) that stay with the source.
     """
     sister = _sisters(graph.indptr, graph.edges)
     flow, source_side = _grow_and_augment(
