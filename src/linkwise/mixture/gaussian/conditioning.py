@@ -41,34 +41,7 @@ class Conditioned(NamedTuple):
 def condition(
     X: NDArray[np.floating], reg_covar: float, names: NDArray[np.object_] | None = None
 ) -> Conditioned:
-    """Prepare data for EM.
-
-    Parameters
-    ----------
-    X : (n, d) float64 or float32
-        Finite numbers.
-    reg_covar : float
-        What is added to variances; it has to fit into the type, too.
-    names : (d,), optional
-        Names of the columns, for the message.
-
-    Returns
-    -------
-    Conditioned
-
-    Raises
-    ------
-    ValueError
-        If squares of a column overflow; the message names it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.conditioning import condition
-    >>> condition(np.array([[1e9, 0.5], [1e9 + 1.0, 0.5]]), 1e-6).for_starts
-    array([[-0.5,  0. ],
-           [ 0.5,  0. ]])
-    """
+    """Prepare data for EM."""
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     largest = float(max(high.max(), -low.min()))
     if largest > _LARGEST:
@@ -90,24 +63,7 @@ def condition(
 def new_points(
     X: NDArray[np.floating], gaussians: Gaussians, names: NDArray[np.object_] | None = None
 ) -> Points:
-    """Prepare rows to be compared with fitted densities, which they may be far from.
-
-    Parameters
-    ----------
-    X : (n, d) float64 or float32
-        Finite numbers.
-    gaussians : Gaussians
-    names : (d,), optional
-
-    Returns
-    -------
-    Points
-
-    Raises
-    ------
-    ValueError
-        If squares of a column overflow; the message names it.
-    """
+    """Prepare rows to be compared with fitted densities, which they may be far from."""
     largest = float(max(X.max(), -X.min())) if X.size else 0.0
     if largest > _LARGEST:
         _refuse(X, names)

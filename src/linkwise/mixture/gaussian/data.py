@@ -53,28 +53,6 @@ def points_of(X: NDArray[np.floating], offset: ArrayLike | None = None) -> Point
 
     C order, Fortran order and slices with positive strides are read in place and share one compiled
     kernel. Types other than float64 and float32, and reversed axes, are copied to float64.
-
-    Parameters
-    ----------
-    X : (n_samples, n_features)
-        Finite numbers.
-    offset : (n_features,) or None
-        None for the mean of the data. Give the same offset to parts of one data set whose statistics
-        will be added.
-
-    Returns
-    -------
-    points : Points
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.data import points_of
-    >>> points = points_of(np.array([[1.0, 10.0], [3.0, 30.0]]))
-    >>> points.offset
-    array([ 2., 20.])
-    >>> points.n_samples, points.row_stride, points.column_stride
-    (2, 2, 1)
     """
     data = np.asarray(X)
     if data.dtype not in (np.float64, np.float32):

@@ -67,34 +67,7 @@ def _degenerate(k: int, covariance_type: str, detail: str, at: str = "") -> Valu
 
 
 def precision_factors(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[np.float64]:
-    """Upper triangular factors P of the inverse covariances: P = L^-T with covariance = L L'.
-
-    Parameters
-    ----------
-    covariances : (K, D, D), (D, D), (K, D) or (K,)
-    covariance_type : {"full", "tied", "diag", "spherical"}
-
-    Returns
-    -------
-    factors : same shape
-        Equal to ``precisions_cholesky_`` of scikit-learn's GaussianMixture.
-
-    Raises
-    ------
-    ValueError
-        If a covariance is not positive definite; the message names the component.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import precision_factors
-    >>> precision_factors(np.array([[4.0, 0.25]]), "diag")
-    array([[0.5, 2. ]])
-    >>> factor = precision_factors(np.array([[4.0, 2.0], [2.0, 2.0]]), "tied")
-    >>> np.linalg.inv(factor @ factor.T)
-    array([[4., 2.],
-           [2., 2.]])
-    """
+    """Upper triangular factors P of the inverse covariances: P = L^-T with covariance = L L'."""
     covariances = np.asarray(covariances, dtype=np.float64)
     if covariance_type in ("diag", "spherical"):
         bad = np.argwhere(~(covariances > 0.0))
@@ -119,26 +92,7 @@ def precision_factors(covariances: NDArray[np.float64], covariance_type: str) ->
 def precision_factors_of_precisions(
     precisions: NDArray[np.float64], covariance_type: str
 ) -> NDArray[np.float64]:
-    """Upper triangular factors P of given precisions, precision = P P'.
-
-    Parameters
-    ----------
-    precisions : (K, D, D), (D, D), (K, D) or (K,)
-    covariance_type : {"full", "tied", "diag", "spherical"}
-
-    Returns
-    -------
-    factors : same shape
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import precision_factors_of_precisions
-    >>> factor = precision_factors_of_precisions(np.array([[5.0, 2.0], [2.0, 1.0]]), "tied")
-    >>> factor
-    array([[1., 2.],
-           [0., 1.]])
-    """
+    """Upper triangular factors P of given precisions, precision = P P'."""
     precisions = np.asarray(precisions, dtype=np.float64)
     if covariance_type in ("diag", "spherical"):
         bad = np.argwhere(~(precisions > 0.0))
@@ -162,23 +116,7 @@ def precision_factors_of_precisions(
 
 
 def log_determinants(gaussians: Gaussians) -> NDArray[np.float64]:
-    """Half the log-determinant of each precision matrix, log |det P_k|.
-
-    Parameters
-    ----------
-    gaussians : Gaussians
-
-    Returns
-    -------
-    log_determinants : (K,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import Gaussians, log_determinants
-    >>> log_determinants(Gaussians(np.zeros((2, 3)), np.array([1.0, np.e]), "spherical"))
-    array([0., 3.])
-    """
+    """Half the log-determinant of each precision matrix, log |det P_k|."""
     means, factors, covariance_type = gaussians
     n_components, n_features = means.shape
     if covariance_type == "full":
@@ -191,44 +129,12 @@ def log_determinants(gaussians: Gaussians) -> NDArray[np.float64]:
 
 
 def log_normalisers(gaussians: Gaussians) -> NDArray[np.float64]:
-    """Log-density of each Gaussian at its mean: log |det P_k| - D / 2 log(2 pi).
-
-    Parameters
-    ----------
-    gaussians : Gaussians
-
-    Returns
-    -------
-    log_normalisers : (K,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import Gaussians, log_normalisers
-    >>> log_normalisers(Gaussians(np.zeros((1, 2)), np.ones((1, 2)), "diag")).round(6)
-    array([-1.837877])
-    """
+    """Log-density of each Gaussian at its mean: log |det P_k| - D / 2 log(2 pi)."""
     return log_determinants(gaussians) - 0.5 * gaussians.means.shape[1] * math.log(2.0 * math.pi)
 
 
 def n_free_parameters(n_components: int, n_features: int, covariance_type: str) -> int:
-    """Free parameters of a mixture: means, covariances and K - 1 mixing weights (for AIC and BIC).
-
-    Parameters
-    ----------
-    n_components, n_features : int
-    covariance_type : {"full", "tied", "diag", "spherical"}
-
-    Returns
-    -------
-    n_parameters : int
-
-    Examples
-    --------
-    >>> from linkwise.mixture.gaussian.gaussians import n_free_parameters
-    >>> n_free_parameters(3, 2, "full")
-    17
-    """
+    """Free parameters of a mixture: means, covariances and K - 1 mixing weights (for AIC and BIC)."""
     covariance = {
         "full": n_components * n_features * (n_features + 1) // 2,
         "tied": n_features * (n_features + 1) // 2,
@@ -291,30 +197,6 @@ def m_step(
 
     The relative error of a variance is about eps (shift / sigma)^2: harmless unless a component moves by more
     than some 1e4 of its new standard deviations in one step, and gone in the next.
-
-    Parameters
-    ----------
-    statistics : Statistics
-    covariance_type : {"full", "tied", "diag", "spherical"}
-    reg_covar : float
-        Added to every variance.
-
-    Returns
-    -------
-    means : (K, D)
-    covariances : (K, D, D), (D, D), (K, D) or (K,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import Statistics, m_step
-    >>> statistics = Statistics(
-    ...     counts=np.array([2.0]), first=np.array([[4.0]]), second=np.array([[10.0]]), log_likelihood=0.0,
-    ...     centres=np.array([[1.0]]),
-    ... )
-    >>> means, covariances = m_step(statistics, "diag", 0.0)
-    >>> means.round(6), covariances.round(6)
-    (array([[3.]]), array([[1.]]))
     """
     counts = statistics.counts + 10.0 * np.finfo(np.float64).eps
     shifts = statistics.first / counts[:, np.newaxis]

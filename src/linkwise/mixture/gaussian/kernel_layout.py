@@ -1,4 +1,4 @@
-"""Between the arrays of the interface and the padded arrays of the kernels."""
+"""Converts Gaussians to the padded arrays that the kernel reads, and its sums back to statistics."""
 
 from __future__ import annotations
 

@@ -87,32 +87,9 @@ def em_pass(
 ) -> Statistics:
     """E-step and statistics in one pass: responsibilities live only as long as their block of points.
 
-    Parameters
-    ----------
-    points : Points
-    gaussians : Gaussians
-    log_weights : (K,)
-        Logarithms of the mixing weights; -inf switches a component off.
-    excluded : (m,) int or None
-        Rows left out, strictly ascending: those that carry links and go through ``log_density_pass``,
-        inference and ``statistics_pass`` instead.
-    workers : Workers or None
-
-    Returns
-    -------
-    statistics : Statistics
-        About the means of ``gaussians``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import Gaussians
-    >>> from linkwise.mixture.gaussian.passes import em_pass
-    >>> from linkwise.mixture.gaussian.data import points_of
-    >>> X = np.array([[-5.0], [-5.5], [4.0], [4.5], [5.0]])
-    >>> gaussians = Gaussians(np.array([[-5.0], [5.0]]), np.ones((2, 1)), "diag")
-    >>> em_pass(points_of(X), gaussians, np.log([0.5, 0.5])).counts.round(6)
-    array([2., 3.])
+    ``excluded`` are rows left out, strictly ascending: those with links, which go through
+    ``log_density_pass``, inference and ``statistics_pass`` instead. The statistics are about the means of
+    ``gaussians``; a log-weight of -inf switches a component off.
     """
     covariance_type = gaussians.covariance_type
     left_out = _ALL_ROWS if excluded is None else _selection(excluded, points.n_samples)
@@ -157,33 +134,9 @@ def statistics_pass(
     rows: NDArray[np.integer] | None = None,
     workers: Workers | None = None,
 ) -> Statistics:
-    """Statistics of rows whose responsibilities are known; their ``log_likelihood`` is 0.
+    """Statistics about ``means`` of rows whose responsibilities (n_rows, K) are known.
 
-    Parameters
-    ----------
-    points : Points
-    means : (K, D)
-        Centres of the sums: the previous means, or anything near the new ones.
-    responsibilities : (n_rows, K)
-    covariance_type : {"full", "tied", "diag", "spherical"}
-    rows : (n_rows,) int or None
-        The rows the responsibilities belong to; None for all.
-    workers : Workers or None
-
-    Returns
-    -------
-    statistics : Statistics
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.passes import statistics_pass
-    >>> from linkwise.mixture.gaussian.data import points_of
-    >>> X = np.array([[1.0], [2.0], [4.0]])
-    >>> about, responsibilities = np.zeros((1, 1)), np.ones((2, 1))
-    >>> statistics = statistics_pass(points_of(X), about, responsibilities, "diag", rows=np.array([0, 2]))
-    >>> statistics.counts, statistics.first.round(6), statistics.second.round(6)
-    (array([2.]), array([[5.]]), array([[17.]]))
+    Their ``log_likelihood`` is 0. Any means near the new ones will do.
     """
     selected = _ALL_ROWS if rows is None else _selection(rows, points.n_samples)
     n_rows = points.n_samples if rows is None else selected.size
@@ -218,32 +171,7 @@ def log_density_pass(
     rows: NDArray[np.integer] | None = None,
     workers: Workers | None = None,
 ) -> NDArray[np.float64]:
-    """Log-densities log N(x; mu_k, Sigma_k), plus log pi_k if weights are given.
-
-    Parameters
-    ----------
-    points : Points
-    gaussians : Gaussians
-    log_weights : (K,) or None
-    rows : (n_rows,) int or None
-        None for all.
-    workers : Workers or None
-
-    Returns
-    -------
-    log_density : (n_rows, K) float64
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import Gaussians
-    >>> from linkwise.mixture.gaussian.passes import log_density_pass
-    >>> from linkwise.mixture.gaussian.data import points_of
-    >>> gaussians = Gaussians(np.zeros((1, 1)), np.ones((1, 1)), "diag")
-    >>> log_density_pass(points_of(np.array([[0.0], [2.0]])), gaussians).round(6)
-    array([[-0.918939],
-           [-2.918939]])
-    """
+    """Log-densities log N(x; mu_k, Sigma_k), plus log pi_k if weights are given."""
     selected = _ALL_ROWS if rows is None else _selection(rows, points.n_samples)
     n_rows = points.n_samples if rows is None else selected.size
     log_density = np.empty((n_rows, gaussians.means.shape[0]))
@@ -261,35 +189,7 @@ def posterior_pass(
     log_likelihood: bool = False,
     workers: Workers | None = None,
 ) -> Posterior:
-    """Labels, posterior probabilities and log-likelihood of every row, as asked; no other (n, K) memory.
-
-    Parameters
-    ----------
-    points : Points
-    gaussians : Gaussians
-    log_weights : (K,)
-    labels, probabilities, log_likelihood : bool
-        Which results to compute.
-    workers : Workers or None
-
-    Returns
-    -------
-    posterior : Posterior
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from linkwise.mixture.gaussian.gaussians import Gaussians
-    >>> from linkwise.mixture.gaussian.passes import posterior_pass
-    >>> from linkwise.mixture.gaussian.data import points_of
-    >>> gaussians = Gaussians(np.array([[-1.0], [1.0]]), np.ones((2, 1)), "diag")
-    >>> points = points_of(np.array([[-3.0], [0.0], [2.0]]))
-    >>> result = posterior_pass(points, gaussians, np.log([0.5, 0.5]), labels=True, probabilities=True)
-    >>> result.labels
-    array([0, 0, 1])
-    >>> result.probabilities[1]
-    array([0.5, 0.5])
-    """
+    """Labels, posterior probabilities and log-likelihood of every row, as asked; no other (n, K) memory."""
     n_samples, n_components = points.n_samples, gaussians.means.shape[0]
     result = Posterior(
         np.empty(n_samples, dtype=np.int64) if labels else None,
