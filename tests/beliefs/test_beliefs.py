@@ -161,6 +161,13 @@ class TestEdits:
             assert differs.sum() == (1 if entry[0] == entry[1] else 2)
         assert beliefs["agriculture", "agriculture"] == -0.3
 
+    def test_edits_without_a_strength_are_sure_but_for_a_split(self):
+        plain = ClassBeliefs.unsure(["a", "b"])
+        assert plain.merge("a", "b")["a", "b"] == 1.0
+        assert plain.separate("a", "b")["a", "b"] == -1.0
+        assert plain.keep_whole("a")["a", "a"] == 1.0
+        assert plain.split("a")["a", "a"] == -0.5
+
     def test_several_classes_at_once(self, beliefs):
         np.testing.assert_array_equal(np.diag(beliefs.split(*NAMES, strength=0.2).values), [-0.2] * 3)
 

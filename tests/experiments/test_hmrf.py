@@ -14,24 +14,19 @@ from experiments.hmrf import inference as hmrf_inference
 from experiments.hmrf import newsgroups
 from experiments.hmrf.curves import ENGINES, draw_fold, hmrf_curves
 from experiments.hmrf.inference import METHODS, Step, assignment_step, hmrf_gaps, hmrf_times
+from linkwise import HMRFKMeans
 from linkwise.inference import EngineLabels
+from linkwise.metrics import pairwise_f1
 
 
-class Recorder:
-    """An estimator that keeps what it was given and puts every row into cluster 0."""
+class Recorder(HMRFKMeans):
+    """The estimator, which also keeps what it was given."""
 
     given: list[dict] = []  # noqa: RUF012
 
-    def __init__(self, n_clusters, **settings):
-        self.record = {"n_clusters": n_clusters, **settings}
-
-    def fit(self, X, constraints=None):
-        self.given.append({**self.record, "X": X, "links": constraints})
-        self.labels_ = np.zeros(X.shape[0], dtype=np.int64)
-        return self
-
-    def fit_predict(self, X, constraints=None):
-        return self.fit(X, constraints).labels_
+    def fit(self, X, y=None, *, constraints=None):
+        self.given.append({**self.get_params(), "X": X, "links": constraints})
+        return super().fit(X, y, constraints=constraints)
 
 
 @pytest.fixture
@@ -93,16 +88,17 @@ def test_only_rows_without_links_are_scored(recorder, monkeypatch):
     scored = []
 
     def record(truth, labels):
-        scored.append(truth)
-        return 0.5
+        scored.append((truth, labels))
+        return pairwise_f1(truth, labels)
 
     monkeypatch.setattr(hmrf, "pairwise_f1", record)
     rows = hmrf_curves(1, "wine", 40)
     fold = draw_fold(1, "wine", 40)
     assert [row["method"] for row in rows] == ["k-means", *ENGINES]
     assert len(scored) == len(rows)
-    for truth in scored:
+    for row, (truth, labels) in zip(rows, scored, strict=True):
         assert np.array_equal(truth, fold.y[fold.held_out])
+        assert row["f"] == pairwise_f1(truth, labels) > 0.3
 
 
 def test_links_of_a_half_help_the_other_half():

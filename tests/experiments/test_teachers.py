@@ -165,13 +165,19 @@ class TestFaces:
         X, y = load_bundled("iris")
         codes = np.unique(y, return_inverse=True)[1]
         monkeypatch.setattr(portraits, "_faces", lambda: (X, codes))
-        seen = {}
+        fitted, linked = [], []
 
-        def record(rows, people, links, seed, **mixture):
-            seen.update(n_points=len(np.unique(links.pairs)), **mixture)
-            return []
+        class Recorder(teaching.ConstrainedEM):
+            def fit(self, X, y=None, *, constraints=None):
+                fitted.append(super().fit(X, constraints=constraints))
+                linked.append(constraints)
+                return self
 
-        monkeypatch.setattr(portraits, "six_algorithms", record)
-        portraits.faces(0, share=0.5)
-        assert seen["covariance_type"] == "tied"
-        assert 50 <= seen["n_points"] <= 80
+        monkeypatch.setattr(teaching, "ConstrainedEM", Recorder)
+        rows = {row["method"]: row for row in portraits.faces(0, share=0.5)}
+        assert set(rows) == set(teaching.ALGORITHMS)
+        assert [model.covariances_.shape for model in fitted] == [(4, 4)] * 3
+        assert linked[0] is None
+        assert 50 <= len(np.unique(linked[2].pairs)) <= 80
+        assert linked[2].satisfaction(codes) == 1.0
+        assert rows["EM +-"]["f"] > rows["EM"]["f"]

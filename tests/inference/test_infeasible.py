@@ -92,7 +92,7 @@ def test_what_cannot_be_proven_is_warned_about(monkeypatch):
 
     monkeypatch.setattr(feasibility_module, "_search", lambda problem: "unknown")
     ring = PottsField(np.zeros((3, 2)), [(0, 1), (1, 2), (0, 2)], [-np.inf] * 3)
-    with pytest.warns(FeasibilityWarning, match="none of the links was proven contradictory"):
+    with pytest.warns(FeasibilityWarning):
         answer = marginals(ring, flat)
     assert not answer.converged
 

@@ -165,8 +165,8 @@ class TestFixedPoint:
             "max_iter": 40,
         }
         with (
-            pytest.warns(ConvergenceWarning, match="did not settle: block sweeps"),
-            pytest.warns(UserWarning, match="clusters are empty"),
+            pytest.warns(ConvergenceWarning, match="block"),
+            pytest.warns(UserWarning, match=r"\d of 11 clusters"),
         ):
             block = CPPC(11, sweep="block", **settings).fit(X, y)
         assert not block.converged_
@@ -380,7 +380,7 @@ class TestSampledOmega:
             random_state=0,
             max_iter=60,
         )
-        with pytest.warns(ApproximationWarning, match="Omega was ignored"):
+        with pytest.warns(ApproximationWarning, match="Omega"):
             model.fit(X, y)
         assert model.mixing_["smallest_effective_sample_size"] < 2
         assert model.mixing_["n_ignored"] > 0

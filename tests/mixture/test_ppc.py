@@ -611,6 +611,8 @@ class TestModes:
         np.testing.assert_allclose(single.means_, double.means_, atol=1e-2)
         assert (single.labels_ == double.labels_).mean() > 0.98
 
-    def test_says_what_to_try_when_not_converged(self):
-        with pytest.warns(ConvergenceWarning, match="Raise max_iter or tol, try n_init > 1"):
-            PPC(3, max_iter=1, random_state=0).fit(self.X, constraints=self.links)
+    def test_says_when_it_did_not_converge(self):
+        with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+            model = PPC(3, max_iter=1, random_state=0).fit(self.X, constraints=self.links)
+        assert not model.converged_
+        assert model.n_iter_ == 1
