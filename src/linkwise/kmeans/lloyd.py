@@ -177,5 +177,7 @@ def weighted_distances(
 ) -> NDArray[np.float64]:
     """Squared distances (n, K) of all rows to all centres, weighted by cluster and feature."""
     table = np.empty((len(X), len(centres)))
+    # Of any order: a kernel would be compiled for each.
+    X = np.ascontiguousarray(X)
     _fill_table(X, np.ascontiguousarray(centres), np.ascontiguousarray(weights), table)
     return table

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from linkwise.constraints import Constraints
-from linkwise.graph import check_feasibility
+from linkwise.graph import check_feasibility, group_labels
 from linkwise.graph.parity import link_parity
 from linkwise.spectral.base import SpectralClusterer
 from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
@@ -337,11 +337,16 @@ class ConstrainedSpectralClustering(SpectralClusterer):
             self.affinity_matrix_ = solution.affinity
         else:
             self.__dict__.pop("affinity_matrix_", None)  # of an earlier fit
-        joint = weights > 0 if self.algorithm_ == "B" else np.ones(len(weights), dtype=bool)
         n_samples = len(solution.rows)
-        parity = link_parity(n_samples, pairs[joint], weights[joint])
-        self.n_redundant_ = int(len(parity.independent) - parity.independent.sum())
-        self.unbalanced_components_ = parity.unbalanced
+        if self.algorithm_ == "B":
+            # Must-links alone cannot contradict each other: those beyond a spanning forest are redundant.
+            must_link = pairs[weights > 0]
+            self.n_redundant_ = len(must_link) - (n_samples - group_labels(n_samples, must_link)[1])
+            self.unbalanced_components_ = []
+        else:
+            parity = link_parity(n_samples, pairs, weights)
+            self.n_redundant_ = int(len(parity.independent) - parity.independent.sum())
+            self.unbalanced_components_ = parity.unbalanced
         labels, n_columns = self._labels(solution, pairs, trusted)
         self.eigenvalues_ = solution.eigenvalues[:n_columns]
         self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.history, constraints)

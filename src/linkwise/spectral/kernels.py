@@ -39,6 +39,9 @@ _COLUMNS = 2 * WIDTH
 #: Products of a call of the kernel, a few tenths of a second: between two calls a signal gets through.
 _SLICE = 3 * 10**8
 
+#: Rows of a matrix that are compared with its columns at once.
+_BAND = 128
+
 #: The Chebyshev series of the heat kernel is cut where the rest is below this.
 _SERIES_REST = 1e-13
 
@@ -241,12 +244,11 @@ def check_kernel(matrix: NDArray[np.float64]) -> None:
         ) from None
 
 
-@kernel
 def _first_asymmetry(matrix: NDArray[np.float64], tolerance: float) -> tuple[int, int]:
     """First place (row by row) whose mirror image differs, or (-1, -1)."""
-    n = matrix.shape[0]
-    for i in range(n):
-        for j in range(i + 1, n):
-            if abs(matrix[i, j] - matrix[j, i]) > tolerance:
-                return i, j
+    for start, stop in chunk_bounds(0, len(matrix), _BAND):
+        differs = np.abs(matrix[start:stop] - matrix[:, start:stop].T) > tolerance
+        if differs.any():
+            row, column = np.argwhere(differs)[0].tolist()
+            return start + row, column
     return -1, -1

@@ -201,7 +201,8 @@ class SquaredEuclidean(Distortion):
             middle = centres.mean(axis=0)
             return (rows.X - middle) @ factor, (centres - middle) @ factor, np.ones(centres.shape)
         weights = np.ones(centres.shape[1]) if metric is None else metric
-        return rows.X, centres, np.broadcast_to(weights, centres.shape)
+        # A copy: what broadcast_to gives is read-only for one centre, and kernels would be compiled twice.
+        return rows.X, centres, np.broadcast_to(weights, centres.shape).copy()
 
     def distances(
         self, rows: EuclideanRows, centres: NDArray[np.float64], metric: Metric

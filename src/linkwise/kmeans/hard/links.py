@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +19,14 @@ from linkwise.graph.witness import subgraph_witness
 __all__ = ["HardLinks", "hard_links", "matched_start", "refuse"]
 
 
-class HardLinks(NamedTuple):
+@dataclass(frozen=True)
+class HardLinks:
     """Hard links, contracted to chunklets 0..g-1: groups of rows that must-links join.
 
     ``rows`` (c,) have a link, ``chunklet`` (c,) is theirs and ``sizes`` (g,) count the rows of chunklets.
     ``apart`` (m, 2) are the chunklets that must differ, i < j, sorted; ``link_of`` (m,) is the first
     cannot-link that each comes from. ``component`` (g,) numbers chunklets that cannot-links join, directly or
-    through others. ``start`` (g,) are labels that keep every link; None if the search ran out of budget.
+    through others.
     """
 
     n_clusters: int
@@ -31,10 +35,19 @@ class HardLinks(NamedTuple):
     sizes: NDArray[np.int64]
     apart: NDArray[np.int64]
     component: NDArray[np.int64]
-    start: NDArray[np.int64] | None
     must_link: NDArray[np.int64]
     cannot_link: NDArray[np.int64]
     link_of: NDArray[np.int64]
+    find_start: Callable[[], NDArray[np.int64] | None]
+
+    @cached_property
+    def start(self) -> NDArray[np.int64] | None:
+        """Labels (g,) that keep every link; None if the search for them ran out of budget.
+
+        They are only needed where the search for the best labels takes long: sparse links are known to be
+        feasible without them.
+        """
+        return self.find_start()
 
 
 def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 200_000) -> HardLinks:
@@ -43,7 +56,8 @@ def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 
     Raises InfeasibleConstraints, with a witness, if no labels with K clusters keep the links.
     """
     pairs, weights = constraints.pairs, constraints.weights
-    found = check_feasibility(len(constraints), pairs, weights, n_clusters, node_budget=node_budget)
+    check = partial(check_feasibility, len(constraints), pairs, weights, n_clusters, node_budget=node_budget)
+    found = check(labelling=False)
     if found.witness is not None:
         raise InfeasibleConstraints(found.witness)
     must_link, cannot_link = constraints.must_link, constraints.cannot_link
@@ -56,6 +70,12 @@ def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 
     apart, row_of = unique_pairs(len(first), place[cannot_link])
     link_of = np.full(len(apart), len(cannot_link))
     np.minimum.at(link_of, row_of, np.arange(len(cannot_link)))
+
+    def find_start() -> NDArray[np.int64] | None:
+        searched = found.status == "unknown" or found.labels is not None
+        labels = found.labels if searched else check().labels
+        return None if labels is None else labels[rows[first]]
+
     return HardLinks(
         n_clusters,
         rows,
@@ -63,10 +83,10 @@ def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 
         np.bincount(chunklet, minlength=len(first)),
         apart,
         group_labels(len(first), apart)[0],
-        None if found.labels is None else found.labels[rows[first]],
         must_link,
         cannot_link,
         link_of,
+        find_start,
     )
 
 

@@ -27,16 +27,22 @@ _ROUNDING = 1e-12
 
 @kernel
 def _wishes(
-    members: NDArray[np.int64],
+    order: NDArray[np.int64],
+    start: int,
+    stop: int,
     cost: NDArray[np.float64],
     refused: NDArray[np.int64],
     wish: NDArray[np.int64],
     regret: NDArray[np.float64],
     n_allowed: NDArray[np.int64],
 ) -> float:
-    """Cheapest allowed label of each member and what its next one would cost more; returns their total."""
+    """Cheapest allowed label of each node and what its next one would cost more; returns their total.
+
+    The nodes of a part are ``order[start:stop]``; a slice of the array would take longer to compile.
+    """
     total = 0.0
-    for node in members:
+    for place in range(start, stop):
+        node = order[place]
         lowest = np.inf
         second = np.inf
         wish[node] = -1
@@ -61,7 +67,9 @@ def _wishes(
 
 @kernel
 def _conflicts(
-    members: NDArray[np.int64],
+    order: NDArray[np.int64],
+    start: int,
+    stop: int,
     indptr: NDArray[np.int64],
     neighbours: NDArray[np.int64],
     wish: NDArray[np.int64],
@@ -77,9 +85,10 @@ def _conflicts(
     branch = -1
     branch_worth = -1.0
     branch_push = 0.0
-    for node in members:
-        matched[node] = False
-    for node in members:
+    for place in range(start, stop):
+        matched[order[place]] = False
+    for place in range(start, stop):
+        node = order[place]
         push = 0.0
         partner = -1
         partner_cost = -1.0
@@ -160,9 +169,10 @@ def _search_slice(
     spent = 0
     part, depth, work = cursor[0], cursor[1], cursor[2]
     while part < part_starts.size - 1:
-        members = order[part_starts[part] : part_starts[part + 1]]
+        start, stop = part_starts[part], part_starts[part + 1]
         work_of_step = 0
-        for node in members:
+        for place in range(start, stop):
+            node = order[place]
             work_of_step += cost.shape[1] + indptr[node + 1] - indptr[node]
         while True:
             if spent >= slice_work:
@@ -172,16 +182,16 @@ def _search_slice(
             spent += work_of_step
             if work > max_work:
                 break
-            bound = _wishes(members, cost, refused, wish, regret, n_allowed)
+            bound = _wishes(order, start, stop, cost, refused, wish, regret, n_allowed)
             deeper = False
             if bound < found[part] * (1.0 - _ROUNDING):
                 least, branch, push = _conflicts(
-                    members, indptr, neighbours, wish, regret, n_allowed, matched
+                    order, start, stop, indptr, neighbours, wish, regret, n_allowed, matched
                 )
                 if branch < 0:
                     found[part] = bound
-                    for node in members:
-                        labels[node] = wish[node]
+                    for place in range(start, stop):
+                        labels[order[place]] = wish[order[place]]
                 elif bound + least < found[part] * (1.0 - _ROUNDING):
                     deeper = True
                     path[depth, 0] = branch
@@ -191,7 +201,7 @@ def _search_slice(
                     depth += 1
             while not deeper and depth > 0:
                 top = depth - 1
-                _decide(path[top, 2], path[top, 0], path[top, 1], -1, indptr, neighbours, refused)
+                _decide(path[top, 2], path[top, 0], path[top, 1], np.int64(-1), indptr, neighbours, refused)
                 if path[top, 3]:
                     depth -= 1
                 else:
@@ -202,7 +212,7 @@ def _search_slice(
                 proven[part] = True
                 break
             top = depth - 1
-            _decide(path[top, 2], path[top, 0], path[top, 1], 1, indptr, neighbours, refused)
+            _decide(path[top, 2], path[top, 0], path[top, 1], np.int64(1), indptr, neighbours, refused)
         part += 1
         depth = 0
         work = 0
