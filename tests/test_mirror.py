@@ -43,7 +43,6 @@ THROUGH = {
     "mixture.links.noise": "mixture/test_ppc.py",
     "mixture.prediction": "mixture/test_ppc.py",
     "spectral.base": "spectral/test_constrained.py",
-    "spectral.out_of_sample": "spectral/test_constrained.py",
     "spectral.solvers": "spectral/test_constrained.py",
 }
 
