@@ -282,6 +282,33 @@ class TestLabels:
         with pytest.raises(ValueError, match="row 0 is of class 'oak' in one and 'elm' in the other"):
             links + Constraints.from_labels(["elm", None, None, None])
 
+    @pytest.mark.parametrize("names", [["oak", "ash, the tree", "elm\r\n"], [3, 1, 20], ["007", "2", "1"]])
+    def test_classes_in_a_file(self, tmp_path, names):
+        y = [names[0], None, names[1], names[0], names[2], names[1]]
+        links = Constraints.from_labels(y, certainty=[0.9, 1, 1, 1, 1, 0.7]).with_index(list("abcdef"))
+        links.to_csv(tmp_path / "links.csv")
+        found = Constraints.read_csv(tmp_path / "links.csv", index=list("abcdef"))
+        assert found.row_classes.tolist() == links.row_classes.tolist()
+        assert found == links
+
+    def test_two_classes_of_one_row(self, tmp_path):
+        path = tmp_path / "links.csv"
+        path.write_text("i,j,kind,class_i,class_j\n0,1,no,a,b\n1,2,no,c,\n")
+        with pytest.raises(ValueError, match="line 3: class_i is 'c', but above the same row is 'b'"):
+            Constraints.read_csv(path, 3)
+
+    @settings(max_examples=10, deadline=None)
+    @given(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=45, max_size=45))
+    def test_sure_labels_are_never_contradicted(self, flowers, y):
+        """Whatever the labels are: wrong ones as well."""
+        frame, *_ = flowers
+        links = Constraints.from_labels(y)
+        known = np.flatnonzero(links.row_classes >= 0)
+        for name in ("PPC", "ConstrainedEM", "HMRFKMeans", "COPKMeans"):
+            labels = ESTIMATORS[name]().fit(frame, constraints=links).labels_
+            found = {(y[row], labels[row]) for row in known.tolist()}
+            assert len(found) == len({label for label, _ in found}) == len({label for _, label in found})
+
     def test_a_doubtful_label_keeps_its_own_certainty(self):
         y = ["a", "a", "a", "a", "b", "b"]
         links = Constraints.from_labels(y, certainty=[0.9, 1.0, 0.6, 1.0, 0.8, 0.7])

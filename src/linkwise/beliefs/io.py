@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._files import replacing
 from linkwise._validation import refuse_masked
 
 __all__ = ["check_names", "check_table", "read", "same_names", "write"]
@@ -182,7 +183,7 @@ def _numbers_if_all(names: Sequence[str]) -> tuple[Hashable, ...]:
 
 def write(path: str | os.PathLike[str], names: Sequence[Hashable], table: NDArray[np.float64]) -> None:
     """Write the table with its names; numbers get as many digits as reading them back needs."""
-    with open(path, "w", newline="", encoding="utf-8") as stream:
+    with replacing(path) as draft, open(draft, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(["class", *names])
         for name, row in zip(names, table.tolist(), strict=True):

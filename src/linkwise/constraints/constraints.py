@@ -356,8 +356,7 @@ class Constraints:
             missing = np.setdiff1d(np.arange(self._n_samples), order)
             raise ValueError(
                 f"X has no rows {listed(self._ids.values[missing].tolist())}, which are in the index of the "
-                "links; "
-                "pass the links of these rows, constraints.align(X.index), or all rows"
+                "links; pass the links of these rows, constraints.align(X.index), or all rows"
             )
         return self[order]
 
@@ -841,9 +840,8 @@ class Constraints:
         """Links of a table by row number or, if there is an index, by id."""
         if (n_samples is None) == (index is None):
             raise ValueError(
-                "give the number of rows, n_samples, if the points are row numbers, or the ids of the "
-                "rows, index; "
-                "not both and not neither"
+                "give the number of rows, n_samples, if the points are row numbers, or the ids of the rows, "
+                "index; not both and not neither"
             )
         if certainty is not None:
             link_strength(1, 0, None, certainty)  # refuses what is no certainty
@@ -856,13 +854,19 @@ class Constraints:
             n_samples = len(ids)
         found = _link_io.link_list(name, lines, find, certainty=certainty)
         source = None if found.source is None else np.array(found.source, dtype=np.str_)
-        return cls._from_signed(n_samples, found.pairs, found.weights, source, ids)
+        classes, codes = None, None
+        if found.classes:
+            # Names that are all whole numbers were numbers, as in the y of many data sets.
+            whole = all(name == str(_link_io.whole_number(name)) for name in found.classes.values())
+            names: list[Any] = [found.classes.get(row) for row in range(n_samples)]
+            codes, classes = label_codes([int(name) if whole and name else name for name in names])
+        return cls._from_signed(n_samples, found.pairs, found.weights, source, ids, classes, codes)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the links with the columns ``i, j, kind, weight``; numbers survive the round trip.
 
         ``i`` and ``j`` are ids if there is an index. With sources there is a line for every judgement, and a
-        column ``source``. Names of classes are not written.
+        column ``source``. Links made of labels have the columns ``class_i`` and ``class_j``.
 
         Examples
         --------
@@ -877,7 +881,11 @@ class Constraints:
         said = self.judgements
         source = None if said.source is None else said.source.tolist()
         ids = None if self._ids is None else self._ids.values.tolist()
-        _link_io.write(path, said.pairs, said.weights, source=source, ids=ids)
+        classes = None
+        if self._classes is not None and self._row_classes is not None:
+            names = [*self._classes.tolist(), None]  # -1 is unknown
+            classes = [names[code] for code in self._row_classes.tolist()]
+        _link_io.write(path, said.pairs, said.weights, source=source, ids=ids, classes=classes)
 
 
 def _columns(left: str | None, right: str | None, ignore: Sequence[str]) -> _link_io.Columns:
@@ -904,8 +912,7 @@ def _joined_classes(
             if names[row] is not None and names[row] != name:
                 raise ValueError(
                     f"row {row} is of class {names[row]!r} in one and {name!r} in the other of the links to "
-                    "add; "
-                    "correct its label"
+                    "add; correct its label"
                 )
             names[row] = name
     codes, classes = label_codes(names)

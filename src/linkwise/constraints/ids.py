@@ -74,6 +74,8 @@ class RowIds:
     def pairs(self, pairs: Any, name: str) -> NDArray[np.int64]:
         """Pairs of ids as pairs of row numbers, (m, 2)."""
         refuse_masked(pairs, f"{name} pair")
+        if not isinstance(pairs, Iterable):
+            raise ValueError(f"{name} is {pairs!r}; pass a list of pairs of ids, [(id, id), ...]")
         entries = np.asarray(pairs, dtype=object).tolist() if hasattr(pairs, "shape") else list(pairs)
         places, rows = self.places(), []
         for number, entry in enumerate(entries):
@@ -91,8 +93,7 @@ class RowIds:
             if ends[0] == ends[1]:
                 raise ValueError(
                     f"{name} pair {number} is ({ends[0]!r}, {ends[1]!r}): a point cannot be linked to "
-                    "itself; "
-                    "remove it"
+                    "itself; remove it"
                 )
             rows.append([places[end] for end in ends])
         return np.array(rows, dtype=np.int64).reshape(-1, 2)

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import csv
 import gzip
+import math
 import os
 import re
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -47,6 +48,8 @@ _KINDS = {
 _STRENGTHS = ("weight", "certainty")
 _SOURCES = ("source", "annotator")
 _KNOWN = ("kind", *_STRENGTHS, *_SOURCES)
+# Classes of the two points, which links made of labels are written with.
+_CLASSES = ("class_i", "class_j")
 # What `linkwise fit` writes beside the links, so that its file can be read again; it says nothing about them.
 _RESULTS = ("kept", "violation_probability")
 # Columns of these names hold something else than the points of a link.
@@ -78,12 +81,14 @@ class LinkList:
     """The lines of a table of links, before they are put together.
 
     Rows ``pairs`` (m, 2) with i < j, signed ``weights`` (m,), infinite for hard links, and the names in
-    ``source`` (m,), or None where the table has no such column.
+    ``source`` (m,), or None where the table has no such column. ``classes`` has the class of each row that
+    the table names one for.
     """
 
     pairs: NDArray[np.int64]
     weights: NDArray[np.float64]
     source: tuple[str, ...] | None = None
+    classes: Mapping[int, str] = field(default_factory=dict)
 
 
 def link_list(
@@ -101,6 +106,7 @@ def link_list(
     pairs: list[tuple[int, int]] = []
     weights: list[float] = []
     sources: list[str] = []
+    classes: dict[int, str] = {}
     for place, cells in lines:
         try:
             i, j = find("i", cells["i"]), find("j", cells["j"])
@@ -111,12 +117,19 @@ def link_list(
             weights.append(link_sign(cells) * link_strength(cells, certainty))
             if "source" in cells:
                 sources.append(cells["source"].strip())
+            for row, column in zip((i, j), _CLASSES, strict=True):
+                label = cells.get(column, "")
+                if label.strip() and classes.setdefault(row, label) != label:
+                    raise ValueError(
+                        f"{column} is {label!r}, but above the same row is {classes[row]!r}; correct it"
+                    )
         except ValueError as error:
             raise ValueError(f"{name}, {place}: {error}") from None
     return LinkList(
         np.array(pairs, dtype=np.int64).reshape(-1, 2),
         np.array(weights, dtype=np.float64),
         tuple(sources) if sources else None,
+        classes,
     )
 
 
@@ -155,8 +168,8 @@ def _frame_columns(name: object, frame: Any) -> list[tuple[Any, Any]]:
         titles = frame.keys() if isinstance(frame, Mapping) else getattr(frame, "columns", None)
     if titles is None:
         raise TypeError(
-            f"{name} is a {type(frame).__name__}, which has no named columns; pass a DataFrame, or a dict "
-            "of lists"
+            f"{name} is a {type(frame).__name__}, which has no named columns; pass a DataFrame, or a dict of "
+            "lists"
         )
     titles = list(titles)
     if hasattr(frame, "iloc"):  # of pandas, where a repeated name gives several columns
@@ -276,8 +289,7 @@ def _encoding_message(path: PathLike, error: UnicodeDecodeError) -> str:
     seems = f" (in Latin-1 it would be {guess!r})" if guess.isprintable() else ""
     return (
         f"{path}, line {line} is not text in UTF-8: byte {error.start} is "
-        f"0x{content[error.start]:02x}{seems}; "
-        "save it as CSV in UTF-8"
+        f"0x{content[error.start]:02x}{seems}; save it as CSV in UTF-8"
     )
 
 
@@ -371,7 +383,7 @@ def _checked_columns(name: object, given: Sequence[str], columns: Columns) -> li
     if "kind" not in {*names} - ignored:
         raise ValueError(f"{name} has no column kind ({found}); {_rule(columns)}")
     known = {title: title for title in _KNOWN} | {"annotator": "source"} | dict.fromkeys(_RESULTS, "")
-    known |= ends | dict.fromkeys(ignored, "")
+    known |= {title: title for title in _CLASSES} | ends | dict.fromkeys(ignored, "")
     unknown = [title for title in titles if title.lower() not in known]
     if unknown:
         raise ValueError(
@@ -426,7 +438,7 @@ def _ends(
         return {left: "i", right: "j"}
     if {"i", "j"} <= {*names} - ignored:
         return {"i": "i", "j": "j"}
-    rest = [title for title in names if title not in {*_KNOWN, *_RESULTS} | ignored]
+    rest = [title for title in names if title not in {*_KNOWN, *_CLASSES, *_RESULTS} | ignored]
     likely = [title for title in rest if title not in _LOOKALIKES]
     if len(rest) == 2 == len(likely):
         return {rest[0]: "i", rest[1]: "j"}
@@ -434,8 +446,7 @@ def _ends(
         return {likely[0]: "i", likely[1]: "j"}  # the others are refused by name
     raise ValueError(
         f"{name} has no column i, j, and it is not clear which two columns are the points ({found}); name "
-        "them "
-        "with left= and right= (--left, --right), and leave others out with ignore_columns= "
+        "them with left= and right= (--left, --right), and leave others out with ignore_columns= "
         "(--ignore-columns)"
     )
 
@@ -527,8 +538,8 @@ def link_strength(cells: Mapping[str, str], certainty: float | None = None) -> f
         if name == "weight":
             if not number >= 0:
                 raise ValueError(
-                    f"weight is {text}; it must be >= 0, or inf for a hard link: kind gives the sign"
-                    ", so write its size"
+                    f"weight is {text}; it must be >= 0, or inf for a hard link: kind gives the sign, so "
+                    "write its size"
                 )
             return number
         certainty = number
@@ -540,9 +551,8 @@ def link_strength(cells: Mapping[str, str], certainty: float | None = None) -> f
         if columns:
             raise ValueError(
                 f"{' and '.join(columns)} {'are' if len(columns) > 1 else 'is'} empty, and the link is not "
-                "taken "
-                "for hard; write certainty 1 or weight inf if it is, or give certainty= (--certainty) for "
-                "all such"
+                "taken for hard; write certainty 1 or weight inf if it is, or give certainty= (--certainty) "
+                "for all such"
             )
         return np.inf
     from linkwise.constraints.evidence import certainty_weight  # loads numba; the command starts without
@@ -566,17 +576,26 @@ def write(
     *,
     source: Sequence[str] | None = None,
     ids: Sequence[Hashable] | None = None,
+    classes: Sequence[Any] | None = None,
 ) -> None:
-    """Write all links or, if the writing is stopped, leave the file as it was."""
+    """Write all links or, if the writing is stopped, leave the file as it was.
+
+    ``source`` has a name for each link, ``ids`` and ``classes`` one for each row (None: unknown).
+    """
     names = None if ids is None else list(id_places(ids))
+    labels = [] if classes is None else [cell_text(label) for label in classes]
     with replacing(path) as draft, open(draft, "w", newline="", encoding="utf-8") as stream:
         # Python leaves a carriage return without quotation marks, and would read it as the end of the line.
-        returns = any("\r" in name for name in (*(names or ()), *(source or ())))
+        returns = any("\r" in name for name in (*(names or ()), *(source or ()), *labels))
         quoting: Any = csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
         writer = csv.writer(stream, lineterminator="\n", quoting=quoting)
-        writer.writerow(["i", "j", "kind", "weight", *(["source"] if source is not None else [])])
+        head = ["i", "j", "kind", "weight"]
+        head += (["source"] if source is not None else []) + (list(_CLASSES) if labels else [])
+        writer.writerow(head)
         for place, ((i, j), weight) in enumerate(zip(pairs.tolist(), weights.tolist(), strict=True)):
-            kind = "must_link" if weight > 0 or str(weight) == "0.0" else "cannot_link"
             row = [i, j] if names is None else [names[i], names[j]]
-            row += [kind, repr(abs(weight))]
-            writer.writerow(row if source is None else [*row, source[place]])
+            row += ["must_link" if math.copysign(1.0, weight) > 0 else "cannot_link", repr(abs(weight))]
+            row += ([source[place]] if source is not None else []) + (
+                [labels[i], labels[j]] if labels else []
+            )
+            writer.writerow(row)
