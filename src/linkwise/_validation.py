@@ -82,7 +82,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
         )
         raise ValueError(
             f"{name}s must hold row numbers, got ({entry[0]!r}, {entry[1]!r}) in {name} {row}; "
-            "pass pairs of integers"
+            "pass pairs of integers, or index= with the ids of the rows"
         )
     with np.errstate(invalid="ignore"):
         rows = table.astype(np.int64)

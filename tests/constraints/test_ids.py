@@ -208,10 +208,10 @@ class TestIndex:
         ("index", "message"),
         [
             (["a", "b"], "index has 2 ids, but n_samples is 3; give one id for each row"),
-            (["a", "b", "a"], "the id 'a' stands for rows 0 and 2; give every row an id of its own"),
+            (["a", "b", "a"], "the id 'a' stands for rows 0 and 2; give every row its own id"),
             (["a", None, "b"], r"index\[1\] is None: the id is missing; give every row an id"),
             (["a", math.nan, "b"], r"index\[1\] is nan: the id is missing"),
-            (["a", [1], "b"], r"index\[1\] is \[1\], a list; an id is text or a number"),
+            (["a", [1], "b"], r"index\[1\] is \[1\], a list; pass text or numbers as ids"),
             ("abc", "index is 'abc'; pass a list of ids"),
             (np.ones((3, 2)), r"index has shape \(3, 2\); pass one id for each row"),
             (7, "index is 7; pass a list of ids"),

@@ -68,7 +68,7 @@ MISTAKES = {
         "i,j,kind,source,annotator\n7,8,same,A,B\n",
         "source and annotator",
         "",
-        "ignore one of them",
+        "leave one out",
     ),
     "trailing blank in an id": (f"{HEAD}anna ,bob,same,0.9\n", "line 2", "'anna '", "write both alike"),
     "ids as floats": (f"{HEAD}7,8,same,0.9\n7.0,8.0,same,0.9\n", "line 3", "'7.0'", "write both alike"),
@@ -188,7 +188,7 @@ def test_other_encodings(tmp_path, content, words):
 
 
 def test_duplicated_ids_of_the_data():
-    with pytest.raises(ValueError, match="the id 'a' stands for rows 0 and 2; give every row an id"):
+    with pytest.raises(ValueError, match="the id 'a' stands for rows 0 and 2; give every row its own id"):
         Constraints.from_frame({"i": ["a"], "j": ["b"], "kind": ["same"]}, index=["a", "b", "a"])
     with pytest.raises(ValueError, match="the ids of rows 0 and 1 are both '7' in a table of links"):
         Constraints.from_frame({"i": ["7"], "j": ["b"], "kind": ["same"]}, index=[7, "7", "b"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,13 +61,14 @@ class RowIds:
     def places(self) -> dict[Hashable, int]:
         """Row number of each id; ids that are repeated are refused."""
         if self._places is None:
-            places: dict[Hashable, int] = {}
-            for row, name in enumerate(self.values.tolist()):
-                if places.setdefault(name, row) != row:
-                    raise ValueError(
-                        f"the id {name!r} stands for rows {places[name]} and {row}; give every row an id of "
-                        "its own"
-                    )
+            names = self.values.tolist()
+            places = dict(zip(names, range(len(names)), strict=True))
+            if len(places) < len(names):
+                row = next(row for row, name in enumerate(names) if places[name] != row)
+                again = places[names[row]]
+                raise ValueError(
+                    f"the id {names[row]!r} stands for rows {row} and {again}; give every row its own id"
+                )
             self._places = places
         return self._places
 
@@ -77,39 +78,49 @@ class RowIds:
         if not isinstance(pairs, Iterable):
             raise ValueError(f"{name} is {pairs!r}; pass a list of pairs of ids, [(id, id), ...]")
         entries = np.asarray(pairs, dtype=object).tolist() if hasattr(pairs, "shape") else list(pairs)
-        places, rows = self.places(), []
+        places = self.places()
+        kinds = {*map(type, entries)}
+        if any(issubclass(kind, str) or not issubclass(kind, Sequence | np.ndarray) for kind in kinds):
+            self._refuse_pairs(entries, name)  # text of two letters would pass for a pair
+        try:
+            found = [(places[_plain(i)], places[_plain(j)]) for i, j in entries]
+        except (TypeError, ValueError, KeyError):
+            self._refuse_pairs(entries, name)
+        rows = np.array(found, dtype=np.int64).reshape(-1, 2)
+        if (rows[:, 0] == rows[:, 1]).any():
+            self._refuse_pairs(entries, name)
+        return rows
+
+    def _refuse_pairs(self, entries: list[Any], name: str) -> NoReturn:
+        """Name the first pair that is none."""
+        places = self.places()
         for number, entry in enumerate(entries):
             if isinstance(entry, str) or not isinstance(entry, Sequence | np.ndarray) or len(entry) != 2:
                 raise ValueError(
                     f"{name} pair {number} is {entry!r}: a pair has two ends; pass [(id, id), ...]"
                 )
             ends = [_plain(end) for end in entry]
+            shown = f"{name} pair {number} is ({ends[0]!r}, {ends[1]!r})"
             for end in ends:
                 if not isinstance(end, Hashable) or end not in places:
-                    raise ValueError(
-                        f"{name} pair {number} is ({ends[0]!r}, {ends[1]!r}): {end!r} is no id in index; "
-                        f"{self._remedy(end)}"
-                    )
+                    raise ValueError(f"{shown}: {end!r} is no id in index; {self._remedy(end)}")
             if ends[0] == ends[1]:
-                raise ValueError(
-                    f"{name} pair {number} is ({ends[0]!r}, {ends[1]!r}): a point cannot be linked to "
-                    "itself; remove it"
-                )
-            rows.append([places[end] for end in ends])
-        return np.array(rows, dtype=np.int64).reshape(-1, 2)
+                raise ValueError(f"{shown}: a point cannot be linked to itself; remove it")
+        raise AssertionError("every pair is right")
 
     def order_of(self, ids: RowIds, what: str = "ids") -> NDArray[np.int64]:
         """Row number of each of other ids; those that are not here are named."""
         ids.places()
         places = self.places()
         wanted = ids.values.tolist()
-        unknown = [name for name in wanted if name not in places]
-        if unknown:
+        rows = np.array([places.get(name, -1) for name in wanted], dtype=np.int64)
+        if (rows < 0).any():
+            unknown = [wanted[row] for row in np.flatnonzero(rows < 0).tolist()]
             raise ValueError(
                 f"{what} holds {listed(unknown)}, about which the links know nothing; "
                 f"{self._remedy(unknown[0])}"
             )
-        return np.fromiter((places[name] for name in wanted), dtype=np.int64, count=len(wanted))
+        return rows
 
     def _remedy(self, unknown: Any) -> str:
         """What to do about an id that is not here: an id of another type looks the same."""
@@ -119,6 +130,8 @@ class RowIds:
                 return f"the index has {name!r}, of type {type(name).__name__}: convert one of them"
             if cell_text(name).strip() == text.strip():
                 return f"the index has {name!r}: they differ in blanks; write both alike"
+        if type(unknown) is int and len(self) and isinstance(self.values[0], str):
+            return f"the index has ids such as {self.values[0]!r}, not row numbers; name rows by them"
         return "correct it, or add the row to the index"
 
 
@@ -130,11 +143,14 @@ def as_names(ids: Any, name: str) -> list[Hashable]:
     shape = getattr(ids, "shape", (0,))
     if len(shape) != 1:
         raise ValueError(f"{name} has shape {shape}; pass one id for each row, such as frame.index")
-    names = [_plain(value) for value in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    names = list(ids.tolist() if hasattr(ids, "tolist") else ids)
+    if {*map(type, names)} <= {int, str} and "" not in names:
+        return names
+    names = [_plain(value) for value in names]
     for row, value in enumerate(names):
         if not isinstance(value, Hashable):
             raise ValueError(
-                f"{name}[{row}] is {value!r}, a {type(value).__name__}; an id is text or a number"
+                f"{name}[{row}] is {value!r}, a {type(value).__name__}; pass text or numbers as ids"
             )
         if cell_text(value) == "":
             raise ValueError(f"{name}[{row}] is {value!r}: the id is missing; give every row an id")
@@ -151,9 +167,9 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _packed(names: Sequence[Hashable]) -> NDArray[Any]:
+def _packed(names: Sequence[Any]) -> NDArray[Any]:
     """Whole numbers as int64, anything else as objects, which keep every id as it is."""
-    if names and all(type(name) is int and abs(name) < 2**63 for name in names):
+    if {*map(type, names)} == {int} and all(-(2**63) <= end < 2**63 for end in (min(names), max(names))):
         return np.array(names, dtype=np.int64)
     packed = np.empty(len(names), dtype=object)
     packed[:] = names

@@ -212,7 +212,7 @@ def _csv_records(path: PathLike, columns: Columns) -> Iterator[Record]:
 
             yield from _named(path, rows(), names, decimal_comma=separator == ";")
     except UnicodeDecodeError as error:
-        raise ValueError(_encoding_message(path, error)) from None
+        raise _encoding_error(path, error) from None
     except csv.Error as error:
         raise ValueError(f"{path}, line {line} is no CSV: {error}; correct the line") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -273,13 +273,15 @@ def _opened(path: PathLike) -> TextIO:
     return open(path, newline="", encoding="utf-8-sig")
 
 
-def _encoding_message(path: PathLike, error: UnicodeDecodeError) -> str:
+def _encoding_error(path: PathLike, error: UnicodeDecodeError) -> ValueError:
     """Say in which line text is not UTF-8, and what it seems to be."""
     opened: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
     with opened(path, "rb") as stream:
         content: bytes = stream.read()
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return f"{path} is not text in UTF-8 but in UTF-16 (Excel's Unicode text); save it as CSV in UTF-8"
+        return ValueError(
+            f"{path} is not text in UTF-8 but in UTF-16 (Excel's Unicode text); save it as CSV in UTF-8"
+        )
     try:
         content.decode("utf-8-sig")
     except UnicodeDecodeError as whole:
@@ -287,7 +289,7 @@ def _encoding_message(path: PathLike, error: UnicodeDecodeError) -> str:
     line = content.count(b"\n", 0, error.start) + 1
     guess = content[error.start : error.start + 1].decode("latin-1")
     seems = f" (in Latin-1 it would be {guess!r})" if guess.isprintable() else ""
-    return (
+    return ValueError(
         f"{path}, line {line} is not text in UTF-8: byte {error.start} is "
         f"0x{content[error.start]:02x}{seems}; save it as CSV in UTF-8"
     )
@@ -343,6 +345,8 @@ def _excel(path: PathLike) -> Any:
 
 def cell_text(value: Any) -> str:
     """A cell of a frame as the text it would be in a CSV file; whole floats lose their ``.0``."""
+    if isinstance(value, str):
+        return value
     if value is None or _is_gap(value):
         return ""
     # Integers with a gap among them come as floats; beyond 2**53 they may have been rounded, and stay floats.
@@ -392,9 +396,7 @@ def _checked_columns(name: object, given: Sequence[str], columns: Columns) -> li
             "(--ignore-columns), so that nothing is overlooked"
         )
     if {*_SOURCES} <= {*names} - ignored - {*ends}:
-        raise ValueError(
-            f"{name} has the columns source and annotator, which mean the same; ignore one of them"
-        )
+        raise ValueError(f"{name} has the columns source and annotator, which mean the same; leave one out")
     return [known[title] for title in names]
 
 
@@ -471,14 +473,14 @@ def by_row(
 
 def id_places(ids: Iterable[Hashable]) -> dict[str, int]:
     """Row number of each id as text; ids that look alike as text are refused."""
-    places: dict[str, int] = {}
-    for row, name in enumerate(ids):
-        text = cell_text(name)
-        if places.setdefault(text, row) != row:
-            raise ValueError(
-                f"the ids of rows {places[text]} and {row} are both {text!r} in a table of links; make them "
-                "differ"
-            )
+    texts = [cell_text(name) for name in ids]
+    places = dict(zip(texts, range(len(texts)), strict=True))
+    if len(places) < len(texts):
+        row = next(row for row, text in enumerate(texts) if places[text] != row)
+        raise ValueError(
+            f"the ids of rows {row} and {places[texts[row]]} are both {texts[row]!r} in a table of links; "
+            "rename one of them"
+        )
     return places
 
 
