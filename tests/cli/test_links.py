@@ -110,3 +110,38 @@ def test_contradiction_names_rows_and_ids(tmp_path):
     ) as error:
         read_links(path, samples_of(3, ["a", "b", "c"]))
     assert error.value.code == 3
+
+
+def test_columns_that_the_user_names(invoke, refused, tmp_path):
+    """A table of a colleague: two columns of ids with other names, a source, and remarks to leave out."""
+    frame = pd.DataFrame({"name": list("abcdefgh"), "x": [0.0, 1, 2, 3, 10, 11, 12, 13]})
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "links.csv").write_text(
+        "from;to;kind;certainty;annotator;remark\na;b;yes;0,9;Ann;sure\na;e;no;0,8;Bob;\na;e;no;0,7;Ann;\n",
+        encoding="utf-8-sig",
+    )
+    data, links = tmp_path / "data.csv", tmp_path / "links.csv"
+    fit = ["fit", data, "-k", 2, "--id", "name", "-l", links, "--starts", 1, "-o", tmp_path / "out"]
+    assert "'remark'" in refused(*fit, "--left", "from", "--right", "to")
+    assert "--left" in refused(*fit)
+    result = invoke(*fit, "--left", "from", "--right", "to", "--ignore-columns", "remark")
+    assert result.exit_code == 0, result.output
+    written = pd.read_csv(tmp_path / "out" / "links.csv")
+    assert written[["i", "j"]].to_numpy().tolist() == [["a", "b"], ["a", "e"]]
+    expected = [0.5 * np.log(9), 0.5 * (np.log(4) + np.log(7 / 3))]
+    assert written["weight"].tolist() == pytest.approx(expected)
+    checked = invoke(
+        "check",
+        links,
+        "--data",
+        data,
+        "--id",
+        "name",
+        "--left",
+        "from",
+        "--right",
+        "to",
+        "--ignore-columns",
+        "remark",
+    )
+    assert checked.exit_code == 0, checked.output

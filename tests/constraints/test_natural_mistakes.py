@@ -325,6 +325,16 @@ class TestWorkbooks:
         assert asked["dtype"] is object  # numbers are not rounded
         assert asked["keep_default_na"] is False  # the id NA stays an id
 
+    def test_a_real_workbook(self, tmp_path):
+        pytest.importorskip("openpyxl")
+        path = tmp_path / "links.xlsx"
+        for kinds, strength in (("numbers", "certainty"), ("answers", "weight")):
+            frame = table_of(kinds, "others", strength)
+            frame[strength] = [str(value) if value == math.inf else value for value in frame[strength]]
+            frame.to_excel(path, index=False)
+            check_all_there(Constraints.read_csv(path, index=IDS))
+            check_all_there(read_links(path, samples_by_id()))
+
     def test_engine_that_is_missing(self, tmp_path, monkeypatch):
         path = tmp_path / "links.xlsx"
         path.write_bytes(b"a workbook")
