@@ -43,7 +43,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 test: lint
-	$(RUN) -m pytest -n 2 --dist worksteal
+	$(RUN) -m pytest -n 2 --dist loadfile
 
 check: lint
 	$(RUN) -m pytest -q -n 2 --dist worksteal @tests/quick.txt

@@ -2,8 +2,8 @@
 
 import os
 
-# Workers share the cores. With two threads each, OpenMP's wait for each other at every turn: scikit-learn's
-# K-means took ten times as long. Before numpy is imported, which reads these once.
+# Workers share the cores, and threads of OpenMP and BLAS of one worker wait for those of the other.
+# Before numpy is imported, which reads these once.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
