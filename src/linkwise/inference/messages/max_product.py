@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import WIDTH, load, padded, store
+from linkwise._threads import Workers
 from linkwise.graph import group_labels, is_forest
 from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
 from linkwise.inference.local_search.forest_descent import polish
@@ -18,7 +19,7 @@ from linkwise.inference.messages.layout import (
     message_graph,
     potential_tables,
 )
-from linkwise.inference.messages.sweeps import SETTLED, sweep_work, sweeps, sweeps_within
+from linkwise.inference.messages.sweeps import SETTLED, sweep_bands, sweep_work, sweeps, sweeps_within
 from linkwise.inference.problem import Problem, log_ratio
 from linkwise.inference.scoring import component_scores, n_broken, problem_score
 
@@ -109,8 +110,9 @@ def max_product(
     residuals: list[float] = []
     max_iter = sweeps_within(max_work, sweep_work(problem), max_iter)
     for change in sweeps(
-        MAXIMUM, graph, tables, messages, damping=0.0 if forest else damping, settled=SETTLED * scale
-    ):
+        MAXIMUM, graph, tables, messages, damping=0.0 if forest else damping, settled=SETTLED * scale,
+        bands=sweep_bands(graph, forest), workers=Workers(n_threads),
+    ):  # fmt: skip
         if change == CONTRADICTION:
             return EngineLabels(best, -np.inf, True, True, len(residuals), {"residuals": np.array(residuals)})
         residuals.append(change)

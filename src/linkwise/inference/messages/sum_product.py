@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import padded
+from linkwise._threads import Workers
 from linkwise.graph import is_forest
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.messages.layout import (
@@ -39,8 +40,10 @@ from linkwise.inference.messages.logarithmic import log_message, sum_before
 from linkwise.inference.messages.sweeps import (
     LOGARITHMIC_ENTRY,
     SETTLED,
+    Bands,
     Propagation,
     run_to_fixed_point,
+    sweep_bands,
     sweep_work,
     sweeps,
     sweeps_within,
@@ -88,13 +91,16 @@ def belief_propagation(
     graph = cached(problem, "message graph", lambda: message_graph(problem.graph))
     # The same for messages that are numbers and for those that are logarithms.
     links = cached(problem, "link tables", lambda: link_tables(problem, graph, LINEAR))
+    bands = cached(problem, "bands", lambda: sweep_bands(graph, forest))
+    workers = Workers(n_threads)
     work = 0
     for arithmetic in (LINEAR, LOGARITHMIC):
         per_sweep = sweep_work(problem) * (LOGARITHMIC_ENTRY if arithmetic == LOGARITHMIC else 1)
         most = sweeps_within(None if max_work is None else max_work - work, per_sweep, max_iter)
         messages, run = run_messages(
-            problem, graph, arithmetic, links, damping=0.0 if forest else damping, tol=tol, max_iter=most
-        )
+            problem, graph, arithmetic, links, damping=0.0 if forest else damping, tol=tol, max_iter=most,
+            bands=bands, workers=workers,
+        )  # fmt: skip
         work += per_sweep * len(run.residuals)
         if run.failure != OUT_OF_RANGE:
             break
@@ -136,12 +142,17 @@ def run_messages(
     damping: float,
     tol: float,
     max_iter: int,
+    bands: Bands | None = None,
+    workers: Workers | None = None,
 ) -> tuple[NDArray[np.float64], Propagation]:
     """Sum-product messages from a flat start in one arithmetic, and how the iteration ended."""
     tables = potential_tables(problem, graph, arithmetic, links)
     flat = 1.0 if arithmetic == LINEAR else 0.0
     messages = np.full(len(graph.edges) * padded(tables.n_labels), flat)
-    changes = sweeps(arithmetic, graph, tables, messages, damping=damping, settled=SETTLED)
+    changes = sweeps(
+        arithmetic, graph, tables, messages, damping=damping, settled=SETTLED,
+        bands=bands or sweep_bands(graph, forest=False), workers=workers or Workers(),
+    )  # fmt: skip
     return messages, run_to_fixed_point(changes, tol, max_iter)
 
 
