@@ -151,7 +151,7 @@ def run_messages(
     messages = np.full(len(graph.edges) * padded(tables.n_labels), flat)
     changes = sweeps(
         arithmetic, graph, tables, messages, damping=damping, settled=SETTLED,
-        bands=bands or sweep_bands(graph, forest=False), workers=workers or Workers(),
+        bands=bands, workers=workers,
     )  # fmt: skip
     return messages, run_to_fixed_point(changes, tol, max_iter)
 

@@ -17,7 +17,8 @@ threads there are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -108,8 +109,8 @@ def sweeps(
     *,
     damping: float,
     settled: float,
-    bands: Bands,
-    workers: Workers,
+    bands: Bands | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[float]:
     """Sweep for ever, messages in place; yield the largest change, or as the last the code of a failure.
 
@@ -124,11 +125,9 @@ def sweeps(
     previous = np.inf
     while True:
         change = 0.0
-        for forwards, group in product((False, True), bands):
-            moves = workers.map(
-                lambda piece, ahead=forwards, keep=kept: sweep(*piece, ahead, graph, tables, messages, keep),
-                group,
-            )
+        for forwards, group in product((False, True), bands or [[(0, len(graph.order))]]):
+            send = partial(_send_from, sweep, forwards, graph, tables, messages, kept)
+            moves = (workers or Workers()).map(send, group)
             for moved in list(moves):
                 if moved < 0.0:
                     yield moved
@@ -139,6 +138,19 @@ def sweeps(
             settled *= 0.5
         kept = damping if change > settled else 0.0
         previous = change
+
+
+def _send_from(
+    sweep: Callable[..., float],
+    forwards: bool,
+    graph: MessageGraph,
+    tables: PotentialTables,
+    messages: NDArray[np.float64],
+    damping: float,
+    piece: tuple[int, int],
+) -> float:
+    """Send from the places of one band."""
+    return sweep(*piece, forwards, graph, tables, messages, damping)
 
 
 def run_to_fixed_point(changes: Iterator[float], tol: float, max_iter: int) -> Propagation:
