@@ -22,6 +22,7 @@ LAYERS = (
         "_heat_map",
         "_row_tables",
         "_neighbourhoods",
+        "_transformers",
         "_interruption",
         "beliefs",
         "metrics",

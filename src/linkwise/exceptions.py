@@ -11,6 +11,7 @@ __all__ = [
     "InfeasibleConstraints",
     "InferenceBudgetExceeded",
     "ModelFileError",
+    "SharedClusterWarning",
     "Witness",
 ]
 
@@ -143,3 +144,7 @@ class FeasibilityWarning(UserWarning):
 
 class ApproximationWarning(UserWarning):
     """Part of a result is approximate in a way the caller may not expect, e.g. links were dropped."""
+
+
+class SharedClusterWarning(UserWarning):
+    """Rows that were labelled as different classes are in one cluster."""

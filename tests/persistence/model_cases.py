@@ -54,6 +54,22 @@ CASES = {
     },
     "spectral-auto": ConstrainedSpectralClustering(3, n_neighbors=5, reliability_subsets=2, **SPECTRAL),
     "spectral-learning": SpectralLearning(2, affinity="heat", n_neighbors=5, **SPECTRAL),
+    "ppc-labels": PPC(n_clusters=4, covariance_type="diag", random_state=0),
+    "em-labels": ConstrainedEM(n_clusters=3, covariance_type="diag", random_state=0),
+    "hmrf-labels": HMRFKMeans(3, random_state=0),
+    "cop-labels": COPKMeans(4, random_state=0),
+    "spectral-labels": ConstrainedSpectralClustering(3, n_neighbors=5, **SPECTRAL),
+    "spectral-learning-labels": SpectralLearning(3, affinity="heat", n_neighbors=5, **SPECTRAL),
+}
+
+#: Fitted to links that were built from labels.
+NAMED = {
+    "ppc-labels",
+    "em-labels",
+    "hmrf-labels",
+    "cop-labels",
+    "spectral-labels",
+    "spectral-learning-labels",
 }
 
 
@@ -79,4 +95,8 @@ def fitted(name):
         if isinstance(model, CPPC):
             names = np.array(["setosa", "versicolor", "virginica"])[y]
             return model.fit(X, names if name != "cppc-more" else y)
+        if name in NAMED:
+            names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
+            names[np.arange(len(y)) % 4 > 0] = None
+            links = Constraints.from_labels(names)
         return model.fit(X, constraints=links)

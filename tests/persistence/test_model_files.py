@@ -317,6 +317,14 @@ def put(array, place, value):
         ),
         ("hmrf-kl-diag", change_array("fitted/cluster_centers_", lambda a: -a), "fitted/cluster_centers_"),
         ("pck", change_array("fitted/violations_", lambda a: a.astype(np.int64)), "fitted/violations_"),
+        ("ppc-labels", change_array("fitted/cluster_names_", lambda a: a[:3]), "fitted/cluster_names_"),
+        (
+            "cop-labels",
+            change_array("fitted/cluster_names_", lambda a: a[[0, 0, 1, 2]]),
+            "fitted/cluster_names_",
+        ),
+        ("hmrf-labels", change_array("fitted/contingency_", lambda a: a - 9), "fitted/contingency_"),
+        ("spectral-labels", change_array("fitted/contingency_", lambda a: a[:2]), "fitted/contingency_"),
         ("spectral-dense", change_array("state/rows", lambda a: a[:-1]), "state/rows"),
         ("spectral-dense", change_array("state/rows", lambda a: a[:, :1]), "state/rows"),
         ("spectral-dense", change_array("state/rows", lambda a: a * 1e200), "state/rows"),
@@ -410,6 +418,16 @@ def test_a_model_that_was_changed_since_it_was_fitted_is_not_stored(pair, tmp_pa
     with pytest.raises(ValueError, match=r"fitted/means_: its shape is \(2, 4\), not \(3, 4\)"):
         save_model(changed, tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_known_of_classes_is_stored_together(tmp_path):
+    model = copy.copy(fitted("ppc-labels"))
+    del model.contingency_
+    with pytest.raises(ValueError, match="contingency_"):
+        save_model(model, tmp_path / "model")
+    twin = load_model(save_model(fitted("ppc-labels"), tmp_path / "model"))
+    assert twin.cluster_names_.tolist() == fitted("ppc-labels").cluster_names_.tolist()
+    assert (twin.split_classes_, twin.shared_clusters_) == ({}, {})
 
 
 def test_an_older_format_says_what_to_do(stored, tmp_path):

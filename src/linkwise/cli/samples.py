@@ -366,5 +366,4 @@ def _checked_preparation(content: Any, model: Any, file: Path) -> Preparation:
 
 def _n_clusters(model: Any) -> int:
     """The labels are 0 .. this - 1."""
-    wanted = getattr(model, "n_clusters", None) or getattr(model, "n_components", None)
-    return int(len(model.classes_) if wanted is None else wanted)
+    return int(model._n_clusters if hasattr(model, "_n_clusters") else model.n_clusters)

@@ -77,6 +77,9 @@ class COPKMeans(FittedKMeans):
         ``n_unproven``, the assignment steps that are not proven optimal.
     n_reseeds_ : int
         Clusters that lost all rows and were given a row or a must-linked group.
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If the links were built from labels: the classes, a name of each cluster after its labelled rows, and
+        their counts; also ``split_classes_`` and ``shared_clusters_``, as in :class:`PPC`.
     n_features_in_ : int
 
     See Also

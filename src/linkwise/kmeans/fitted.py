@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from linkwise._transformers import LinkedTransformerMixin
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
+from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.kmeans.descent import Run
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion
 from linkwise.kmeans.distortions.registry import make_distortion
@@ -24,7 +26,7 @@ from linkwise.kmeans.starts import start_centres
 __all__ = ["FittedKMeans"]
 
 
-class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
     """Prediction by ``cluster_centers_`` and ``metric_`` alone; subclasses supply ``fit``."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
@@ -114,6 +116,7 @@ class FittedKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.n_reseeds_ = run.n_reseeds
         no_links = np.empty(0, dtype=np.bool_)
         self.violations_ = no_links if constraints is None else constraints.violations(run.labels)
+        self._store_cluster_names(constraints, self.n_clusters)
         n_empty = int((run.counts == 0).sum())
         if n_empty:
             warnings.warn(

@@ -115,6 +115,9 @@ class HMRFKMeans(FittedKMeans):
         lower bound of the best.
     n_reseeds_ : int
         Clusters that lost all rows and were given one.
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If the links were built from labels: the classes, a name of each cluster after its labelled rows, and
+        their counts; also ``split_classes_`` and ``shared_clusters_``, as in :class:`PPC`.
     n_features_in_ : int
 
     See Also

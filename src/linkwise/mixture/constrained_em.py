@@ -24,7 +24,8 @@ class ConstrainedEM(LinkedGaussianMixture):
 
     Parameters
     ----------
-    n_components : int, default=1
+    n_components, n_clusters : int, optional
+        Number of clusters, by either name; 1 by default.
     sampling : {"chunklets", "points"}, default="chunklets"
         Assumption 1, where a chunklet brings its weight pi_k once, or assumption 2, where each of its points
         does. ``chunklets`` needs hard must-links: soft ones form no chunklets.
@@ -49,7 +50,7 @@ class ConstrainedEM(LinkedGaussianMixture):
     labels_, responsibilities_, violations_, violation_probability_ : ndarray
         As in :class:`PPC`.
     lower_bound_, lower_bounds_, objective_, objectives_, n_iter_, converged_, n_decreases_, inference_,
-    n_occupied_, n_features_in_
+    n_occupied_, classes_, cluster_names_, contingency_, split_classes_, shared_clusters_, n_features_in_
         As in :class:`PPC`.
 
     See Also
@@ -74,8 +75,9 @@ class ConstrainedEM(LinkedGaussianMixture):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | None = None,
         *,
+        n_clusters: int | None = None,
         sampling: str = "chunklets",
         covariance_type: str = "full",
         inference: str | Callable[..., Any] = "auto",
@@ -96,6 +98,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.n_clusters = n_clusters
         self.sampling = sampling
         self.covariance_type = covariance_type
         self.inference = inference

@@ -58,8 +58,8 @@ class CPPC(FittedMixture):
 
     Parameters
     ----------
-    n_components : int, optional
-        Number of clusters; None for the number of classes.
+    n_components, n_clusters : int, optional
+        Number of clusters, by either name; by default the number of classes.
     beliefs : ClassBeliefs, DataFrame or (L, L) array_like, optional
         The matrix C, symmetric, in [-1, 1]; an array in the order of the sorted classes. None keeps the
         classes: 1 on the diagonal and -1 elsewhere.
@@ -185,6 +185,7 @@ class CPPC(FittedMixture):
         self,
         n_components: int | None = None,
         *,
+        n_clusters: int | None = None,
         beliefs: Any = None,
         confidence: float = 0.25,
         criterion_weight: float | None = None,
@@ -201,6 +202,7 @@ class CPPC(FittedMixture):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.n_clusters = n_clusters
         self.beliefs = beliefs
         self.confidence = confidence
         self.criterion_weight = criterion_weight
@@ -242,7 +244,7 @@ class CPPC(FittedMixture):
         criterion_weight = self._check_parameters(data)
         codes, classes = _check_labels(y, len(data))
         beliefs = _check_beliefs(self.beliefs, classes)
-        n_components = len(classes) if self.n_components is None else int(self.n_components)
+        n_components = self._wanted_clusters() or len(classes)
         rows = class_rows(codes, len(classes))
         weights = pair_weights(beliefs, self.confidence, rows.sizes, self.normalize)
         block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
@@ -286,8 +288,6 @@ class CPPC(FittedMixture):
 
     def _check_parameters(self, X: NDArray[np.floating]) -> float:
         """Refuse bad parameters; return the weight of the beliefs in the criteria."""
-        if self.n_components is not None:
-            check_whole_number(self.n_components, "n_components")
         for name in ("max_iter", "n_init"):
             check_whole_number(getattr(self, name), name)
         for name in ("confidence", "tol", "reg_covar"):
@@ -299,7 +299,7 @@ class CPPC(FittedMixture):
             ("mixing", ("ignore", "sampled")),
         ):
             check_choice(getattr(self, name), name, allowed)
-        n_components, n_samples = self.n_components, len(X)
+        n_components, n_samples = self._wanted_clusters(), len(X)
         if n_components is not None and n_samples < n_components:
             raise ValueError(
                 f"{n_components} components cannot be fitted to n_samples={n_samples}; "

@@ -16,8 +16,10 @@ from sklearn.utils.validation import validate_data
 
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._threads import Workers
+from linkwise._transformers import LinkedTransformerMixin
 from linkwise._validation import align_rows, check_choice, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
+from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
@@ -44,7 +46,7 @@ __all__ = ["LinkedGaussianMixture"]
 _ROWS_AT_ONCE = 8192
 
 
-class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
+class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, CallbackSupportMixin, FittedMixture):
     """A Gaussian mixture fitted by EM to data whose rows may carry links.
 
     Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_noise_sources``.
@@ -80,9 +82,9 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
         self._check_parameters(data)
-        constraints = check_constraints(constraints, len(data), y)
+        constraints = labelled = check_constraints(constraints, len(data), y)
         if constraints is not None:
-            constraints.check(self.n_components)
+            constraints.check(self._n_clusters)
             if constraints.n_pairs == 0:
                 constraints = None
         random_state = check_random_state(self.random_state)
@@ -141,11 +143,13 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
                 "reason": f"work limit: {', '.join(limited)}" if limited else None,
             }
             self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
+        self._store_cluster_names(labelled, self._n_clusters)
         task.end(best.parameters.fitted_attributes)
         return labels
 
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
-        for name in ("n_components", "max_iter", "n_init"):
+        self._wanted_clusters()
+        for name in ("max_iter", "n_init"):
             check_whole_number(getattr(self, name), name)
         for name in ("tol", "reg_covar"):
             check_number(getattr(self, name), name)
@@ -198,14 +202,14 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     def _last_fit_serves(self, n_features: int) -> bool:
         """Return whether EM can start from the last fit; if not, warn of what differs."""
         shape = _shape_of_factors(self.covariance_type, self._n_gaussians, n_features)
-        clusters = getattr(self, "_last_n_clusters", self.n_components)
+        clusters = getattr(self, "_last_n_clusters", self._n_clusters)
         reason = None
         if self.means_.shape[1] != n_features:
             reason = f"it has {self.means_.shape[1]} features and the data {n_features}"
-        elif len(self.means_) != self._n_gaussians or clusters != self.n_components:
+        elif len(self.means_) != self._n_gaussians or clusters != self._n_clusters:
             reason = (
                 f"it has {len(self.means_)} components in {clusters} clusters, but {self._n_gaussians} in "
-                f"{self.n_components} are asked for"
+                f"{self._n_clusters} are asked for"
             )
         elif self.precisions_cholesky_.shape != shape or (
             # As many features as components: variances of "diag" have no zeros, the factor of "tied" does.
@@ -235,12 +239,12 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     ) -> MixtureParameters:
         """Compute parameters from a hard assignment of the rows; every second start leaves out k-means."""
         n_gaussians = self._n_gaussians
-        per_cluster = n_gaussians // self.n_components
+        per_cluster = n_gaussians // self._n_clusters
         arguments = (self.init_params, constraints, random_state)
         if per_cluster == 1:
             labels = start_labels(X, n_gaussians, *arguments, refine=number % 2 == 0)
         else:
-            labels = component_start_labels(X, self.n_components, per_cluster, *arguments)
+            labels = component_start_labels(X, self._n_clusters, per_cluster, *arguments)
         # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
         about = np.tile(points.offset, (n_gaussians, 1))
         rough = self._assigned_statistics(points, labels, about)
@@ -297,7 +301,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
     def _store(self, run: EMRun) -> None:
         for name, value in run.parameters.fitted_attributes().items():
             setattr(self, name, value)
-        self._last_n_clusters = int(self.n_components)
+        self._last_n_clusters = self._n_clusters
         self.lower_bounds_ = run.lower_bounds
         self.lower_bound_ = run.lower_bounds[-1] if run.judged is None else run.judged
         self.n_iter_ = len(run.lower_bounds)
@@ -370,7 +374,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
         self, points: Points, linked: LinkedRows, learns_noise: bool, run: EMRun, workers: Workers
     ) -> None:
         """Warn of clusters of the start that have no rows; say whether the links or Omega are the cause."""
-        if self.n_occupied_ == self.n_components or run.start is None:
+        if self.n_occupied_ == self._n_clusters or run.start is None:
             return
         occupied = occupied_clusters(self.labels_, self.weights_, self._cluster_of)
         weights = run.start.log_weights
@@ -384,7 +388,7 @@ class LinkedGaussianMixture(CallbackSupportMixin, FittedMixture):
                 learns_noise=learns_noise, prior_exact=bool(self.inference_["details"]["prior_exact"]),
             )  # fmt: skip
             warnings.warn(
-                f"{lost.sum()} of {self.n_components} clusters lost all their rows (n_occupied_ is "
+                f"{lost.sum()} of {self._n_clusters} clusters lost all their rows (n_occupied_ is "
                 f"{self.n_occupied_}). {reason}",
                 UserWarning,
                 stacklevel=4,

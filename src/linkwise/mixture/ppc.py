@@ -26,8 +26,8 @@ class PPC(LinkedGaussianMixture):
 
     Parameters
     ----------
-    n_components : int, default=1
-        Number of clusters.
+    n_components : int, optional
+        Number of clusters; 1 if neither this nor ``n_clusters`` is given.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
     inference : str or engine, default="auto"
         How the labels of linked rows are inferred: a method of :func:`linkwise.inference.marginals`.
@@ -63,6 +63,9 @@ class PPC(LinkedGaussianMixture):
         ``constraints.pairs``; a pair that two sources named is one row, so give it a source of its own.
         The weights in the constraints are then only a start, and links are treated as observations (as with
         ``mixing="ignore"``).
+    n_clusters : int, optional
+        Another name of ``n_components``, for use beside other clusterers. Both may only be given if equal;
+        ``set_params`` of one clears the other.
     components_per_cluster : int, default=1
         Gaussians per cluster; links act on the cluster, so that clusters need not be Gaussian. Only links
         tell which Gaussians make up a cluster: without, or with few, one component is the safer choice.
@@ -112,6 +115,12 @@ class PPC(LinkedGaussianMixture):
         whether log Omega was exact; ``objective``, the engine whose partition function is in
         ``lower_bound_``; and ``reason``, what dense hard cannot-links made too dear: None, or the posterior
         (mean field from then on), the prior (log Omega then keeps its value), or both.
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If the links were built from labels (``Constraints.from_labels``): the classes, a name of each
+        cluster after the commonest class of its labelled rows, and the labelled rows of each class in each
+        cluster. ``cluster_names_[labels_]`` names all rows.
+    split_classes_, shared_clusters_ : dict
+        Classes with labelled rows in several clusters, and clusters with those of several classes.
     n_features_in_ : int
 
     See Also
@@ -141,8 +150,9 @@ class PPC(LinkedGaussianMixture):
 
     def __init__(
         self,
-        n_components: int = 1,
+        n_components: int | None = None,
         *,
+        n_clusters: int | None = None,
         covariance_type: str = "full",
         inference: str | Callable[..., Any] = "auto",
         inference_options: dict[str, Any] | None = None,
@@ -164,6 +174,7 @@ class PPC(LinkedGaussianMixture):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.n_clusters = n_clusters
         self.covariance_type = covariance_type
         self.inference = inference
         self.inference_options = inference_options
@@ -186,7 +197,7 @@ class PPC(LinkedGaussianMixture):
 
     @property
     def _n_gaussians(self) -> int:
-        return int(self.n_components * self.components_per_cluster)
+        return int(self._n_clusters * self.components_per_cluster)
 
     def _check_parameters(self, X: NDArray[np.floating]) -> None:
         check_whole_number(self.components_per_cluster, "components_per_cluster")

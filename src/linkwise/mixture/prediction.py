@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,9 +20,11 @@ from linkwise.mixture.gaussian.passes import Posterior, posterior_pass
 __all__ = ["FittedMixture"]
 
 _ROWS_AT_ONCE = 8192
+#: Two names of one parameter.
+_SAME = {"n_components": "n_clusters", "n_clusters": "n_components"}
 
 
-class FittedMixture(DensityMixin, BaseEstimator):
+class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMixin, BaseEstimator):
     """A mixture that predicts by ``weights_``, ``means_`` and ``precisions_cholesky_`` alone."""
 
     # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
@@ -38,9 +40,46 @@ class FittedMixture(DensityMixin, BaseEstimator):
         """``lower_bounds_`` as an array, by the name that all estimators share."""
         return np.asarray(self.lower_bounds_, dtype=np.float64)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; a new ``n_components`` or ``n_clusters`` takes the place of the other."""
+        super().set_params(**params)
+        if params.keys() >= _SAME.keys():  # both as given
+            self.__dict__.update({name: params[name] for name in _SAME})
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; a number of clusters that changes takes the place of that by the other name."""
+        if name in _SAME and name in self.__dict__ and value is not None:
+            self.__dict__[_SAME[name]] = None
+        super().__setattr__(name, value)
+
+    def _wanted_clusters(self) -> int | None:
+        """Return the number of clusters by either of its names; None if neither is given."""
+        wanted = None
+        for name in _SAME:
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if check_whole_number(value, name) != wanted and wanted is not None:
+                raise ValueError(
+                    f"n_components={wanted} and n_clusters={value} are two names of one number, but differ; "
+                    "pass one of them"
+                )
+            wanted = int(value)
+        return wanted
+
     @property
     def _n_clusters(self) -> int:
-        return int(self.n_components)
+        return self._wanted_clusters() or 1
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._n_clusters
 
     @property
     def _n_gaussians(self) -> int:
@@ -87,6 +126,13 @@ class FittedMixture(DensityMixin, BaseEstimator):
         posterior = self._posterior(self._points(X), probabilities=True)
         assert posterior.probabilities is not None
         return self._sum_clusters(posterior.probabilities)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Return the probability of each cluster for each row (n, K): the same as :meth:`predict_proba`.
+
+        Links are not used, also by ``fit_transform``; ``responsibilities_`` of the training rows use them.
+        """
+        return self.predict_proba(X)
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
         """Return the log-likelihood of each row (n,) under the fitted mixture."""

@@ -268,6 +268,13 @@ class Layout(NamedTuple):
 
 _OF_DATA: dict[str, Check] = {"n_features_in_": whole(1, size="D")}
 _NAMES: dict[str, Check] = {"feature_names_in_": labels_of("D", only_text=True)}
+#: Of links that were built from labels; all of them or none.
+_CLASSES: dict[str, Check] = {
+    "classes_": labels_of("L"),
+    "cluster_names_": labels_of("K"),
+    "contingency_": array("i", "L", "K", low=0),
+}
+_OF_LINKS: dict[str, Check] = {**_NAMES, **_CLASSES}
 _RUN: dict[str, Check] = {"n_iter_": whole(), "converged_": flag}
 
 
@@ -327,7 +334,7 @@ def _link_mixture_entries(model: Any) -> Entries:
         noise = array("f", 2, low=0.0, high=0.5, nan=True)
     details = {"prior_exact": flag, "objective": text(), "reason": either(nothing, text())}
     optional: dict[str, Check] = {
-        **_NAMES,
+        **_OF_LINKS,
         "responsibilities_": probability("N", "K"),
         "violation_probability_": probability("P"),
     }
@@ -366,7 +373,7 @@ def _class_entries(model: Any) -> Entries:
 
 def _class_sizes(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
     """Return as many clusters as asked for, or as there are classes."""
-    n_clusters = model.n_components
+    n_clusters = model._wanted_clusters()
     if n_clusters is None:
         n_clusters = np.asarray(fitted.get("classes_", [])).size
     return {"K": int(n_clusters), "G": int(n_clusters)}
@@ -397,7 +404,7 @@ def _hmrf_entries(model: Any) -> Entries:
             "metric_": metric[model.metric],
             "inference_": _inference(table({}, {"gaps": array("f", ANY, nan=True, infinite=True)})),
         },
-        _NAMES,
+        _OF_LINKS,
     )
 
 
@@ -430,7 +437,7 @@ def _cop_entries(model: Any) -> Entries:
             "inertia_": real(0.0),
             "inference_": _inference(table({"n_unproven": whole()})),
         },
-        _NAMES,
+        _OF_LINKS,
     )
 
 
@@ -461,7 +468,7 @@ def _spectral_entries(model: Any) -> Entries:
             "solver_": text(),
         },
         {
-            **_NAMES,
+            **_OF_LINKS,
             "affinity_matrix_": array("f", "N", "N"),
             "link_reliability_": probability("P", nan=True),
         },
@@ -469,7 +476,7 @@ def _spectral_entries(model: Any) -> Entries:
 
 
 def _spectral_learning_entries(model: Any) -> Entries:
-    return Entries({**_embedding_entries(model), "affinity_matrix_": array("f", "N", "N")}, _NAMES)
+    return Entries({**_embedding_entries(model), "affinity_matrix_": array("f", "N", "N")}, _OF_LINKS)
 
 
 def _embedding_relations(model: Any, fitted: Mapping[str, Any]) -> None:
@@ -495,7 +502,7 @@ def _n_clusters(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _n_components(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
-    return {"K": int(model.n_components), "G": int(model._n_gaussians)}
+    return {"K": int(model._n_clusters), "G": int(model._n_gaussians)}
 
 
 def _own_check(model: Any, n_rows: int) -> None:
@@ -543,7 +550,11 @@ def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any]
     except (ValueError, TypeError, ArithmeticError) as error:
         raise LayoutError("parameters", str(error)) from None
     sizes = Sizes(layout.sizes(model, fitted))
-    layout.entries(model).check(fitted, sizes, "fitted")
+    entries = layout.entries(model)
+    entries.check(fitted, sizes, "fitted")
+    missing = [name for name in _CLASSES if name in entries.optional and name not in fitted]
+    if 0 < len(missing) < len(_CLASSES):
+        raise LayoutError(f"fitted/{missing[0]}", "it is missing, but other entries about classes are there")
     layout.relations(model, fitted)
     if layout.state is not None:
         if state is None:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._row_tables import refuse_vanishing
+from linkwise._transformers import LinkedTransformerMixin
 from linkwise._validation import (
     align_rows,
     as_generator,
@@ -21,6 +22,7 @@ from linkwise._validation import (
     check_whole_number,
 )
 from linkwise.constraints import Constraints
+from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.spectral.kernels import check_kernel
 from linkwise.spectral.out_of_sample import Extension, extension_of
 from linkwise.spectral.rounding import ASSIGNMENTS, assign_labels, cluster_centers, leading_rows
@@ -31,7 +33,7 @@ __all__ = ["SpectralClusterer"]
 AFFINITIES = ("heat", "rbf", "precomputed")
 
 
-class SpectralClusterer(ClusterMixin, BaseEstimator):
+class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
     """A spectral clustering of rows that may carry links; subclasses supply ``fit``."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
@@ -47,19 +49,31 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         return labels
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """Cluster (n,) of new rows: the one whose mean is nearest in the embedding.
+        """Cluster (n,) of new rows: the one whose mean is nearest in the embedding, see :meth:`transform`."""
+        rows = self._embedded(X)
+        distances = ((rows[:, np.newaxis, :] - self.embedding_centers_) ** 2).sum(axis=2)
+        return np.asarray(np.nanargmin(distances, axis=1), dtype=np.int64)
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Embedding (n, m) of new rows, by as many eigenvectors as ``embedding_`` has.
 
         A Gaussian or precomputed kernel extends the eigenvectors by their own equation, links included. For
         ``affinity="precomputed"`` X is the kernel between these and the training rows, (n, n_samples). The
         heat kernel of a graph has no values at new rows: they take the mean embedding of their nearest
-        training rows, weighted by inverse distance.
+        training rows, weighted by inverse distance. Training rows get their row of ``embedding_`` back, up to
+        the accuracy of the eigenvectors; where rows coincide, the mean of theirs. Linked rows of
+        ``SpectralLearning`` are taken as new ones, without the entries that their links replaced.
         """
+        return self._embedded(X)
+
+    def _embedded(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
-        centers = self.embedding_centers_
-        rows = leading_rows(self._extension.rows(data), centers.shape[1])
-        distances = ((rows[:, np.newaxis, :] - centers) ** 2).sum(axis=2)
-        return np.asarray(np.nanargmin(distances, axis=1), dtype=np.int64)
+        return leading_rows(self._extension.rows(data), self._n_features_out)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_centers_.shape[1])
 
     def _prediction_state(self) -> dict[str, Any]:
         return self._extension.state()
@@ -153,6 +167,7 @@ class SpectralClusterer(ClusterMixin, BaseEstimator):
         no_links = np.empty(0, dtype=np.bool_)
         self.violations_ = no_links if constraints is None else constraints.violations(labels)
         self.violation_rate_ = 0.0 if constraints is None else 1.0 - constraints.satisfaction(self.labels_)
+        self._store_cluster_names(constraints, self.n_clusters)
 
 
 def _is_number(value: Any) -> bool:

@@ -134,6 +134,9 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         Whether the eigenvectors reached ``eigen_tol``.
     n_iter_ : int
         Products of the eigensolver with a block of vectors; 0 for a complete decomposition of a small matrix.
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If the links were built from labels: the classes, a name of each cluster after its labelled rows, and
+        their counts; also ``split_classes_`` and ``shared_clusters_``, as in :class:`PPC`.
     n_features_in_ : int
 
     See Also

@@ -73,6 +73,9 @@ class SpectralLearning(SpectralClusterer):
         The same whenever the eigensolver improved its vectors.
     converged_ : bool
     n_iter_ : int
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If the links were built from labels: the classes, a name of each cluster after its labelled rows, and
+        their counts; also ``split_classes_`` and ``shared_clusters_``, as in :class:`PPC`.
     n_features_in_ : int
 
     Notes
