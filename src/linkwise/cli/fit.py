@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,7 +27,7 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
-from linkwise.cli.tables import check_links, read_links, write_frame
+from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -61,13 +61,23 @@ class Fit:
 
 def fit(
     data: options.DataArgument,
-    n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of clusters.")],
+    n_clusters: Annotated[
+        int | None,
+        typer.Option(
+            "-k",
+            "--clusters",
+            min=1,
+            help="Number of clusters; by default that of the classes in --labels-column.",
+        ),
+    ] = None,
     links: options.LinksOption = None,
     method: Annotated[
         MethodName,
         typer.Option("--method", "-m", help="auto chooses by the kind and number of the links."),
     ] = MethodName.auto,
     certainty: options.CertaintyOption = None,
+    labels_column: options.LabelsColumnOption = None,
+    labels_certainty: options.LabelsCertaintyOption = None,
     id_column: options.IdOption = None,
     label_column: Annotated[
         str | None,
@@ -91,19 +101,24 @@ def fit(
     safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Cluster rows under must-links and cannot-links.
+    """Cluster rows under must-links and cannot-links, or under the known classes of some rows.
 
     With -o, writes labels (with probabilities where the method has them), links (which were kept), the model
     for `linkwise predict`, and report.html.
     """
     out = Output(as_json)
+    if n_clusters is None and labels_column is None:
+        raise typer.BadParameter(
+            "missing; say how many clusters, or name a column of labels.", param_hint="-k"
+        )
     suffix = options.chosen_format(table_format, data)
-    tables_written = ["labels", *([] if links is None else ["links"])]
+    tables_written = ["labels", *([] if links is None and labels_column is None else ["links"])]
     check_folder(output, "fit", ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)])
     samples = read_samples(
         data,
         id_column=id_column,
         label_column=label_column,
+        known_column=labels_column,
         features=options.names(features),
         ignore=options.names(ignore),
         impute=impute,
@@ -115,15 +130,19 @@ def fit(
         by_row=links_by is options.LinksBy.row,
         columns=options.link_columns(left, right, ignore_columns),
     )
+    if samples.known is not None:
+        constraints = add_labels(constraints, samples, labels_certainty)
     done = fit_samples(
         out,
         samples,
         constraints,
         method,
-        Settings(n_clusters, covariance.value, starts, seed, has_soft(constraints)),
+        Settings(
+            n_clusters or _n_classes(constraints), covariance.value, starts, seed, has_soft(constraints)
+        ),
         standardize=standardize,
     )
-    tables = [_summary(done), _clusters(done)]
+    tables = [_summary(done), _clusters(done), *_classes(done)]
     doubtful = _doubtful_links(done)
     if doubtful.rows:
         tables.append(doubtful)
@@ -140,6 +159,17 @@ def fit(
     else:
         out.say("Nothing was written; add -o FOLDER for labels, model and report.")
     out.finish(_as_record(done, files))
+
+
+def _n_classes(links: Constraints) -> int:
+    """Number of the classes that rows are known to be of."""
+    assert links.classes is not None
+    if len(links.classes) < 2:
+        raise CommandError(
+            f"all labelled rows are {str(links.classes[0])!r}, which does not tell the number of clusters; "
+            "say it with -k"
+        )
+    return len(links.classes)
 
 
 def fit_samples(
@@ -170,8 +200,10 @@ def fit_samples(
     model = METHODS[name].build(settings)
     began = time.perf_counter()
     with out.progress(f"fitting {name}"):
-        model.fit(X, constraints=links if links.n_pairs else None)
+        model.fit(X, constraints=links if links.n_pairs or links.classes is not None else None)
     seconds = time.perf_counter() - began
+    if hasattr(model, "cluster_names_"):
+        preparation = replace(preparation, clusters=model.cluster_names_.tolist())
     labels = np.asarray(model.labels_)
     return Fit(
         samples,
@@ -218,6 +250,28 @@ def _summary(done: Fit) -> TextTable:
     return TextTable(f"{len(done.preparation.clusters)} clusters", ["", ""], rows, 2)
 
 
+def _named(done: Fit) -> bool:
+    """Tell whether clusters have names, after the classes of labelled rows."""
+    return hasattr(done.model, "cluster_names_")
+
+
+def _classes(done: Fit) -> list[TextTable]:
+    """Tabulate where the labelled rows of each class are; which are split or share a cluster is told."""
+    if not _named(done):
+        return []
+    model, names = done.model, done.preparation.clusters
+    rows = []
+    for name, counts in zip(model.classes_.tolist(), model.contingency_, strict=True):
+        homes = np.flatnonzero(counts).tolist()
+        others = {other for k in homes for other in model.shared_clusters_.get(k, []) if other != name}
+        remarks = [f"split over {len(homes)} clusters"] if name in model.split_classes_ else []
+        if others:
+            remarks.append("shares a cluster with " + ", ".join(sorted(map(str, others))))
+        told = ", ".join(f"{names[k]} {counts[k]}" for k in homes) or "–"
+        rows.append([str(name), told, "; ".join(remarks), str(counts.sum())])
+    return [TextTable("Classes of labelled rows", ["class", "clusters", "remark", "labelled rows"], rows, 3)]
+
+
 def _clusters(done: Fit) -> TextTable:
     counts = np.bincount(done.labels, minlength=len(done.preparation.clusters))
     own = None
@@ -226,14 +280,14 @@ def _clusters(done: Fit) -> TextTable:
     rows = []
     for k, count in enumerate(counts):
         members = done.labels == k
-        row = [str(k)]
+        row = [str(k), *([done.preparation.clusters[k]] if _named(done) else [])]
         if done.samples.labels is not None:
             row.append(_class_counts(done.samples.labels[members]))
         row += [str(count), f"{count / len(done.labels):.1%}"]
         if own is not None:
             row.append(f"{own[members].mean():.3f}" if count else "–")
         rows.append(row)
-    known = [] if done.samples.labels is None else ["known classes"]
+    known = ["name"] * _named(done) + ([] if done.samples.labels is None else ["known classes"])
     heads = ["cluster", *known, "rows", "share", *([] if own is None else ["mean probability"])]
     return TextTable("Clusters", heads, rows, 1 + len(known))
 
@@ -263,6 +317,14 @@ def _link_frame(done: Fit) -> pandas.DataFrame:
     return frame
 
 
+def _with_classes(frame: pandas.DataFrame, links: Constraints) -> pandas.DataFrame:
+    """Add the classes of both ends, so that the file can be read again with them."""
+    if links.classes is None or links.row_classes is None:
+        return frame
+    names = np.array([*links.classes.tolist(), ""], dtype=object)[links.row_classes]  # -1 is unknown
+    return frame.assign(class_i=names[links.pairs[:, 0]], class_j=names[links.pairs[:, 1]])
+
+
 def _doubtful_links(done: Fit) -> TextTable:
     """Tabulate links that were broken or that the data contradict, the most doubtful first."""
     frame = _link_frame(done)
@@ -284,6 +346,8 @@ def _doubtful_links(done: Fit) -> TextTable:
 def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:
     """Tabulate the samples: id, cluster and probabilities."""
     results: dict[str, Any] = {"cluster": done.labels}
+    if _named(done):
+        results["name"] = np.array(done.preparation.clusters, dtype=object)[done.labels]
     if done.probabilities is not None:
         results |= {f"probability_{k}": column for k, column in enumerate(done.probabilities.T)}
     return output_frame(done.samples, results, note=out.warn)
@@ -294,7 +358,7 @@ def _write(
 ) -> dict[str, Path]:
     files = {"labels": write_frame(folder / f"labels{suffix}", _label_frame(done, out))}
     if done.links.n_pairs:
-        files["links"] = write_frame(folder / f"links{suffix}", _link_frame(done))
+        files["links"] = write_frame(folder / f"links{suffix}", _with_classes(_link_frame(done), done.links))
     files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
     report = Page(f"{len(done.preparation.clusters)} clusters of {done.samples.path.name}")
     for note in done.samples.notes:
@@ -304,7 +368,7 @@ def _write(
     _, *rest = tables
     report.table(tables[0])
     report.picture(
-        clusters_png(done.X, done.labels, done.links if done.links.n_pairs else None, seed=seed),
+        clusters_png(done.X, _shown_labels(done), done.links if done.links.n_pairs else None, seed=seed),
         "Rows by cluster, with the links between them",
         "Solid lines are must-links, dashed ones cannot-links; broken links are red and crossed out.",
     )
@@ -319,12 +383,17 @@ def _write(
     return files
 
 
+def _shown_labels(done: Fit) -> NDArray[Any]:
+    """Give the name of each row's cluster, or its number."""
+    return np.array(done.preparation.clusters)[done.labels] if _named(done) else done.labels
+
+
 def _means(done: Fit) -> TextTable:
     columns = list(done.samples.features.columns)[:_LISTED_COLUMNS]
     means = done.samples.features[columns].groupby(done.labels).mean()
     more = done.samples.features.shape[1] - len(columns)
     rows = [
-        [str(cluster), *(f"{value:.4g}" for value in row)]
+        [done.preparation.clusters[int(cluster)], *(f"{value:.4g}" for value in row)]
         for cluster, row in zip(means.index, means.to_numpy(), strict=True)
     ]
     return TextTable("Means" + (f" ({more} more columns)" if more else ""), ["cluster", *columns], rows)
@@ -344,6 +413,14 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
         "notes": list(done.samples.notes),
         "files": files,
     }
+    if _named(done):
+        record |= {
+            "cluster_names": done.preparation.clusters,
+            "classes": done.model.classes_,
+            "contingency": done.model.contingency_,
+            "split_classes": done.model.split_classes_,
+            "shared_clusters": done.model.shared_clusters_,
+        }
     if not files:
         record["labels"] = done.labels
     return record

@@ -231,6 +231,24 @@ CertaintyOption = Annotated[
 IdOption = Annotated[
     str | None, typer.Option("--id", metavar="COLUMN", help="Column of ids; kept in the output.")
 ]
+LabelsColumnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--labels-column",
+        metavar="COLUMN",
+        help="Column of known classes to cluster by: rows of one class belong together, others apart. Blank: "
+        "unknown.",
+    ),
+]
+LabelsCertaintyOption = Annotated[
+    float | None,
+    typer.Option(
+        "--labels-certainty",
+        callback=_between_half_and_one,
+        metavar="0.5..1",
+        help="Certainty of the labels in --labels-column. Without this option they are sure.",
+    ),
+]
 FeaturesOption = Annotated[
     str | None,
     typer.Option("--features", metavar="A,B,..", help="Columns to cluster by. By default all others."),

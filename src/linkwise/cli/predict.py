@@ -76,9 +76,8 @@ def _bare_preparation(model: Any, folder: Path) -> Preparation:
         )
     names = [str(name) for name in model.feature_names_in_]
     labels = getattr(model, "labels_", np.zeros(1, dtype=int))
-    return Preparation(
-        names, [0.0] * len(names), [1.0] * len(names), [], [str(k) for k in range(int(max(labels)) + 1)]
-    )
+    clusters = [str(name) for name in getattr(model, "cluster_names_", range(int(max(labels)) + 1))]
+    return Preparation(names, [0.0] * len(names), [1.0] * len(names), [], clusters)
 
 
 def _predictions(

@@ -29,13 +29,15 @@ class Samples:
     """The rows of a data file.
 
     ``features`` are float64. ``ids`` is the column as it was. ``labels`` (n,) holds strings, or integers if
-    all are whole numbers, and None where a cell is empty. ``notes`` tell the user what was done to the data.
+    all are whole numbers, and None where a cell is empty; they only score. ``known`` are such labels that are
+    fitted to. ``notes`` tell the user what was done to the data.
     """
 
     path: Path
     features: pandas.DataFrame
     ids: pandas.Series | None = None
     labels: NDArray[Any] | None = None
+    known: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -105,6 +107,7 @@ def read_samples(
     *,
     id_column: str | None = None,
     label_column: str | None = None,
+    known_column: str | None = None,
     features: Sequence[str] = (),
     ignore: Sequence[str] = (),
     impute: bool = False,
@@ -116,17 +119,15 @@ def read_samples(
     refused.
     """
     path = Path(path)
-    special = [name for name in (id_column, label_column) if name is not None]
+    roles = {"--id": id_column, "--label": label_column, "--labels-column": known_column}
+    special = [name for name in roles.values() if name is not None]
     frame = read_frame(path, [*special])
     for name in [*special, *features, *ignore]:
         if name not in frame.columns:
             raise CommandError(
                 f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}: name one of these"
             )
-    if id_column is not None and id_column == label_column:
-        raise CommandError(
-            f"--id and --label both name {id_column!r}; a column holds ids or classes, not both"
-        )
+    _refuse_two_roles(roles)
     left_out = {*special, *ignore}
     chosen = list(dict.fromkeys(features)) or [name for name in frame.columns if name not in left_out]
     if not chosen:
@@ -145,7 +146,36 @@ def read_samples(
     if label_column is not None:
         _refuse_rounded(path, frame[label_column])
         labels = _label_names(frame[label_column])
-    return Samples(path, table, ids, labels, tuple(notes))
+    known = None if known_column is None else _known_labels(path, frame[known_column], notes)
+    return Samples(path, table, ids, labels, known, tuple(notes))
+
+
+def _refuse_two_roles(roles: Mapping[str, str | None]) -> None:
+    """Refuse a column that two options name."""
+    named: dict[str, str] = {}
+    for option, name in roles.items():
+        if name is not None and named.setdefault(name, option) != option:
+            reason = (
+                "a column holds ids or classes, not both"
+                if named[name] == "--id"
+                else "what is fitted to cannot score the fit: leave --label out, or name another column"
+            )
+            raise CommandError(f"{named[name]} and {option} both name {name!r}; {reason}")
+
+
+def _known_labels(path: Path, column: pandas.Series, notes: list[str]) -> NDArray[Any]:
+    """Labels to fit to; marks such as NA, which would become a class, are unknown, and a note says so."""
+    _refuse_rounded(path, column)
+    texts = column.map(cell_text).str.strip()
+    unknown = texts.isin(_UNKNOWN_LABELS)
+    known = _label_names(column.mask(unknown))
+    if all(name is None for name in known):
+        raise CommandError(f"{path}: column {column.name!r} has no label; fill in some cells")
+    marks = Counter(texts[unknown & column.notna() & (texts != "")])
+    if marks:
+        told = ", ".join(f"{text!r} in {count} rows" for text, count in marks.items())
+        notes.append(f"column {column.name!r}: {told} means unknown")
+    return known
 
 
 def checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
@@ -277,6 +307,8 @@ def _label_names(column: pandas.Series) -> NDArray[Any]:
 
 
 _FILE = "columns.json"
+# Marks in a column of labels that name no class.
+_UNKNOWN_LABELS = frozenset({*MISSING, "-1", "-1.0", "?"})
 
 
 @dataclass(frozen=True)

@@ -291,22 +291,31 @@ def read_link_list(
 
 def build_links(links: LinkList, n_samples: int, samples: Samples | None = None) -> Constraints:
     """Put the lines together: soft evidence adds up, hard contradictions are refused with their proof."""
+    from linkwise._validation import label_codes
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
 
-    must = links.weights > 0
-    order = np.argsort(~must, kind="stable")
-    source = None if links.source is None else np.array(links.source)[order]
+    source = None if links.source is None else np.array(links.source, dtype=np.str_)
+    names = links.row_labels(n_samples)
+    codes, classes = (None, None) if names is None else label_codes(names)
     try:
-        return Constraints(
-            n_samples,
-            links.pairs[must],
-            links.pairs[~must],
-            weight=np.abs(links.weights[order]),
-            source=source,
-        )
+        return Constraints._from_signed(n_samples, links.pairs, links.weights, source, None, classes, codes)
     except InfeasibleConstraints as error:
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
+
+
+def add_labels(links: Constraints, samples: Samples, certainty: float | None) -> Constraints:
+    """Add to the links what the known labels of some rows say."""
+    from linkwise.constraints import Constraints
+    from linkwise.exceptions import InfeasibleConstraints
+
+    assert samples.known is not None
+    try:
+        return links + Constraints.from_labels(samples.known, certainty=certainty)
+    except InfeasibleConstraints as error:
+        raise CommandError(_witness(error, samples, "links and labels"), INFEASIBLE) from None
+    except ValueError as error:  # a file of links says another class of a row
+        raise CommandError(str(error)) from None
 
 
 def check_links(links: Constraints, n_clusters: int, samples: Samples | None = None) -> None:
@@ -319,9 +328,9 @@ def check_links(links: Constraints, n_clusters: int, samples: Samples | None = N
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
 
 
-def _witness(error: Any, samples: Samples | None) -> str:
+def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
     """Give the proof of a contradiction, with the ids of its rows where links were given by id."""
-    message = f"the links cannot all hold: {error.witness.message}"
+    message = f"the {what} cannot all hold: {error.witness.message}"
     remedy = "; remove one of these links, make them soft with --certainty, or ask for more clusters"
     if samples is None or samples.ids is None:
         return message + remedy

@@ -854,12 +854,8 @@ class Constraints:
             n_samples = len(ids)
         found = _link_io.link_list(name, lines, find, certainty=certainty)
         source = None if found.source is None else np.array(found.source, dtype=np.str_)
-        classes, codes = None, None
-        if found.classes:
-            # Names that are all whole numbers were numbers, as in the y of many data sets.
-            whole = all(name == str(_link_io.whole_number(name)) for name in found.classes.values())
-            names: list[Any] = [found.classes.get(row) for row in range(n_samples)]
-            codes, classes = label_codes([int(name) if whole and name else name for name in names])
+        names = found.row_labels(n_samples)
+        codes, classes = (None, None) if names is None else label_codes(names)
         return cls._from_signed(n_samples, found.pairs, found.weights, source, ids, classes, codes)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:

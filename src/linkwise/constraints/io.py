@@ -90,6 +90,14 @@ class LinkList:
     source: tuple[str, ...] | None = None
     classes: Mapping[int, str] = field(default_factory=dict)
 
+    def row_labels(self, n_samples: int) -> list[Any] | None:
+        """Class of each row or None; as numbers if all are whole ones, as in the y of many data sets."""
+        if not self.classes:
+            return None
+        whole = all(name == str(whole_number(name)) for name in self.classes.values())
+        names = [self.classes.get(row) for row in range(n_samples)]
+        return [int(name) if whole and name else name for name in names]
+
 
 def link_list(
     name: object,
