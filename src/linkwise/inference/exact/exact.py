@@ -161,7 +161,7 @@ def exact_best_labels(
     parts = {"tree": np.flatnonzero(forest[component])}
     labels[parts["tree"]] = forest_best_labels(induced(problem, parts["tree"])[0])
     left = np.flatnonzero(~forest[component])
-    if n_labels == 2:
+    if n_labels == 2 and left.size:  # for nothing left, maximum flows would still be compiled
         loopy, _ = induced(problem, left)
         swapped, frustrated = signed_two_colouring(loopy)
         # A part between links of coupling zero may be frustrated beside one that is not.
