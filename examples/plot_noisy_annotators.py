@@ -2,10 +2,10 @@
 Which annotator errs, and where
 ===============================
 
-Three annotators judge pairs of iris flowers: Ann is wrong 3 % of the time, Bob 15 % and Carl 35 %. Nobody
-tells the model. ``PPC(learn_noise=sources)`` finds a rate for each of them (left) and a probability for
-every link that it is wrong (right): the wrong links, crosses, stand at the top of each list, to be asked
-again.
+Three annotators judge pairs of iris flowers, a third of them the same ones: Ann is wrong 3 % of the time,
+Bob 15 % and Carl 35 %. Nobody tells the model. ``PPC(learn_noise="source")`` finds a rate for each of them,
+with an interval (left; hollow: how many answers are really wrong), and a probability for every answer that
+it is wrong (right): the wrong answers, crosses, stand at the top of each list, to be asked again.
 """
 
 import matplotlib.pyplot as plt
@@ -13,41 +13,39 @@ import numpy as np
 
 from linkwise import PPC, Constraints
 from linkwise.datasets import load_bundled
+from linkwise.displays import AnnotatorDisplay
 
 X, y = load_bundled("iris")
 true_rates = {"Ann": 0.03, "Bob": 0.15, "Carl": 0.35}
 
-# Each annotator gets other pairs: a pair that two of them judged would be one row of links.pairs.
 rng = np.random.default_rng(0)
 every_pair = np.column_stack(np.triu_indices(len(y), k=1))
-chosen = rng.choice(every_pair, size=300, replace=False)
+shared = rng.choice(every_pair, size=33, replace=False)
+pairs = np.concatenate([np.vstack([shared, rng.choice(every_pair, size=67)]) for _ in true_rates])
 annotator = np.repeat(list(true_rates), 100)
 wrong = rng.random(300) < np.repeat(list(true_rates.values()), 100)
-says_same = (y[chosen[:, 0]] == y[chosen[:, 1]]) ^ wrong
-links = Constraints(len(y), chosen[says_same], chosen[~says_same], certainty=0.8)
+same = (y[pairs[:, 0]] == y[pairs[:, 1]]) ^ wrong
+links = Constraints(
+    len(y), pairs[same], pairs[~same], certainty=0.8, source=[*annotator[same], *annotator[~same]]
+)
 
-# links.pairs is sorted: look up who judged each of its rows.
-judged_by = {tuple(pair): name for pair, name in zip(chosen.tolist(), annotator, strict=True)}
-sources = np.array([judged_by[tuple(pair)] for pair in links.pairs.tolist()])
-is_wrong = links.violations(y)
-
-model = PPC(3, n_init=5, learn_noise=sources, random_state=0).fit(X, constraints=links)
+model = PPC(3, n_init=5, learn_noise="source", random_state=0).fit(X, constraints=links)
+said = links.judgements
+is_wrong = (y[said.pairs[:, 0]] == y[said.pairs[:, 1]]) != (said.weights > 0)
 for name in true_rates:
-    mine = sources == name
-    print(f"{name}: learned {model.noise_[name]:.3f}, really wrong {is_wrong[mine].mean():.3f}")
+    low, high = model.noise_interval_[name]
+    really = is_wrong[said.source == name].mean()
+    print(f"{name}: learned {model.noise_[name]:.3f} ({low:.3f} to {high:.3f}), really wrong {really:.3f}")
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", width_ratios=[1, 2])
-places = np.arange(3)
-really = [is_wrong[sources == name].mean() for name in true_rates]
-left.bar(places - 0.2, [model.noise_[name] for name in true_rates], 0.4, color="#0072B2", label="learned")
-left.bar(places + 0.2, really, 0.4, color="white", edgecolor="black", hatch="//", label="really wrong")
-left.set_xticks(places, list(true_rates))
-left.set_ylabel("share of wrong links")
-left.legend(frameon=False)
+display = AnnotatorDisplay.from_estimator(model, constraints=links, ax=left)
+for place, name in enumerate(display.names_):
+    really = is_wrong[said.source == name].mean()
+    left.plot(really, place, "D", markersize=9, markerfacecolor="none", color="black")
 
 for place, name in enumerate(true_rates):
-    mine = sources == name
-    suspicion = model.violation_probability_[mine]
+    mine = said.source == name
+    suspicion = model.answer_error_probability_[mine]
     order = np.argsort(suspicion)
     x = place + np.linspace(-0.38, 0.38, mine.sum())
     good = ~is_wrong[mine][order]
@@ -60,8 +58,8 @@ for place, name in enumerate(true_rates):
         color="#B00020",
         label="wrong" if place == 0 else None,
     )
-right.set_xticks(places, list(true_rates))
-right.set_ylabel("violation_probability_")
-right.set_xlabel("links of each annotator, sorted")
+right.set_xticks(range(3), list(true_rates))
+right.set_ylabel("answer_error_probability_")
+right.set_xlabel("answers of each annotator, sorted")
 right.legend(frameon=False, loc="center left")
 plt.show()

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from linkwise import PPC, Constraints
-from linkwise.displays import ConvergenceDisplay, CriterionDisplay, LinkCurveDisplay
+from linkwise.displays import AnnotatorDisplay, ConvergenceDisplay, CriterionDisplay, LinkCurveDisplay
 from linkwise.displays._style import VIOLATED
 from linkwise.model_selection import sweep_components
 
@@ -260,3 +260,29 @@ class TestConvergence:
             ConvergenceDisplay({})
         with pytest.raises(ValueError, match="steps of 'objective' must be at least 1"):
             ConvergenceDisplay([1.0], steps=0)
+
+
+class TestAnnotators:
+    def test_rates_and_intervals_are_those_given(self) -> None:
+        rates = {"Bob": 0.2, "Ann": 0.05, "new": float("nan"), "$x$": 0.4}
+        intervals = {"Bob": (0.1, 0.3), "Ann": (0.01, 0.1), "new": (0.0, 0.5), "$x$": (0.35, 0.45)}
+        display = AnnotatorDisplay(rates, intervals, {"Ann": 7}).plot()
+        assert display.names_ == ["Ann", "Bob", "$x$"]
+        assert list(display.points_.get_xdata()) == [0.05, 0.2, 0.4]
+        ends = [segment[:, 0].tolist() for segment in display.bars_.get_segments()]
+        assert ends == [[0.01, 0.1], [0.1, 0.3], [0.35, 0.45]]
+        assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["Ann (7)", "Bob", "$x$"]
+
+    def test_from_estimator(self) -> None:
+        links = Constraints(
+            6, [(0, 1), (1, 2)], [(0, 5), (3, 4)], certainty=0.8, source=["Ann", "Bob", "Ann", "Ann"]
+        )
+        X = np.arange(6.0)[:, np.newaxis]
+        model = PPC(1, learn_noise="source").fit(X, constraints=links)
+        display = AnnotatorDisplay.from_estimator(model, constraints=links)
+        assert display.rates == model.noise_
+        assert sorted(text.get_text() for text in display.ax_.get_yticklabels()) == ["Ann (3)", "Bob (1)"]
+        with pytest.raises(ValueError, match=r'PPC learned no rates; fit PPC\(learn_noise="source"\)'):
+            AnnotatorDisplay.from_estimator(PPC(1).fit(X, constraints=links))
+        with pytest.raises(ValueError, match="no annotator has a rate"):
+            AnnotatorDisplay({"Ann": np.nan})

@@ -410,43 +410,6 @@ class TestLearningNoise:
         flipped = {tuple(pair) for pair in right.cannot_link[wrong].tolist()}
         assert {tuple(pair) for pair in links.pairs[suspects].tolist()} == flipped
 
-    def test_every_annotator_has_a_rate(self):
-        """Three annotators of 0, 10 and 40 % wrong links, told apart by what the data say."""
-        rng = np.random.default_rng(0)
-        y = rng.integers(2, size=2400)
-        X = rng.normal(size=(2400, 2)) + 6.0 * y[:, np.newaxis]
-        links = Constraints.sample(y, 1200, certainty=0.8, random_state=0)
-        annotator = rng.choice(["anna", "ben", "carl"], size=links.n_pairs)
-        wrong = rng.random(links.n_pairs) < np.select([annotator == "ben", annotator == "carl"], [0.1, 0.4])
-        must = (links.weights > 0) ^ wrong
-        links = Constraints(2400, links.pairs[must], links.pairs[~must], certainty=0.8)
-        # Pairs are disjoint and sorted, so the rows are those of before.
-        model = PPC(2, learn_noise=annotator, random_state=0).fit(X, constraints=links)
-        assert set(model.noise_) == {"anna", "ben", "carl"}
-        for name, rate in model.noise_.items():
-            assert rate == pytest.approx(wrong[annotator == name].mean(), abs=0.01)
-        assert (model.violation_probability_ > 0.5).tolist() == wrong.tolist()
-
-    def test_one_source_is_the_same_as_all(self):
-        X, y = load_iris(return_X_y=True)
-        links = Constraints.sample(y, 60, flip=0.2, certainty=0.8, random_state=0)
-        together = fit_quietly(PPC(3, learn_noise=True, random_state=0), X, links)
-        named = fit_quietly(PPC(3, learn_noise=["me"] * links.n_pairs, random_state=0), X, links)
-        assert named.noise_ == {"me": together.noise_}
-        assert named.lower_bounds_ == together.lower_bounds_
-
-    @pytest.mark.parametrize(
-        ("sources", "message"),
-        [
-            (["a", "b"], r"shape \(2,\), but the constraints hold 3 links"),
-            (["a", None, "b"], r"learn_noise\[1\]"),
-        ],
-    )
-    def test_bad_sources(self, sources, message):
-        links = Constraints(6, must_link=[(0, 1), (2, 3), (4, 5)], certainty=0.9)
-        with pytest.raises(ValueError, match=message):
-            PPC(2, learn_noise=sources).fit(np.arange(12.0).reshape(6, 2), constraints=links)
-
     def test_objective_never_falls(self):
         X, y = load_iris(return_X_y=True)
         for seed in range(5):

@@ -28,7 +28,7 @@ CASES = {
     "ppc-parts": PPC(2, components_per_cluster=2, covariance_type="diag", random_state=0),
     "ppc-noise": PPC(3, learn_noise=True, random_state=0),
     "ppc-noise-kind": PPC(3, learn_noise="kind", covariance_type="tied", random_state=0),
-    "ppc-noise-names": PPC(3, learn_noise=["ann", "ben"] * 6, covariance_type="spherical", random_state=0),
+    "ppc-noise-source": PPC(3, learn_noise="source", covariance_type="spherical", random_state=0),
     "ppc-gibbs": PPC(2, inference="gibbs", covariance_type="diag", max_iter=5, random_state=0),
     "ppc-float32": PPC(2, covariance_type="diag", random_state=0),
     "em-chunklets": ConstrainedEM(3, covariance_type="diag", random_state=0),
@@ -89,7 +89,8 @@ def fitted(name):
     links = Constraints.sample(y, 12, random_state=0)
     soft = not isinstance(model, COPKMeans | ConstrainedEM)
     if soft:
-        links = Constraints(len(y), links.must_link, links.cannot_link, weight=1.0)
+        source = ["ann", "ben"] * 6
+        links = Constraints(len(y), links.must_link, links.cannot_link, weight=1.0, source=source)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if isinstance(model, CPPC):

@@ -452,7 +452,7 @@ def test_beliefs_come_back(tmp_path):
 # Fuzz: whatever is changed, a refusal in one line or a model that predicts labels in range
 
 FUZZED = [
-    "ppc-full", "ppc-parts", "ppc-noise-names", "em-points", "cppc-classes", "cppc-sampled", "cop",
+    "ppc-full", "ppc-parts", "ppc-noise-source", "em-points", "cppc-classes", "cppc-sampled", "cop",
     "hmrf-euclidean-full", "hmrf-euclidean-per_cluster", "hmrf-kl-diag", "hmrf-cosine-diag", "spectral-auto",
     "spectral-learning",
 ]  # fmt: skip

@@ -42,7 +42,9 @@ def equal(left, right):
 @pytest.fixture
 def iris():
     X, y = load_iris(return_X_y=True, as_frame=True)
-    return X, y, Constraints.sample(y, 30, certainty=0.9, random_state=0)
+    links = Constraints.sample(y, 30, certainty=0.9, random_state=0)
+    names = ["a", "b"] * 15
+    return X, y, Constraints(len(y), links.must_link, links.cannot_link, certainty=0.9, source=names)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def iris():
         PPC(3, random_state=0),
         PPC(3, means_init=np.eye(3, 4), tol=0.01, random_state=np.random.RandomState(0)),
         PPC(2, components_per_cluster=2, learn_noise="kind", random_state=0),
-        PPC(3, covariance_type="tied", learn_noise=["a", "b"] * 15, random_state=0),
+        PPC(3, covariance_type="tied", learn_noise="source", random_state=0),
         ConstrainedEM(3, sampling="points", random_state=0),
     ],
 )

@@ -9,6 +9,7 @@ Legends stand beside the axes where the figure has a layout engine (``plt.subplo
 which new figures get), otherwise inside them.
 """
 
+from linkwise.displays.annotators import AnnotatorDisplay
 from linkwise.displays.belief_map import BeliefDisplay, SeparabilityDisplay
 from linkwise.displays.class_map import ClassMapDisplay
 from linkwise.displays.clusters import ClusterDisplay
@@ -20,6 +21,7 @@ from linkwise.displays.kernel import KernelDisplay
 from linkwise.displays.link_curve import LinkCurveDisplay
 
 __all__ = [
+    "AnnotatorDisplay",
     "BeliefDisplay",
     "ClassMapDisplay",
     "ClusterDisplay",

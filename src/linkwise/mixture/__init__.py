@@ -12,8 +12,18 @@ if TYPE_CHECKING:
     from linkwise.mixture.constrained_em import ConstrainedEM as ConstrainedEM
     from linkwise.mixture.cppc import CPPC as CPPC
     from linkwise.mixture.ppc import PPC as PPC
+    from linkwise.mixture.ppc import DoubtfulAnswer as DoubtfulAnswer
 
-__all__ = ["CPPC", "PPC", "ClassReport", "ConstrainedEM", "Relabelling", "relabel", "stability"]
+__all__ = [
+    "CPPC",
+    "PPC",
+    "ClassReport",
+    "ConstrainedEM",
+    "DoubtfulAnswer",
+    "Relabelling",
+    "relabel",
+    "stability",
+]
 
 __getattr__ = resolver(
     __name__,
@@ -21,6 +31,7 @@ __getattr__ = resolver(
         "CPPC": "linkwise.mixture.cppc",
         "ClassReport": "linkwise.mixture.classes.report",
         "ConstrainedEM": "linkwise.mixture.constrained_em",
+        "DoubtfulAnswer": "linkwise.mixture.ppc",
         "PPC": "linkwise.mixture.ppc",
         "Relabelling": "linkwise.mixture.classes.relabel",
         "relabel": "linkwise.mixture.classes.relabel",

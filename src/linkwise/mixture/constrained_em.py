@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise.constraints import Constraints
 from linkwise.mixture.linked import LinkedGaussianMixture
+from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.rows import LinkedRows, select_linked_rows
 
 __all__ = ["ConstrainedEM"]
@@ -123,7 +124,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         if self.sampling not in ("chunklets", "points"):
             raise ValueError(f"sampling must be chunklets or points; got {self.sampling!r}: pass one of them")
 
-    def _linked_rows(self, constraints: Constraints) -> LinkedRows:
+    def _linked_rows(self, constraints: Constraints, noise: LinkNoise | None = None) -> LinkedRows:
         soft = np.flatnonzero((constraints.weights > 0) & np.isfinite(constraints.weights))
         if self.sampling == "chunklets" and soft.size:
             i, j = constraints.pairs[soft[0]].tolist()

@@ -29,7 +29,7 @@ class MixtureParameters(NamedTuple):
     covariances: NDArray[np.float64]
     """In the shape of the covariance type."""
     coupling: NDArray[np.float64]
-    """(m,) Strength of the links; changes only when their noise is learned."""
+    """(m,) Strength of the links, or (J,) of the answers about them if their noise is learned."""
 
     def fitted_attributes(self) -> dict[str, NDArray[np.float64]]:
         """Return the attributes that a fitted estimator predicts from."""

@@ -35,6 +35,7 @@ from linkwise.mixture.gaussian.gaussians import (
 )
 from linkwise.mixture.gaussian.passes import log_density_pass, posterior_pass, statistics_pass
 from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
+from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
 from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
 from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, start_labels
@@ -49,18 +50,24 @@ _ROWS_AT_ONCE = 8192
 class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, CallbackSupportMixin, FittedMixture):
     """A Gaussian mixture fitted by EM to data whose rows may carry links.
 
-    Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_noise_sources``.
+    Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_link_noise``.
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
     __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
 
-    def _linked_rows(self, constraints: Constraints) -> LinkedRows:
-        return select_linked_rows(constraints, self._cluster_of)
+    def _linked_rows(self, constraints: Constraints, noise: LinkNoise | None = None) -> LinkedRows:
+        judged = None if noise is None else noise.pairs
+        return select_linked_rows(constraints, self._cluster_of, judged=judged)
 
-    def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
-        """Return the source of each link whose flip rate is learned, -1 for others; None learns nothing."""
+    def _link_noise(self, constraints: Constraints | None) -> LinkNoise | None:
+        """Return the answers whose error rates are learned; None learns nothing."""
         return None
+
+    def _store_noise(
+        self, noise: LinkNoise | None, coupling: NDArray[np.float64], agreement: NDArray[np.float64]
+    ) -> None:
+        """Store what was learned of the answers: their couplings (J,), and P(same) of each link (m,)."""
 
     # Fitting
 
@@ -85,13 +92,15 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         constraints = labelled = check_constraints(constraints, len(data), y)
         if constraints is not None:
             constraints.check(self._n_clusters)
-            if constraints.n_pairs == 0:
-                constraints = None
+        noise = self._link_noise(constraints)
+        if constraints is not None and constraints.n_pairs == 0 and (noise is None or not len(noise.pairs)):
+            constraints = None
         random_state = check_random_state(self.random_state)
         points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
-        linked = None if constraints is None else self._linked_rows(constraints)
-        sources = None if linked is None else self._noise_sources(linked)
+        linked = None if constraints is None else self._linked_rows(constraints, noise)
         coupling = np.empty(0) if linked is None else linked.coupling
+        if noise is not None:
+            coupling = noise.coupling
         seed = int(random_state.randint(2**31))
         n_jobs = effective_n_jobs(self.n_jobs)
         starts = self._starts(for_starts, points, constraints, coupling, random_state)
@@ -100,7 +109,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         workers = Workers(n_jobs if len(starts) == 1 else 1)
         step = LinkedStep(
             points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-            sources, seed, workers, len(starts), self.inference_options,
+            noise, seed, workers, len(starts), self.inference_options,
         )  # fmt: skip
         ended: list[tuple[EMRun, LinkedStep]] = []
 
@@ -135,6 +144,10 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             final.posterior = None
         posterior = None if linked is None else final.e_step(best.parameters)
         limited = final.limited
+        agreement = np.empty(0) if posterior is None else posterior.marginals.agreement
+        self._store_noise(noise, best.parameters.coupling, agreement)
+        if linked is not None and noise is not None:
+            linked = linked._replace(coupling=noise.of_links(best.parameters.coupling))
         labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
         if linked is not None:
             self.inference_["details"] = {
@@ -142,7 +155,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 "prior_exact": final.prior_is_exact(best.parameters.log_weights),
                 "reason": f"work limit: {', '.join(limited)}" if limited else None,
             }
-            self._warn_of_lost_clusters(points, linked, sources is not None, best, workers)
+            self._warn_of_lost_clusters(points, linked, noise is not None, best, workers)
         self._store_cluster_names(labelled, self._n_clusters)
         task.end(best.parameters.fitted_attributes)
         return labels
@@ -360,7 +373,13 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         assert free.probabilities is not None
         self.responsibilities_ = self._sum_clusters(free.probabilities.astype(np.float64, copy=False))
         self.responsibilities_[linked.rows] = found.prob
-        self.violation_probability_ = np.where(linked.coupling > 0, 1.0 - found.agreement, found.agreement)
+        same = found.agreement
+        if len(same) > constraints.n_pairs:
+            # Pairs whose answers cancel are inferred, but are no links.
+            place = np.array([constraints.n_samples, 1])
+            judged = linked.rows[linked.pairs] @ place
+            same = same[np.searchsorted(judged, constraints.pairs @ place)]
+        self.violation_probability_ = np.where(constraints.weights > 0, 1.0 - same, same)
         self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
         self.labels_[linked.rows] = self._decode(points, linked, found.prob)
         self.violations_ = constraints.violations(self.labels_)

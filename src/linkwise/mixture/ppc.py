@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from linkwise._validation import check_whole_number
-from linkwise.mixture.em import EMRun
+from linkwise._validation import align_rows, check_whole_number
+from linkwise.constraints import Constraints
 from linkwise.mixture.linked import LinkedGaussianMixture
-from linkwise.mixture.links.noise import check_learn_noise, flip_rates, noise_sources
-from linkwise.mixture.links.rows import LinkedRows
+from linkwise.mixture.links.noise import LinkNoise, check_learn_noise
 
-__all__ = ["PPC"]
+__all__ = ["PPC", "DoubtfulAnswer"]
+
+
+class DoubtfulAnswer(NamedTuple):
+    """An answer about a pair that may be wrong; a list of them makes a table: ``pandas.DataFrame(answers)``.
+
+    Attributes
+    ----------
+    i, j : int or id
+        The pair: row numbers, or ids if the links have an index.
+    kind : {"must_link", "cannot_link"}
+        What was answered.
+    source : str
+        Who answered; "" if nobody is named.
+    probability : float
+        Probability that the answer is wrong, given the data and all other answers.
+    """
+
+    i: Any
+    j: Any
+    kind: str
+    source: str
+    probability: float
 
 
 class PPC(LinkedGaussianMixture):
@@ -57,12 +79,12 @@ class PPC(LinkedGaussianMixture):
     decode : {"marginal", "map"}, default="marginal"
         Labels of the training rows: most probable one by one, or most probable together. Rows whose labels
         one by one would break a hard link are decoded together in any case.
-    learn_noise : {False, True, "kind"} or (n_pairs,) array_like, default=False
-        Learn how often soft links are wrong, one rate for all, one for each kind or one for each source, and
-        weight them by it. An array names the source (annotator, laboratory, ...) of every row of
-        ``constraints.pairs``; a pair that two sources named is one row, so give it a source of its own.
-        The weights in the constraints are then only a start, and links are treated as observations (as with
-        ``mixing="ignore"``).
+    learn_noise : {False, True, "kind", "source"}, default=False
+        Learn how often soft links are wrong, one rate for all, one for each kind or one for each source
+        (annotator, laboratory, ...), and weight them by it. Sources are those of
+        ``Constraints(..., source=names)``; where several judged a pair, their answers are weighed against
+        each other. The certainties in the constraints are then only a start, and for sources also a prior
+        that counts like two answers. Links are treated as observations (as with ``mixing="ignore"``).
     n_clusters : int, optional
         Another name of ``n_components``, for use beside other clusterers. Both may only be given if equal;
         ``set_params`` of one clears the other.
@@ -94,8 +116,13 @@ class PPC(LinkedGaussianMixture):
         Clusters that are the most probable one of some row and whose weight is not 0 (1e-6 or more). If links
         were given and clusters of the start are empty, a warning says why.
     noise_ : float, (2,) ndarray or dict
-        Learned flip rate, if ``learn_noise``; for "kind" that of must-links and of cannot-links, for sources
-        a dict from source to rate. NaN for those without soft links.
+        Learned share of wrong links, if ``learn_noise``; for "kind" that of must-links and of cannot-links,
+        for "source" a dict from source to rate. NaN for those without soft links.
+    noise_interval_ : (2,) ndarray, (2, 2) ndarray or dict
+        Lowest and highest plausible rate: 90 % of the posterior of each rate, from a flat prior, or the one
+        above. The clusters count as known, so the interval is somewhat too short where they are doubtful.
+    answer_error_probability_ : (n_answers,) ndarray
+        Probability that each of ``constraints.judgements`` is wrong, if ``learn_noise``.
     lower_bound_ : float
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, divided by
         n_samples (without log Omega for ``mixing="ignore"``); an approximation where inference is. For
@@ -166,7 +193,7 @@ class PPC(LinkedGaussianMixture):
         means_init: ArrayLike | None = None,
         precisions_init: ArrayLike | None = None,
         decode: str = "marginal",
-        learn_noise: bool | str | ArrayLike = False,
+        learn_noise: bool | str = False,
         components_per_cluster: int = 1,
         warm_start: bool = False,
         random_state: Any = None,
@@ -204,13 +231,86 @@ class PPC(LinkedGaussianMixture):
         check_learn_noise(self.learn_noise)
         super()._check_parameters(X)
 
-    def _noise_sources(self, linked: LinkedRows) -> NDArray[np.int64] | None:
+    def _link_noise(self, constraints: Constraints | None) -> LinkNoise | None:
         learn_noise = check_learn_noise(self.learn_noise)
-        return None if learn_noise is False else noise_sources(learn_noise, linked.coupling)[1]
+        if learn_noise is False:
+            return None
+        return LinkNoise.of(learn_noise, Constraints(0) if constraints is None else constraints)
 
-    def _store(self, run: EMRun) -> None:
-        super()._store(run)
-        self.__dict__.pop("noise_", None)  # of an earlier fit
-        learn_noise = check_learn_noise(self.learn_noise)
-        if learn_noise is not False:
-            self.noise_ = flip_rates(learn_noise, run.parameters.coupling)
+    def _store_noise(
+        self, noise: LinkNoise | None, coupling: NDArray[np.float64], agreement: NDArray[np.float64]
+    ) -> None:
+        for name in ("noise_", "noise_interval_", "answer_error_probability_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if noise is None:
+            return
+        self.answer_error_probability_ = noise.wrong_probability(agreement)
+        rates = noise.rates(coupling)
+        intervals = noise.intervals(rates, self.answer_error_probability_)
+        if noise.kind == "source":
+            self.noise_: Any = dict(zip(noise.names, rates.tolist(), strict=True))
+            self.noise_interval_: Any = dict(zip(noise.names, intervals, strict=True))
+        elif noise.kind == "kind":
+            self.noise_, self.noise_interval_ = rates, intervals
+        else:
+            self.noise_, self.noise_interval_ = float(rates[0]), intervals[0]
+
+    def doubtful_answers(
+        self, X: Any, constraints: Constraints, *, n_answers: int = 10
+    ) -> list[DoubtfulAnswer]:
+        """List the answers that are most probably wrong: the pairs to ask about again.
+
+        Parameters
+        ----------
+        X : array_like or DataFrame
+            The rows of the fit; they tell the order of rows if the links have ids.
+        constraints : Constraints
+            The links of the fit.
+        n_answers : int, default=10
+            Length of the list if there are as many. Without ``learn_noise`` the answers are the links.
+
+        Returns
+        -------
+        list of DoubtfulAnswer
+            The most doubtful first.
+
+        Examples
+        --------
+        >>> from linkwise import PPC, Constraints
+        >>> X = [[0.0], [0.1], [0.2], [0.3], [5.0], [5.1], [5.2], [5.3]]
+        >>> links = Constraints(
+        ...     8, must_link=[(0, 1), (2, 3), (4, 5), (3, 4)], cannot_link=[(0, 4)], certainty=0.8,
+        ...     source=["Ann", "Ann", "Ann", "Bob", "Bob"],
+        ... )
+        >>> model = PPC(2, covariance_type="tied", learn_noise="source", random_state=0)
+        >>> model = model.fit(X, constraints=links)
+        >>> model.doubtful_answers(X, links, n_answers=1)[0][:4]
+        (3, 4, 'must_link', 'Bob')
+        """
+        check_is_fitted(self)
+        n_answers = check_whole_number(n_answers, "n_answers")
+        _, aligned = align_rows(X, constraints)
+        said = aligned.judgements
+        if hasattr(self, "answer_error_probability_"):
+            pairs, weights, doubt = said.pairs, said.weights, self.answer_error_probability_
+            source = said.source
+        else:
+            pairs, weights, source = aligned.pairs, aligned.weights, None
+            doubt = getattr(self, "violation_probability_", np.empty(0))
+        if len(doubt) != len(pairs):
+            raise ValueError(
+                f"the model was fitted with {len(doubt)} answers, but these links have {len(pairs)}; pass "
+                "the links of the fit"
+            )
+        names = (np.arange(len(aligned)) if aligned.index is None else aligned.index).tolist()
+        worst = np.argsort(-doubt, kind="stable")[:n_answers].tolist()
+        return [
+            DoubtfulAnswer(
+                names[pairs[row, 0]],
+                names[pairs[row, 1]],
+                "must_link" if weights[row] > 0 else "cannot_link",
+                "" if source is None else str(source[row]),
+                float(doubt[row]),
+            )
+            for row in worst
+        ]

@@ -327,11 +327,11 @@ def _inference(details: Check) -> Check:
 
 
 def _link_mixture_entries(model: Any) -> Entries:
-    noise: Check = real(0.0, 0.5)
-    if np.ndim(model.learn_noise if hasattr(model, "learn_noise") else False) > 0:
-        noise = table_of(noise)
+    noise, interval = real(0.0, 0.5), array("f", 2, low=0.0, high=0.5, nan=True)
+    if getattr(model, "learn_noise", False) == "source":
+        noise, interval = table_of(noise), table_of(interval)
     elif getattr(model, "learn_noise", False) == "kind":
-        noise = array("f", 2, low=0.0, high=0.5, nan=True)
+        noise, interval = interval, array("f", 2, 2, low=0.0, high=0.5, nan=True)
     details = {"prior_exact": flag, "objective": text(), "reason": either(nothing, text())}
     optional: dict[str, Check] = {
         **_OF_LINKS,
@@ -339,7 +339,11 @@ def _link_mixture_entries(model: Any) -> Entries:
         "violation_probability_": probability("P"),
     }
     if hasattr(model, "learn_noise"):
-        optional["noise_"] = noise
+        optional |= {
+            "noise_": noise,
+            "noise_interval_": interval,
+            "answer_error_probability_": probability(ANY),
+        }
     of_links = {"violations_": array("b", "P"), "inference_": _inference(table({}, details))}
     return Entries({**_gaussian_entries(model), **of_links}, optional)
 

@@ -15,7 +15,7 @@ from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
 from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, statistics_pass
-from linkwise.mixture.links.noise import learned_coupling
+from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.prior import DisjointPrior, LabelPrior
 from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, link_field, linked_posterior
 from linkwise.mixture.links.weights import (
@@ -41,9 +41,9 @@ _WORK_PER_ENTRY = 400.0
 class LinkedStep:
     """The EM step: free rows in one fused pass, linked rows through inference.
 
-    ``noise_sources`` (m,) has the source of each link whose flip rate is learned, -1 for links left as they
-    are; None learns nothing. ``random_state`` seeds the engines, the same in every step, so that EM sees
-    one deterministic objective. ``n_starts`` runs of EM share the limit of work of a fit; a ``max_work``
+    ``noise`` has the answers whose error rates are learned; ``coupling`` of the parameters is then one for
+    each answer. None learns nothing. ``random_state`` seeds the engines, the same in every step, so that EM
+    sees one deterministic objective. ``n_starts`` runs of EM share the limit of work of a fit; a ``max_work``
     among ``inference_options`` holds for each call instead. ``posterior`` is that of the last step.
     """
 
@@ -55,7 +55,7 @@ class LinkedStep:
         reg_covar: float,
         inference: str | Callable[..., Any],
         mixing: str,
-        noise_sources: NDArray[np.int64] | None,
+        noise: LinkNoise | None,
         random_state: int,
         workers: Workers,
         n_starts: int = 1,
@@ -70,7 +70,7 @@ class LinkedStep:
         self.inference_options = engine.options
         self._uses_initial = engine.uses_initial
         self.mixing = mixing
-        self.noise_sources = noise_sources
+        self.noise = noise
         self.random_state = random_state
         self.workers = workers
         self.posterior: LinkedPosterior | None = None
@@ -118,17 +118,17 @@ class LinkedStep:
             statistics += self._linked_statistics(parameters, posterior)
             log_weights, penalty = self._mixing_step(free_counts, posterior, log_weights)
             objective += self._of_links(posterior, penalty, coupling)
-            if self.noise_sources is not None:
-                coupling = learned_coupling(coupling, self.noise_sources, posterior.marginals.agreement)
+            if self.noise is not None:
+                coupling = self.noise.learned(coupling, posterior.marginals.agreement)
         new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
         return new, objective / self.points.n_samples
 
     def _of_links(self, posterior: LinkedPosterior, penalty: float, coupling: NDArray[np.float64]) -> float:
         """The part of the objective that the linked rows bring."""
         part = posterior.marginals.log_partition - penalty
-        if self.noise_sources is not None:
+        if self.noise is not None:
             # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
-            part -= float(np.logaddexp(0.0, -np.abs(coupling)).sum())
+            part += self.noise.log_likelihood(coupling)
         return part
 
     def judge(self, parameters: MixtureParameters) -> float:
@@ -151,11 +151,11 @@ class LinkedStep:
     @property
     def _leaves_out_omega(self) -> bool:
         """Whether links count as observations."""
-        return self.mixing == "ignore" or self.noise_sources is not None
+        return self.mixing == "ignore" or self.noise is not None
 
     def prior_is_exact(self, log_weights: NDArray[np.float64]) -> bool:
         """Whether log Omega at these weights is exact, or none enters."""
-        if not isinstance(self._prior, LabelPrior) or self.noise_sources is not None:
+        if not isinstance(self._prior, LabelPrior) or self.noise is not None:
             return True
         self._log_omega(log_weights)
         return self._prior.exact
@@ -165,8 +165,9 @@ class LinkedStep:
         assert self.linked is not None
         assert self._links is not None
         links = self._links
-        if self.noise_sources is not None:
-            links = link_field(self.linked.pairs, parameters.coupling, len(self.linked.rows))
+        if self.noise is not None:
+            coupling = self.noise.of_links(parameters.coupling)
+            links = link_field(self.linked.pairs, coupling, len(self.linked.rows))
         initial = None
         if self.posterior is not None and (self._limited or self._uses_initial):
             initial = self.posterior.marginals.prob

@@ -52,16 +52,29 @@ class LinkedPosterior(NamedTuple):
 
 
 def select_linked_rows(
-    constraints: Constraints, cluster_of: NDArray[np.int64], *, chunklets_once: bool = False
+    constraints: Constraints,
+    cluster_of: NDArray[np.int64],
+    *,
+    chunklets_once: bool = False,
+    judged: NDArray[np.int64] | None = None,
 ) -> LinkedRows:
-    """Take the links out of the constraints; ``chunklets_once``: a chunklet brings pi once."""
-    rows, ends = np.unique(constraints.pairs, return_inverse=True)
+    """Take the links out of the constraints; ``chunklets_once``: a chunklet brings pi once.
+
+    ``judged`` (m, 2) are all pairs that were judged, sorted: also those whose answers cancel, of coupling 0.
+    """
+    chosen, coupling = constraints.pairs, 2.0 * constraints.weights
+    if judged is not None and len(judged) > len(chosen):
+        place = np.array([constraints.n_samples, 1])
+        of_judged = np.zeros(len(judged))
+        of_judged[np.searchsorted(judged @ place, chosen @ place)] = coupling
+        chosen, coupling = judged, of_judged
+    rows, ends = np.unique(chosen, return_inverse=True)
     pairs = ends.reshape(-1, 2).astype(np.int64)
     prior_power = np.ones(len(rows))
     if chunklets_once:
         chunklets = constraints.chunklets()
         prior_power = 1.0 / np.bincount(chunklets)[chunklets[rows]]
-    return LinkedRows(rows, pairs, 2.0 * constraints.weights, prior_power, cluster_of)
+    return LinkedRows(rows, pairs, coupling, prior_power, cluster_of)
 
 
 def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points: int) -> PottsField:
