@@ -130,15 +130,20 @@ def test_marks_of_unknown_labels_are_no_classes(invoke, partial):
     assert note == "column 'known': '-1' in 1 rows, '?' in 1 rows, 'NA' in 132 rows means unknown"
 
 
-def test_numbers_as_classes(invoke, partial):
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_numbers_as_classes(invoke, partial, files, suffix):
     frame, truth = partial
     codes = pd.Series(pd.factorize(truth)[0] + 7).where(np.arange(150) % 10 == 0)
-    frame.assign(known=codes).drop(columns="species").to_csv("numbers.csv", index=False)
-    record = json.loads(
-        fit(invoke, "--labels-column", "known", "-m", "cop", "--json", data="numbers.csv").stdout
-    )
+    frame = frame.assign(known=codes).drop(columns="species")
+    frame.to_csv("numbers.csv", index=False)
+    frame.to_parquet("numbers.parquet", index=False)
+    beside = ("-l", files / "links_by_id.csv", "-o", "out")  # links of rows without labels, too
+    result = fit(invoke, "--labels-column", "known", "-m", "cop", "--json", *beside, data=f"numbers.{suffix}")
+    record = json.loads(result.stdout)
     assert record["classes"] == [7, 8, 9]
     assert sorted(record["cluster_names"]) == ["7", "8", "9"]
+    back = Constraints.read_csv(f"out/links.{suffix}", index=frame["flower"])
+    assert back.classes.tolist() == [7, 8, 9]
 
 
 def test_refusals(refused, invoke, partial, files):
@@ -161,6 +166,7 @@ def test_refusals(refused, invoke, partial, files):
     Constraints.from_labels(["virginica", "setosa", *[None] * 148]).to_csv("other.csv")
     assert "row 0 is of class" in refused(*given, "known", "-l", "other.csv", "--links-by", "row")
     assert "is outside 0.5" in refused(*given, "known", "--labels-certainty", 0.2, code=2)
+    assert "with --labels-column" in refused("fit", "data.csv", "-k", 3, "--labels-certainty", 0.9, code=2)
     assert "name a column of labels" in refused("fit", "data.csv", "--id", "flower", code=2)
 
 

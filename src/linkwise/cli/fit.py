@@ -28,6 +28,7 @@ from linkwise.cli.options import (
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
 from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
+from linkwise.constraints.io import cell_text
 
 if TYPE_CHECKING:
     import pandas
@@ -110,6 +111,10 @@ def fit(
     if n_clusters is None and labels_column is None:
         raise typer.BadParameter(
             "missing; say how many clusters, or name a column of labels.", param_hint="-k"
+        )
+    if labels_certainty is not None and labels_column is None:
+        raise typer.BadParameter(
+            "name the column of the labels with --labels-column.", param_hint="--labels-certainty"
         )
     suffix = options.chosen_format(table_format, data)
     tables_written = ["labels", *([] if links is None and labels_column is None else ["links"])]
@@ -321,7 +326,8 @@ def _with_classes(frame: pandas.DataFrame, links: Constraints) -> pandas.DataFra
     """Add the classes of both ends, so that the file can be read again with them."""
     if links.classes is None or links.row_classes is None:
         return frame
-    names = np.array([*links.classes.tolist(), ""], dtype=object)[links.row_classes]  # -1 is unknown
+    # As text: Parquet has no column of numbers and blanks. The last name is that of -1, unknown.
+    names = np.array([*map(cell_text, links.classes.tolist()), ""], dtype=object)[links.row_classes]
     return frame.assign(class_i=names[links.pairs[:, 0]], class_j=names[links.pairs[:, 1]])
 
 
