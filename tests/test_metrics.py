@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import sklearn.metrics
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
+from sklearn.datasets import make_blobs
 from sklearn.metrics.cluster import contingency_matrix
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from linkwise import Constraints
+from linkwise import PPC, Constraints, COPKMeans, PCKMeans, SpectralLearning
 from linkwise import metrics as lm
+from linkwise.metrics import LinksScorer, links_scorer
 
 MIXED = [0, 1, 7, -3, "a", "1", "bb", 2.5]
 PAIR_SCORES = [lm.pairwise_f1, lm.rand_score, lm.clustering_accuracy]
@@ -381,3 +389,91 @@ class TestBeliefAdherence:
     def test_refusals(self, beliefs, observed, message):
         with pytest.raises(ValueError, match=message):
             lm.belief_adherence(beliefs, observed)
+
+
+class Fixed(BaseEstimator):
+    """Predicts column ``column`` of X."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y=None, *, constraints=None):
+        self.fitted_ = True
+        return self
+
+    __metadata_request__fit: ClassVar = {"constraints": True}
+
+    def predict(self, X):
+        return np.asarray(X)[:, self.column].astype(int)
+
+
+class TestLinksScorer:
+    y = np.arange(60) % 3
+    X = np.column_stack([y, np.zeros(60), np.arange(60), np.arange(60) % 2])
+    links = Constraints.sample(y, 300, overlap=True, certainty=0.9, random_state=0)
+
+    @pytest.mark.parametrize(("column", "score"), [(0, 1.0), (1, 0.5), (2, 0.5)])
+    def test_right_clusters_one_cluster_and_single_rows(self, column, score):
+        assert links_scorer(Fixed(column), self.X, constraints=self.links) == score
+
+    def test_by_hand(self):
+        links = Constraints(
+            4, must_link=[(0, 1), (0, 2)], cannot_link=[(0, 3), (1, 3)], certainty=[0.9, 0.6, 1.0, 0.75]
+        )
+        labels = np.array([[0.0], [0.0], [1.0], [0.0]])
+        # Worth 2 g - 1: of 0.8 + 0.2 must-links 0.8 are kept, of 1.0 + 0.5 cannot-links none.
+        assert links_scorer(Fixed(), labels, constraints=links) == pytest.approx(0.4)
+        only = Constraints(4, must_link=[(0, 1), (0, 2)], certainty=[0.9, 0.6])
+        assert links_scorer(Fixed(), labels, constraints=only) == pytest.approx(0.8)
+
+    def test_with_routing_every_fold_is_scored_by_its_links(self):
+        folds = KFold(3, shuffle=True, random_state=0)
+        with sklearn.config_context(enable_metadata_routing=True):
+            found = cross_validate(
+                Fixed(3), self.X, cv=folds, scoring=links_scorer, params={"constraints": self.links},
+                error_score="raise",
+            )  # fmt: skip
+            search = GridSearchCV(Fixed(), {"column": [1, 2, 0, 3]}, scoring=links_scorer, cv=folds)
+            search.fit(self.X, constraints=self.links)
+            pipeline = make_pipeline(FunctionTransformer(), Fixed())
+            grid = {"fixed__column": [1, 0]}
+            piped = GridSearchCV(pipeline, grid, scoring={"links": links_scorer}, cv=folds, refit="links")
+            piped.fit(self.X, constraints=self.links)
+        for (_, test), score in zip(folds.split(self.X), found["test_score"], strict=True):
+            mine = self.links[test]
+            kept = ~mine.violations(self.X[test, 3].astype(int))
+            expected = 0.5 * (kept[mine.weights > 0].mean() + kept[mine.weights < 0].mean())
+            assert score == pytest.approx(expected)
+        assert search.best_params_ == {"column": 0}
+        assert search.best_score_ == 1.0
+        assert piped.best_params_ == {"fixed__column": 0}
+
+    def test_without_routing_rows_are_found_by_their_index(self):
+        frame = pd.DataFrame(self.X, index=[f"row {i}" for i in range(60)])
+        links = self.links.with_index(frame.index)
+        mixed = frame.sample(frac=1.0, random_state=0)
+        search = GridSearchCV(Fixed(), {"column": [1, 0, 3]}, scoring=LinksScorer(links), cv=3)
+        search.fit(mixed)
+        assert search.best_params_ == {"column": 0}
+        by_hand = links_scorer(Fixed(3), self.X, constraints=self.links)
+        assert LinksScorer(links)(Fixed(3), mixed) == pytest.approx(by_hand)
+        assert LinksScorer(self.links)(Fixed(3), self.X) == pytest.approx(by_hand)
+
+    def test_refusals(self):
+        with pytest.raises(ValueError, match=r"got no links: call sklearn.set_config.*LinksScorer\(links\)"):
+            links_scorer(Fixed(), self.X)
+        with pytest.raises(ValueError, match="links of 60 rows, but 10 are to be scored: give the links an"):
+            LinksScorer(self.links)(Fixed(), self.X[:10])
+        with pytest.raises(ValueError, match="no two of the rows to score are linked"):
+            links_scorer(Fixed(), self.X[:10], constraints=Constraints(10))
+
+    @pytest.mark.parametrize("estimator", [PCKMeans(3), SpectralLearning(3), PPC(3), COPKMeans(3)])
+    def test_estimators(self, estimator):
+        X, y = make_blobs(90, centers=[[0, 0], [8, 0], [0, 8]], cluster_std=0.8, random_state=0)
+        links = Constraints.sample(y, 200, overlap=True, random_state=0)
+        with sklearn.config_context(enable_metadata_routing=True):
+            found = cross_validate(
+                clone(estimator).set_params(random_state=0), X, cv=3, scoring=links_scorer,
+                params={"constraints": links}, error_score="raise",
+            )  # fmt: skip
+        assert (found["test_score"] == 1.0).all()

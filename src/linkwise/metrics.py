@@ -20,17 +20,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from linkwise._validation import as_vector, check_same_length, encode, encode_pair, pack, unlabelled
+from linkwise._validation import (
+    align_rows,
+    as_vector,
+    check_constraints,
+    check_same_length,
+    encode,
+    encode_pair,
+    pack,
+    unlabelled,
+)
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
 __all__ = [
     "ClusterMatching",
+    "LinksScorer",
     "belief_adherence",
     "clustering_accuracy",
     "constraint_satisfaction",
     "contingency_table",
+    "links_scorer",
     "match_clusters",
     "pairwise_f1",
     "rand_score",
@@ -301,6 +312,106 @@ def constraint_satisfaction(labels: ArrayLike, constraints: Constraints) -> floa
             "the same rows, e.g. constraints[rows]"
         )
     return float(constraints.satisfaction(codes))
+
+
+class LinksScorer:
+    """Scorer of scikit-learn that judges a fitted model by links of the rows it predicts; it needs no ``y``.
+
+    The score is the share of must-links and the share of cannot-links that ``predict`` keeps, averaged over
+    the two kinds: 1/2 for one cluster of all rows and for clusters of one row each. A soft link of certainty
+    g counts 2 g - 1. Rows that carry no links do not count.
+
+    :data:`links_scorer` is one without links of its own. Under metadata routing scikit-learn gives it those
+    of the test rows.
+
+    Parameters
+    ----------
+    constraints : Constraints, optional
+        Links with an index, for use without metadata routing, when scikit-learn passes nothing to scorers:
+        the test rows are then found by the index of the DataFrame X.
+
+    See Also
+    --------
+    linkwise.model_selection.ConstraintKFold : folds that cut no link.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import GridSearchCV, KFold
+    >>> from linkwise import PCKMeans, Constraints
+    >>> from linkwise.metrics import LinksScorer, links_scorer
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> links = Constraints.sample(y, 300, overlap=True, certainty=0.95, random_state=0)
+    >>> folds = KFold(3, shuffle=True, random_state=0)
+    >>> grid = {"n_clusters": [2, 3, 5]}
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     search = GridSearchCV(PCKMeans(random_state=0), grid, scoring=links_scorer, cv=folds)
+    ...     search = search.fit(X, constraints=links)
+    >>> search.best_params_
+    {'n_clusters': 3}
+
+    Without routing, by the index of the rows:
+
+    >>> named = links.with_index(X.index)
+    >>> search = GridSearchCV(PCKMeans(random_state=0), grid, scoring=LinksScorer(named), cv=folds)
+    >>> search.fit(X, constraints=named).best_params_
+    {'n_clusters': 3}
+    """
+
+    def __init__(self, constraints: Constraints | None = None) -> None:
+        self.constraints = constraints
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any = None, *, constraints: Constraints | None = None
+    ) -> float:
+        """Score a fitted estimator on rows X and the links among them; y is ignored."""
+        links = self._links_of(X, constraints)
+        labels = np.asarray(estimator.predict(X))
+        if links is None or links.n_pairs == 0:
+            raise ValueError(
+                "no two of the rows to score are linked; pass more links, fewer folds, or folds that cut no "
+                "link: ConstraintKFold(constraints=links)"
+            )
+        kept, worth = ~links.violations(labels), np.tanh(np.abs(links.weights))
+        kinds = [kind for kind in (links.weights > 0, links.weights < 0) if kind.any()]
+        return float(np.mean([np.average(kept[kind], weights=worth[kind]) for kind in kinds]))
+
+    def _links_of(self, X: Any, constraints: Constraints | None) -> Constraints | None:
+        """Links in the order of the rows of X: those given with them, or a part of its own."""
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if constraints is not None:
+            return check_constraints(align_rows(X, constraints)[1], n_rows)
+        own = check_constraints(self.constraints, None)
+        if own is None:
+            raise ValueError(
+                "the scorer got no links: call sklearn.set_config(enable_metadata_routing=True) and pass "
+                "constraints= (to fit of a search, in params= of cross_validate), or use LinksScorer(links) "
+                "with links that have an index"
+            )
+        if own.index is not None and hasattr(X, "iloc"):
+            return own.align(X.index)
+        if len(own) != n_rows:
+            raise ValueError(
+                f"LinksScorer has links of {len(own)} rows, but {n_rows} are to be scored: give the links an "
+                "index, links.with_index(X.index), and X as a DataFrame, so that the rows can be found"
+            )
+        return own
+
+    def get_metadata_routing(self) -> Any:
+        """Tell scikit-learn that the scorer wants ``constraints``."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="constraints", alias=True)
+        return request
+
+    def __repr__(self) -> str:
+        return f"LinksScorer({'' if self.constraints is None else repr(self.constraints)})"
+
+
+#: Scorer for ``scoring=`` of scikit-learn's searches, see :class:`LinksScorer`.
+links_scorer = LinksScorer()
 
 
 def separability(y: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ from linkwise import (
     SpectralLearning,
 )
 from linkwise.model_selection import sweep_components
-from linkwise.model_selection.sweep import _hold_out
+from linkwise.model_selection.held_out import hold_out
 
 matplotlib.use("Agg")
 
@@ -239,7 +239,7 @@ class TestCriteria:
         soft = Constraints(90, self.links.must_link, self.links.cannot_link, weight=2.0)
         hard_only = isinstance(estimator, ConstrainedEM | COPKMeans)
         found = self.sweep(estimator, constraints=self.links if hard_only else soft, n_components=[3, 4, 5])
-        assert found.criterion == ("bic" if estimator in MIXTURES else "held_out_links")
+        assert found.criterion == ("held_out_links+bic" if estimator in MIXTURES else "held_out_links")
         assert found.best_n_components == 3
         assert np.isfinite(found.table["mean"]).all()
         if estimator in OTHERS:
@@ -265,11 +265,11 @@ class TestCriteria:
         assert not np.isnan(found.table["mean"]).any()
 
     @pytest.mark.parametrize("estimator", [*MIXTURES, *OTHERS], ids=lambda e: type(e).__name__)
-    @pytest.mark.parametrize("criterion", ["bic", "aic", "cbic", "held_out_links"])
+    @pytest.mark.parametrize("criterion", ["bic", "aic", "icl", "cbic", "held_out_links"])
     def test_named(self, estimator, criterion):
         links, allowed = (
             self.links,
-            ("bic", "aic", "held_out_links") if estimator in MIXTURES else ("held_out_links",),
+            ("bic", "aic", "icl", "held_out_links") if estimator in MIXTURES else ("held_out_links",),
         )
         if criterion in allowed:
             found = self.sweep(estimator, constraints=links, criterion=criterion, n_components=3, n_repeats=1)
@@ -295,9 +295,9 @@ class TestCriteria:
         complete = Constraints(4, [(0, 1), (1, 2), (0, 2)], [(0, 3), (1, 3), (2, 3)])
         for seed in range(5):
             with pytest.raises(ValueError, match="follow from the others"):
-                _hold_out(PCKMeans(), complete, seed)
+                hold_out(complete, seed)
         chain = Constraints(60, [(i, i + 1) for i in range(28)], [(i, i + 30) for i in range(28)])
-        found = _hold_out(PCKMeans(), chain, 0)
+        found = hold_out(chain, 0)
         assert found.kept.n_pairs == chain.n_pairs - 12
         assert len(found.must_link) == 6
         assert found.error(np.zeros(60, dtype=int)) == 0.5
@@ -308,7 +308,7 @@ class TestCriteria:
         must, cannot = [(i, i + 1) for i in range(28)], [(i, i + 30) for i in range(28)]
         names = np.array(["Ann", "Bob"] * 28)
         links = Constraints(60, must, cannot, weight=np.linspace(1.0, 2.0, 56), source=names)
-        kept = _hold_out(PCKMeans(), links, 0).kept
+        kept = hold_out(links, 0).kept
         pairs, weights, sources = links.judgements[:3]
         said = {(*pair, w): name for pair, w, name in zip(pairs.tolist(), weights, sources, strict=True)}
         assert kept.n_pairs == links.n_pairs - 12
@@ -336,7 +336,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="Scripted has no criterion 'icl'; choose one of 'cbic', 'bic'"):
             sweep_components(Scripted(), X, n_components=2, criterion="icl")
         with pytest.raises(
-            ValueError, match="PPC has no criterion 'cbic'; choose one of 'bic', 'aic', 'held_"
+            ValueError, match="PPC has no criterion 'cbic'; choose one of 'bic', 'aic', 'icl', 'held_"
         ):
             sweep_components(PPC(), blobs[0], n_components=2, criterion="cbic")
 

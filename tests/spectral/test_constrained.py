@@ -5,18 +5,21 @@ import warnings
 
 import numpy as np
 import pytest
+import sklearn
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_wine, make_blobs
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-from linkwise import Constraints
+from linkwise import Constraints, SpectralLearning
 from linkwise.datasets import (
     make_four_blobs,
     make_noisy_objects,
@@ -565,3 +568,21 @@ class TestWarnings:
         for solver in ("dense", "landmark", "basis"):
             first, second = (model(solver=solver, n_landmarks=80).fit(X, constraints=links) for _ in range(2))
             np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+@pytest.mark.parametrize("estimator", [ConstrainedSpectralClustering, SpectralLearning])
+def test_score_is_that_of_k_means_on_the_embedding(estimator):
+    X, y = make_blobs(60, centers=[[0, 0], [8, 0], [0, 8]], cluster_std=0.8, random_state=0)
+    links = Constraints.sample(y, 20, random_state=0)
+    model = estimator(3, random_state=0).fit(X, constraints=links)
+    new = X + 0.01
+    rows = model.transform(new)
+    nearest = np.array([min(((row - mean) ** 2).sum() for mean in model.embedding_centers_) for row in rows])
+    assert model.score(new) == pytest.approx(-nearest.sum())
+    weights = np.arange(60.0)
+    assert model.score(new, sample_weight=weights, constraints=links) == pytest.approx(-(weights @ nearest))
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), estimator(random_state=0))
+        name = pipeline.steps[-1][0]
+        search = GridSearchCV(pipeline, {f"{name}__n_clusters": [2, 3]}, cv=3, error_score="raise")
+        assert np.isfinite(search.fit(X, constraints=links).cv_results_["mean_test_score"]).all()

@@ -101,20 +101,30 @@ class CriterionDisplay:
         self.chosen = chosen
 
     @classmethod
-    def from_sweep(cls, sweep: Any, *, ax: Any = None) -> Self:
-        """Draw what :func:`linkwise.model_selection.sweep_components` returns."""
+    def from_sweep(cls, sweep: Any, *, criterion: str | None = None, ax: Any = None) -> Self:
+        """Draw what :func:`linkwise.model_selection.sweep_components` returns.
+
+        Where two criteria chose together, ``criterion`` names the one to draw, the first by default.
+        """
         if not hasattr(sweep, "runs") or not hasattr(sweep, "best_n_components"):
             raise TypeError(
                 f"sweep is a {type(sweep).__name__}; pass what sweep_components returns, or arrays: "
                 "CriterionDisplay(n_components, values)"
             )
         ks = sweep.table["n_components"].tolist()
-        values = [[run.criterion for run in sweep.runs if run.n_components == k] for k in ks]
+        names = sweep.criterion.split("+")
+        wanted = names[0] if criterion is None else criterion
+        if wanted not in names:
+            raise ValueError(
+                f"criterion must be one of {', '.join(names)}, got {criterion!r}; pass one of them"
+            )
+        field = "criterion" if wanted == names[0] else "second"
+        values = [[getattr(run, field) for run in sweep.runs if run.n_components == k] for k in ks]
         display = cls(
             ks,
             values,
             n_occupied=sweep.table["n_occupied"],
-            criterion=sweep.criterion,
+            criterion=wanted,
             chosen=sweep.best_n_components,
         )
         return display.plot(ax)

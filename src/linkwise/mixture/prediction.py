@@ -187,6 +187,14 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         log_likelihood = self.score_samples(X)
         return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
 
+    def icl(self, X: ArrayLike) -> float:
+        """Compute the integrated classification likelihood on these rows, BIC plus a price for overlap.
+
+        BIC - 2 sum_i log max_k P(k | x_i) (Biernacki, Celeux & Govaert 2000); lower is better.
+        """
+        certain = self.predict_proba(X).max(axis=1).astype(np.float64)
+        return self.bic(X) - 2.0 * float(np.log(certain).sum())
+
     def _n_parameters(self) -> int:
         return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
 

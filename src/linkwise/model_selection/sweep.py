@@ -1,13 +1,19 @@
-"""Choose the number of clusters: fit over a range of K, several times each, and compare a criterion."""
+"""Choose the number of clusters: fit over a range of K, several times each, and compare criteria.
+
+Held-out links tell which K agrees with what people mean by a cluster, but there are few of them, so that
+several K agree equally well. The likelihood (BIC) uses all rows, but counts Gaussians: a class of two modes
+is two of them, and two classes that overlap are one. So links exclude the K that they contradict, and BIC
+chooses among the rest. Without a likelihood it is the smallest of the rest, the usual rule of one standard
+error.
+"""
 
 from __future__ import annotations
 
-import inspect
 import numbers
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +24,14 @@ from sklearn.utils.parallel import Parallel, delayed
 from linkwise._run_warnings import warn_once
 from linkwise._validation import align_rows, as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
-from linkwise.graph import group_labels
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.model_selection.held_out import HeldOut, both_kinds, corrected_error, hold_out, takes_links
 
 __all__ = ["ComponentSweep", "SweepRun", "sweep_components"]
 
 #: Criteria that mixtures offer as methods of the data.
-_METHODS = ("bic", "aic")
-#: Share of the links of each kind that a fit for ``held_out_links`` does not see.
-_HELD_OUT = 0.2
+_METHODS = ("bic", "aic", "icl")
+_LINKS = "held_out_links"
 
 _COLUMNS = [
     ("n_components", np.int64),
@@ -43,7 +49,8 @@ class SweepRun:
 
     ``seed`` is the ``random_state`` of the run: the same estimator with it gives the same fit. ``objective``
     is ``lower_bound_`` of mixtures and minus ``objective_`` of K-means, so that higher is better, and NaN for
-    others. ``contingency`` (L, K) has the rows of each class in each cluster (CPPC).
+    others. ``contingency`` (L, K) has the rows of each class in each cluster (CPPC). ``second`` is the other
+    of two criteria, such as BIC in "held_out_links+bic".
     """
 
     n_components: int
@@ -54,6 +61,7 @@ class SweepRun:
     n_occupied: int
     converged: bool
     contingency: NDArray[np.int64] | None = None
+    second: float = np.nan
 
 
 class ComponentSweep:
@@ -62,17 +70,23 @@ class ComponentSweep:
     Attributes
     ----------
     criterion : str
+        Two are joined by "+".
     runs : tuple of SweepRun
         All runs, by K and repeat.
     table : structured array, one record for each K
-        ``n_components``; ``mean``, ``std`` (NaN for one repeat) and ``best`` (lowest) of the criterion;
-        ``n_occupied``, mean number of clusters that hold a row; ``converged``, the share of converged runs.
+        ``n_components``; ``mean``, ``std`` (NaN for one repeat) and ``best`` (lowest) of the criterion, the
+        first of two; ``n_occupied``, mean number of clusters that hold a row; ``converged``, the share of
+        converged runs; ``second``, mean of the second criterion, if there are two.
     typical : dict
-        For each K the fitted run whose criterion is nearest the mean.
+        For each K the fitted run whose criterion (the second of two) is nearest the mean.
     best_runs : dict
         For each K the fitted run with the highest objective.
+    plausible : tuple of int
+        The K among which the choice was made: those whose held-out links are broken hardly more often than
+        those of the best K, by no more than a standard error. All K for other criteria.
     best_n_components : int
-        K with the lowest mean.
+        The plausible K with the lowest mean of the second criterion. With held-out links alone the smallest
+        plausible K, with any other criterion that of the lowest mean.
     best : estimator
         ``typical[best_n_components]``.
     at_edge : {None, "lower", "upper"}
@@ -107,10 +121,11 @@ class ComponentSweep:
         self.runs = runs
         self.typical = typical
         self.best_runs = best_runs
-        self.table = _table(runs)
+        self.table = _table(runs, two_criteria="+" in criterion)
         if np.isnan(self.table["mean"]).all():
             raise ValueError(f"{criterion} is NaN for every number of components; choose another criterion")
-        chosen = int(np.nanargmin(self.table["mean"]))
+        chosen, plausible = _choice(criterion, self.table, runs)
+        self.plausible = tuple(self.table["n_components"][plausible].tolist())
         self.best_n_components = int(self.table["n_components"][chosen])
         self.best = typical[self.best_n_components]
         self.at_edge: str | None = None
@@ -119,6 +134,15 @@ class ComponentSweep:
                 self.at_edge = "upper"
             elif chosen == 0 and self.best_n_components > 1:
                 self.at_edge = "lower"
+
+    @property
+    def _reason(self) -> str:
+        first, _, second = self.criterion.partition("+")
+        if first != _LINKS:
+            return f"lowest mean at {self.best_n_components}"
+        how = f"lowest {second}" if second else "smallest"
+        among = ", ".join(map(str, self.plausible))
+        return f"{how} of the plausible {among}: {self.best_n_components}"
 
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame with the number of components as its index."""
@@ -147,29 +171,31 @@ class ComponentSweep:
         k = self.table["n_components"]
         return (
             f"ComponentSweep({self.criterion} over {k[0]} .. {k[-1]} components, {len(self.runs)} runs, "
-            f"lowest mean at {self.best_n_components})"
+            f"{self._reason})"
         )
 
     def __str__(self) -> str:
-        k = self.table["n_components"]
+        k, second = self.table["n_components"], self.criterion.partition("+")[2]
         lines = [
             f"{self.criterion} over {k[0]} .. {k[-1]} components, {len(self.runs) // len(k)} runs each: "
-            f"lowest mean at {self.best_n_components}"
-            + (f", the {self.at_edge} edge of the range" if self.at_edge else ""),
-            f"{'K':>4} {'mean':>10} {'std':>9} {'best':>10} {'occupied':>9} {'converged':>10}",
+            f"{self._reason}" + (f", the {self.at_edge} edge of the range" if self.at_edge else ""),
+            f"{'K':>4} {'mean':>10} {'std':>9} {'best':>10} {'occupied':>9} {'converged':>10}"
+            + (f" {second:>10}" if second else ""),
         ]
         for row in self.table:
             mark = "*" if row["n_components"] == self.best_n_components else " "
             lines.append(
                 f"{mark}{row['n_components']:>3} {row['mean']:>10.6g} {row['std']:>9.3g} "
                 f"{row['best']:>10.6g} {row['n_occupied']:>9.3g} {row['converged']:>10.0%}"
+                + (f" {row['second']:>10.6g}" if second else "")
             )
         return "\n".join(lines)
 
 
-def _table(runs: tuple[SweepRun, ...]) -> NDArray[Any]:
+def _table(runs: tuple[SweepRun, ...], *, two_criteria: bool) -> NDArray[Any]:
     """Make one record for each K, in order."""
-    table = np.zeros(len({run.n_components for run in runs}), dtype=_COLUMNS)
+    columns = [*_COLUMNS, ("second", np.float64)] if two_criteria else _COLUMNS
+    table = np.zeros(len({run.n_components for run in runs}), dtype=columns)
     for row, k in zip(table, sorted({run.n_components for run in runs}), strict=True):
         mine = [run for run in runs if run.n_components == k]
         values = np.array([run.criterion for run in mine])
@@ -178,9 +204,27 @@ def _table(runs: tuple[SweepRun, ...]) -> NDArray[Any]:
         row["n_components"] = k
         row["mean"] = values.mean()
         row["best"] = values.min()
+        if two_criteria:
+            row["second"] = np.mean([run.second for run in mine])
         row["n_occupied"] = np.mean([run.n_occupied for run in mine])
         row["converged"] = np.mean([run.converged for run in mine])
     return table
+
+
+def _choice(criterion: str, table: NDArray[Any], runs: tuple[SweepRun, ...]) -> tuple[int, NDArray[np.bool_]]:
+    """Row of the table that is chosen, and which rows (k,) are plausible (see the top of this module)."""
+    first, _, second = criterion.partition("+")
+    lowest = int(np.nanargmin(table["mean"]))
+    plausible = ~np.isnan(table["mean"])
+    if first != _LINKS:
+        return lowest, plausible
+    # The same links were held out for all K, so that differences vary less than errors.
+    errors = np.array([run.criterion for run in runs]).reshape(len(table), -1)
+    for row, differences in enumerate(errors - errors[lowest]):
+        plausible[row] &= differences.mean() <= corrected_error(differences) + 1e-12
+    if second:
+        return int(np.where(plausible, table["second"], np.inf).argmin()), plausible
+    return int(plausible.argmax()), plausible
 
 
 def sweep_components(
@@ -200,7 +244,8 @@ def sweep_components(
 
     The protocol of Preston et al. 2010: average the criterion over the repeats of each K, choose the K with
     the lowest average, and look at the run nearest that average, because the best of many runs flatters
-    the K that varies most. The run with the highest objective is kept as well.
+    the K that varies most. The run with the highest objective is kept as well. Where links are held out, K
+    that they contradict are excluded first, and the likelihood chooses among the rest.
 
     Parameters
     ----------
@@ -216,12 +261,14 @@ def sweep_components(
     constraints : Constraints, optional
         Passed to ``fit``.
     criterion : str, default="auto"
-        Lower is better. An entry of the fitted ``criteria_`` (CPPC), "bic" or "aic" for mixtures, or
+        Lower is better. An entry of the fitted ``criteria_`` (CPPC), "bic", "icl" or "aic" for mixtures, or
         "held_out_links" for estimators that take links: a fifth of the must-links and of the cannot-links is
         left out of a second fit, and the criterion is the share of them that its labels break, averaged over
         the two kinds (must-links alone would choose K = 1). Left-out links that follow from the others do
-        not count. ``auto`` is "cbic" for CPPC, "bic" for other mixtures, and "held_out_links" for K-means and
-        spectral clustering.
+        not count. "held_out_links+bic" (or another in place of bic) takes both: of the K that break hardly
+        more links than the best one, by at most a standard error, that with the lowest BIC. ``auto`` is
+        "cbic" for CPPC; for other mixtures "held_out_links+bic", or "bic" without links of both kinds;
+        "held_out_links" for K-means and spectral clustering, which takes the smallest such K.
     n_repeats : int, default=10
         Runs for each K.
     random_state : int, Generator, RandomState or None
@@ -239,7 +286,8 @@ def sweep_components(
     Warns
     -----
     UserWarning
-        If the minimum lies at the edge of the range: the best K may lie beyond.
+        If the minimum lies at the edge of the range: the best K may lie beyond. If hard links need more
+        clusters than some K, which is then left out.
     ConvergenceWarning
         If runs did not converge, with their number for each K, instead of one warning a run.
 
@@ -255,18 +303,25 @@ def sweep_components(
     >>> sweep.best.means_.shape
     (4, 2)
     """
-    candidates = _candidates(estimator, n_components)
+    candidates = _candidates(estimator, n_components)  # before the data are looked at
     n_repeats = check_whole_number(n_repeats, "n_repeats")
     X, constraints = align_rows(X, constraints)
     links = check_constraints(constraints, None, y)
     links = None if links is None else links.with_index(None)  # in the order of the rows from here on
-    if criterion == "auto":
-        criterion = _default_criterion(estimator)
+    candidates = _feasible(candidates, links)
     entropy = as_generator(random_state).integers(2**32, size=4).tolist()
-    held_out: list[_HeldOut] | None = None
-    if criterion == "held_out_links":
+    held_out: list[HeldOut] | None = None
+    by_default = criterion == "auto"
+    if by_default:
+        criterion = _default_criterion(estimator, links)
+    if criterion.partition("+")[0] == _LINKS:
         # The same links are held out for every K, so that their criteria can be compared.
-        held_out = [_hold_out(estimator, links, _child_seed(entropy, 0, r)) for r in range(n_repeats)]
+        try:
+            held_out = _hold_outs(estimator, links, [_child_seed(entropy, 0, r) for r in range(n_repeats)])
+        except ValueError:
+            if not by_default or "+" not in criterion:
+                raise
+            criterion = criterion.partition("+")[2]  # too few links to spare any
     tasks = [(k, repeat, _child_seed(entropy, k, repeat)) for k in candidates for repeat in range(n_repeats)]
 
     def fits() -> Iterator[tuple[SweepRun, Any]]:
@@ -299,10 +354,33 @@ def sweep_components(
     return sweep
 
 
-def _default_criterion(estimator: Any) -> str:
+def _default_criterion(estimator: Any, links: Constraints | None) -> str:
     if "beliefs" in estimator.get_params(deep=False):
         return "cbic"
-    return "bic" if callable(getattr(estimator, "bic", None)) else "held_out_links"
+    if not callable(getattr(estimator, "bic", None)):
+        return _LINKS
+    return f"{_LINKS}+bic" if both_kinds(links) and takes_links(estimator) else "bic"
+
+
+def _feasible(candidates: list[int], links: Constraints | None) -> list[int]:
+    """Leave out numbers of clusters that hard links rule out, with a warning; refuse if none is left."""
+    if links is None:
+        return candidates
+    error: InfeasibleConstraints | None = None
+    possible = []
+    for k in candidates:
+        try:
+            links.check(k)
+        except InfeasibleConstraints as found:
+            error = found
+        else:
+            possible.append(k)
+    if error is not None and not possible:
+        raise error
+    if error is not None:
+        out = ", ".join(str(k) for k in candidates if k not in possible)
+        warnings.warn(f"hard links need more than K = {out} clusters; left out.", UserWarning, stacklevel=3)
+    return possible
 
 
 def _criterion_value(model: Any, X: Any, criterion: str) -> float:
@@ -313,66 +391,24 @@ def _criterion_value(model: Any, X: Any, criterion: str) -> float:
     methods = [name for name in _METHODS if callable(getattr(model, name, None)) and name not in recorded]
     if criterion in methods:
         return float(getattr(model, criterion)(X))
-    there = [*recorded, *methods] + ["held_out_links"] * _takes_links(model)
+    there = [*recorded, *methods] + [_LINKS] * takes_links(model)
     raise ValueError(
         f"{type(model).__name__} has no criterion {criterion!r}; "
         + (f"choose one of {', '.join(map(repr, there))}" if there else "pass an estimator of linkwise")
     )
 
 
-def _takes_links(estimator: Any) -> bool:
-    return "constraints" in inspect.signature(estimator.fit).parameters
-
-
-class _HeldOut(NamedTuple):
-    """Links to fit with, and (m, 2) pairs of the links that were left out."""
-
-    kept: Constraints
-    must_link: NDArray[np.int64]
-    cannot_link: NDArray[np.int64]
-
-    def error(self, labels: NDArray[np.integer]) -> float:
-        """Return the share of the links left out that the labels break, averaged over the two kinds."""
-        together = [labels[pairs[:, 0]] == labels[pairs[:, 1]] for pairs in self[1:]]
-        return float(0.5 * (np.mean(~together[0]) + np.mean(together[1])))
-
-
-def _hold_out(estimator: Any, links: Constraints | None, seed: int) -> _HeldOut:
-    """Leave out a random part of the links of each kind; those that the others imply are not asked for."""
+def _hold_outs(estimator: Any, links: Constraints | None, seeds: list[int]) -> list[HeldOut]:
+    """One hold-out for each seed, or an error that says why links cannot be held out."""
     name = type(estimator).__name__
-    if not _takes_links(estimator):
+    if not takes_links(estimator):
         raise ValueError(f"{name} takes no links, so that none can be held out; choose another criterion")
-    if links is None or not len(links.must_link) or not len(links.cannot_link):
+    if links is None or not both_kinds(links):
         raise ValueError(
             "criterion 'held_out_links' needs must-links and cannot-links: pass both in constraints="
             + ("" if callable(getattr(estimator, "bic", None)) else f"; {name} has no other criterion")
         )
-    rng = np.random.default_rng(seed)
-    out = np.zeros(links.n_pairs, dtype=bool)
-    for kind in (np.flatnonzero(links.weights > 0), np.flatnonzero(links.weights < 0)):
-        out[rng.choice(kind, max(1, round(_HELD_OUT * len(kind))), replace=False)] = True
-    group, _ = group_labels(links.n_samples, links.pairs[~out & (links.weights > 0)])
-    ends = np.sort(group[links.pairs], axis=1)
-    place = np.array([links.n_samples, 1])
-    between = ends @ place
-    implied = (ends[:, 0] == ends[:, 1]) | np.isin(between, between[~out & (links.weights < 0)])
-    asked, sign = links.pairs[out & ~implied], links.weights[out & ~implied]
-    if not (sign > 0).any() or not (sign < 0).any():
-        raise ValueError(
-            "the links that criterion 'held_out_links' leaves out follow from the others; pass more links, "
-            "or choose another criterion"
-        )
-    said = links.judgements
-    stays = ~np.isin(said.pairs @ place, links.pairs[out] @ place)
-    must, cannot = stays & (said.weights > 0), stays & (said.weights < 0)
-    kept = Constraints(
-        links.n_samples,
-        said.pairs[must],
-        said.pairs[cannot],
-        weight=np.concatenate([said.weights[must], -said.weights[cannot]]),
-        source=None if said.source is None else np.concatenate([said.source[must], said.source[cannot]]),
-    )
-    return _HeldOut(kept, asked[sign > 0], asked[sign < 0])
+    return [hold_out(links, seed) for seed in seeds]
 
 
 def _size_parameter(estimator: Any) -> str:
@@ -411,7 +447,7 @@ def _fit_once(
     y: Any,
     constraints: Constraints | None,
     criterion: str,
-    held_out: _HeldOut | None,
+    held_out: HeldOut | None,
     n_components: int,
     repeat: int,
     seed: int,
@@ -422,10 +458,12 @@ def _fit_once(
         model.set_params(random_state=seed)
     try:
         model.fit(X, y) if constraints is None else model.fit(X, y, constraints=constraints)
+        first, _, second = criterion.partition("+")
         if held_out is None:
-            value = _criterion_value(model, X, criterion)
+            value = _criterion_value(model, X, first)
         else:
             value = held_out.error(clone(model).fit(X, y, constraints=held_out.kept).labels_)
+        other = _criterion_value(model, X, second) if second else np.nan
     except Exception as error:
         error.add_note(f"in sweep_components, repeat {repeat} with n_components={n_components}")
         raise
@@ -443,6 +481,7 @@ def _fit_once(
         n_occupied=n_occupied,
         converged=bool(getattr(model, "converged_", True)),
         contingency=None if contingency is None else np.array(contingency),
+        second=other,
     )
     return run, model
 
@@ -457,7 +496,8 @@ def _objective(model: Any) -> float:
 
 def _nearest_average(runs: list[SweepRun]) -> int:
     """Return the run whose criterion is nearest the mean; of several the first."""
-    values = np.array([run.criterion for run in runs])
+    # What is held out differs between repeats, the second criterion is that of the model itself.
+    values = np.array([run.criterion if np.isnan(run.second) else run.second for run in runs])
     mean = values.mean()
     with np.errstate(invalid="ignore"):
         # The difference of two infinities is NaN, but they are as near as can be.
@@ -508,7 +548,7 @@ def _warn(sweep: ComponentSweep) -> None:
     if sweep.at_edge is not None:
         beyond = "larger" if sweep.at_edge == "upper" else "smaller"
         warnings.warn(
-            f"{sweep.criterion} is lowest at K = {sweep.best_n_components}, the {sweep.at_edge} edge of the "
+            f"{sweep.criterion} chooses K = {sweep.best_n_components}, the {sweep.at_edge} edge of the "
             f"range: the best K may lie beyond. Add {beyond} values to n_components; if the criterion keeps "
             "falling, clusters of this shape do not fit the data (another covariance_type or distortion?).",
             UserWarning,

@@ -38,6 +38,8 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
     __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
 
     _extension: Extension
 
@@ -50,9 +52,32 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Cluster (n,) of new rows: the one whose mean is nearest in the embedding, see :meth:`transform`."""
+        return np.asarray(np.nanargmin(self._distances(X), axis=1), dtype=np.int64)
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        constraints: Constraints | None = None,
+    ) -> float:
+        """Minus the summed squared distance of rows to their nearest cluster mean in the embedding.
+
+        It means the same as ``score`` of K-means, here of the embedding. It compares rows, not settings:
+        another number of clusters, affinity or set of links makes another embedding. To choose among those
+        take :data:`linkwise.metrics.links_scorer`. ``sample_weight`` (n,) weights the rows; ``constraints``
+        is accepted so that cross-validation may pass it on, and not used.
+        """
+        check_constraints(constraints, None, y)
+        nearest = np.nanmin(self._distances(X), axis=1)
+        weights = np.ones(len(nearest)) if sample_weight is None else np.asarray(sample_weight, float)
+        return -float(weights @ nearest)
+
+    def _distances(self, X: Any) -> NDArray[np.float64]:
+        """Squared distances (n, K) of rows to the cluster means in the embedding."""
         rows = self._embedded(X)
-        distances = ((rows[:, np.newaxis, :] - self.embedding_centers_) ** 2).sum(axis=2)
-        return np.asarray(np.nanargmin(distances, axis=1), dtype=np.int64)
+        return np.asarray(((rows[:, np.newaxis, :] - self.embedding_centers_) ** 2).sum(axis=2))
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Embedding (n, m) of new rows, by as many eigenvectors as ``embedding_`` has.
