@@ -1,0 +1,233 @@
+"""Cells: the real anndata and scanpy packages on the data that scanpy ships."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+from linkwise import CPPC, PPC, Constraints
+from linkwise.exceptions import SharedClusterWarning
+
+anndata = pytest.importorskip("anndata")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    sc = pytest.importorskip("scanpy")
+
+from linkwise.anndata import cluster  # noqa: E402  (after the packages it needs)
+
+PAIR = ("CD14+ Monocyte", "CD19+ B")
+
+
+@pytest.fixture(scope="module")
+def pbmc():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adata = sc.datasets.pbmc68k_reduced()
+    adata.obsm["X_10"] = adata.obsm["X_pca"][:, :10].astype(np.float64)
+    types = adata.obs["bulk_labels"].astype(str)
+    known = pd.Series(None, index=adata.obs_names, dtype=object)
+    rng = np.random.default_rng(0)
+    for name in types.unique():
+        known[rng.permutation(adata.obs_names[types == name])[:5]] = name
+    adata.obs["partial"] = pd.Categorical(known)
+    return adata
+
+
+@pytest.fixture
+def adata(pbmc):
+    return pbmc.copy()
+
+
+def blobs(n=60, seed=0):
+    """Three far groups of cells."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.normal(size=(n, 2)) + 8.0 * np.column_stack([y == 1, y == 2])
+    names = [f"cell{i}" for i in range(n)]
+    return anndata.AnnData(X.astype(np.float32), obs=pd.DataFrame(index=names), obsm={"X_pca": X}), y
+
+
+@pytest.mark.parametrize("method", ["auto", "PPC", "COPKMeans"])
+def test_few_labels_are_kept_and_name_the_clusters(adata, method):
+    types = adata.obs["bulk_labels"].astype(str)
+    cluster(adata, use_rep="X_10", labels="partial", method=method)
+    found = adata.obs["linkwise"]
+    assert isinstance(found.dtype, pd.CategoricalDtype)
+    known = adata.obs["partial"].notna()
+    assert (found[known].astype(str) == adata.obs["partial"][known].astype(str)).all()
+    assert set(found.cat.categories) == set(types)
+    assert adjusted_rand_score(types, found) > adjusted_rand_score(types, adata.obs["louvain"]) + 0.1
+    assert adata.uns["linkwise"]["link_counts"]["broken"] == 0
+    if method != "COPKMeans":
+        probabilities = adata.obsm["linkwise_probabilities"]
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+
+
+def test_merged_types_are_found_again(adata):
+    types = adata.obs["bulk_labels"].astype(str)
+    coarse = types.replace(dict.fromkeys(PAIR, "merged"))
+    adata.obs["coarse"] = pd.Categorical(coarse)
+    n_types = coarse.nunique()
+    beliefs = -np.ones((n_types, n_types)) + 1.1 * np.eye(n_types)
+    model = CPPC(
+        n_components=n_types + 1, beliefs=beliefs, confidence=4.0, criterion_weight=0.25,
+        covariance_type="tied", reg_covar=0.1, n_init=4, random_state=0,
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster(adata, use_rep="X_10", labels="coarse", method=model)
+    inside = types.isin(PAIR)
+    assert adjusted_rand_score(types[inside], adata.obs["linkwise"][inside]) > 0.85
+    names = adata.obs["linkwise"][inside].astype(str)
+    for kind in PAIR:
+        assert names[types[inside] == kind].mode()[0].startswith("merged (")
+
+
+def test_scanpy_colours_by_the_result_and_files_keep_it(adata, tmp_path):
+    cluster(adata, use_rep="X_10", labels="partial", method="PPC")
+    figure = sc.pl.umap(adata, color="linkwise", show=False, return_fig=True)
+    legend = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+    assert legend == set(adata.obs["linkwise"].cat.categories)
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = sc.read_h5ad(tmp_path / "cells.h5ad")
+    pd.testing.assert_series_equal(again.obs["linkwise"], adata.obs["linkwise"])
+    assert again.uns["linkwise"]["method"] == "PPC"
+    assert list(again.uns["linkwise"]["doubtful_links"].columns)[:3] == ["left", "right", "kind"]
+
+
+def test_a_backed_object_gives_the_same_clusters(adata, tmp_path):
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
+    assert backed.isbacked
+    for target in (adata, backed):
+        cluster(target, use_rep="X_10", labels="partial", method="PPC")
+    pd.testing.assert_series_equal(adata.obs["linkwise"], backed.obs["linkwise"])
+
+
+def same_links():
+    """The same links as Constraints by row and by id, as a table, a file and a matrix."""
+    must, cannot = [(0, 3), (4, 10)], [(0, 1), (5, 9)]
+    weight = [1.5, 0.7, 2.0, 0.4]
+    pairs, signs = must + cannot, [1, 1, -1, -1]
+    rows = np.array(pairs)
+    matrix = sp.coo_array((np.array(weight) * signs, (rows[:, 1], rows[:, 0])), shape=(60, 60)).tocsr()
+    table = pd.DataFrame(
+        {
+            "one": [f"cell{i}" for i, _ in pairs],
+            "other": [f"cell{j}" for _, j in pairs],
+            "kind": ["same", "same", "different", "different"],
+            "weight": weight,
+        }
+    )
+    links = Constraints(60, must_link=must, cannot_link=cannot, weight=weight)
+    return links, table, matrix
+
+
+@pytest.mark.parametrize("form", ["rows", "ids", "table", "file", "obsp", "obsp symmetric"])
+def test_links_of_every_form_are_the_same_links(form, tmp_path):
+    adata, _ = blobs()
+    links, table, matrix = same_links()
+    adata.obsp["mine"] = matrix
+    adata.obsp["both"] = sp.csr_array(matrix + matrix.T)
+    table.to_csv(tmp_path / "links.csv", index=False)
+    given = {
+        "rows": links,
+        # The same links of the cells in another order.
+        "ids": links.with_index(adata.obs_names)[np.random.default_rng(0).permutation(60)],
+        "table": table,
+        "file": tmp_path / "links.csv",
+        "obsp": "mine",
+        "obsp symmetric": "both",
+    }[form]
+    cluster(adata, links=given, method=PPC(3, random_state=0))
+    plain = PPC(3, random_state=0).fit(adata.obsm["X_pca"], constraints=links)
+    np.testing.assert_array_equal(adata.obs["linkwise"].cat.codes, plain.labels_)
+    np.testing.assert_allclose(adata.obsm["linkwise_probabilities"], plain.responsibilities_, atol=1e-12)
+    assert adata.uns["linkwise"]["link_counts"]["must_link"] == 2
+    assert adata.uns["linkwise"]["link_counts"]["cannot_link"] == 2
+
+
+def test_links_and_labels_together_and_the_doubtful_link_is_named():
+    adata, y = blobs()
+    adata.obs["known"] = pd.Categorical([f"type{k}" if i < 6 else None for i, k in enumerate(y)])
+    wrong = pd.DataFrame({"a": ["cell20"], "b": ["cell21"], "kind": ["same"], "certainty": [0.7]})
+    cluster(adata, labels="known", links=wrong, method="PPC")
+    assert adjusted_rand_score(y, adata.obs["linkwise"]) == 1.0
+    doubtful = adata.uns["linkwise"]["doubtful_links"]
+    assert doubtful[["left", "right", "kind"]].values.tolist() == [["cell20", "cell21", "must_link"]]
+    assert doubtful["broken"].all()
+    assert (doubtful["probability_wrong"] > 0.9).all()
+
+
+def test_copy_leaves_the_object_and_own_results_are_replaced():
+    adata, _ = blobs()
+    copied = cluster(adata, n_clusters=3, method="PPC", copy=True)
+    assert "linkwise" not in adata.obs
+    assert "linkwise" in copied.obs
+    cluster(copied, n_clusters=2, method="PCKMeans")
+    assert len(copied.obs["linkwise"].cat.categories) == 2
+    assert "linkwise_probabilities" not in copied.obsm
+
+
+@pytest.mark.parametrize("place", ["obs", "obsm", "uns"])
+def test_entries_of_the_user_are_not_replaced(place):
+    adata, _ = blobs()
+    name = "linkwise_probabilities" if place == "obsm" else "linkwise"
+    getattr(adata, place)[name] = np.arange(60).reshape(60, 1) if place == "obsm" else "mine"
+    with pytest.raises(ValueError, match=rf"{place}\['{name}'\].*key_added"):
+        cluster(adata, n_clusters=3, method="PPC")
+
+
+def mistakes():
+    looped, torn, nan = (sp.lil_array((60, 60)) for _ in range(3))
+    looped[4, 4] = 1.0
+    torn[1, 2], torn[2, 1] = 1.0, -1.0
+    nan[1, 2] = np.nan
+    unknown = pd.DataFrame({"a": ["cell1"], "b": ["nobody"], "kind": ["same"]})
+    return [
+        ({"use_rep": "X_umap", "n_clusters": 3}, "X_umap.*X_pca"),
+        ({"labels": "typ"}, "no column 'typ'.*known"),
+        ({"labels": "empty"}, "empty.*missing"),
+        ({"links": unknown, "n_clusters": 3}, "nobody"),
+        ({"links": "nowhere.csv", "n_clusters": 3}, "nowhere.csv.*looped"),
+        ({"links": "looped", "n_clusters": 3}, "cell4.*itself"),
+        ({"links": "torn", "n_clusters": 3}, "cell1' and 'cell2"),
+        ({"links": "nan", "n_clusters": 3}, "NaN"),
+        ({"links": same_links()[0]}, "n_clusters"),
+        ({"method": "KMeans", "n_clusters": 3}, "KMeans.*PPC"),
+        ({"method": "CPPC", "n_clusters": 3}, "labels"),
+        ({"beliefs": np.eye(2), "labels": "known"}, "beliefs"),
+    ], {"looped": looped, "torn": torn, "nan": nan}
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_mistakes_are_named_and_nothing_is_written(number):
+    cases, matrices = mistakes()
+    arguments, message = cases[number]
+    adata, y = blobs()
+    adata.obs["known"] = pd.Categorical([f"type{k}" for k in y])
+    adata.obs["empty"] = pd.Categorical([None] * 60)
+    for name, matrix in matrices.items():
+        adata.obsp[name] = matrix.tocsr()
+    with pytest.raises(ValueError, match=message):
+        cluster(adata, **arguments)
+    assert "linkwise" not in adata.obs
+    assert "linkwise" not in adata.uns
+
+
+def test_names_that_repeat_are_refused():
+    adata, _ = blobs()
+    adata.obs_names = ["twin", "twin", *adata.obs_names[2:]]
+    with pytest.raises(ValueError, match=r"twin.*obs_names_make_unique"):
+        cluster(adata, n_clusters=3)
+
+
+def test_two_types_in_one_cluster_are_reported():
+    adata, y = blobs()
+    adata.obs["known"] = pd.Categorical([f"type{k}" for k in y])
+    with pytest.warns(SharedClusterWarning):
+        cluster(adata, labels="known", certainty=0.51, method="PPC", n_clusters=2)
+    assert any(" + " in name for name in adata.obs["linkwise"].cat.categories)
