@@ -16,7 +16,10 @@ __all__ = [
     "grid_links",
     "label_certainty",
     "label_links",
+    "reconnect",
+    "relink",
     "sequence_links",
+    "stand_ins",
     "star_links",
     "teacher_pairs",
 ]
@@ -164,6 +167,51 @@ def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
             )
     later = np.setdiff1d(np.arange(1, n_samples), np.array(starts, dtype=np.int64))
     return np.column_stack([later - 1, later])
+
+
+def stand_ins(groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each row (n,) itself or, if it is not among ``rows``, one of them that is in its group (>= 0)."""
+    every = np.arange(len(groups))
+    kept = np.zeros(len(groups), dtype=bool)
+    kept[rows] = True
+    first = np.full(len(groups) + 1, -1)  # the last place is that of group -1
+    first[groups[rows][::-1]] = rows[::-1]
+    found = np.where(groups >= 0, first[groups], -1)
+    return np.where(kept | (found < 0), every, found)
+
+
+def reconnect(groups: NDArray[np.int64], joined: NDArray[np.int64]) -> Pairs:
+    """Pairs of rows that join the parts (n,) of each group (n,) again; rows of group -1 are left alone."""
+    members = np.flatnonzero(groups >= 0)
+    key = groups[members] * (len(groups) + 1) + joined[members]
+    first = members[np.unique(key, return_index=True)[1]]  # one row of each part, by group
+    later = np.flatnonzero(groups[first[1:]] == groups[first[:-1]]) + 1
+    return np.column_stack([first[later - 1], first[later]])
+
+
+def relink(
+    codes: NDArray[np.int64], sure: NDArray[np.float64], joined: NDArray[np.int64], apart: Pairs
+) -> tuple[Pairs, Pairs]:
+    """Must-links and cannot-links that labels (n,) lack: parts (n,) of a class, and classes without any.
+
+    The surest row of each part is linked to the surest row of its class, and the surest rows of two classes
+    apart if no pair of ``apart`` is between them.
+    """
+    order = np.lexsort((-sure, codes))
+    order = order[codes[order] >= 0]
+    key = codes[order] * (len(codes) + 1) + joined[order]
+    first = order[np.sort(np.unique(key, return_index=True)[1])]  # of each part, by class, the surest first
+    head = np.diff(codes[first], prepend=-1) != 0
+    surest = first[head]
+    number = np.cumsum(head) - 1
+    must = np.column_stack([surest[number[~head]], first[~head]])
+    present = codes[surest]
+    linked = np.zeros((len(surest), len(surest)), dtype=bool)
+    ends = codes[apart]
+    ends = np.searchsorted(present, ends[(ends >= 0).all(axis=1)])
+    linked[ends[:, 0], ends[:, 1]] = linked[ends[:, 1], ends[:, 0]] = True
+    a, b = np.nonzero(np.triu(~linked, k=1))
+    return must, np.column_stack([surest[a], surest[b]])
 
 
 def copy_links(

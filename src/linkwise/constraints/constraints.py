@@ -93,6 +93,9 @@ class Constraints:
     linked to every copy of j as i was to j; copies of the same row are not linked to one another. The
     number of links grows with the product of the repetitions.
 
+    Labels: what the labels of the rows taken say does not depend on the rows left out. Where a link between
+    labels went through one of those, another row of the class takes its place.
+
     Examples
     --------
     >>> from linkwise import Constraints
@@ -119,7 +122,10 @@ class Constraints:
     """
 
     __iter__ = None  # a container of samples by row number, not a sequence of links
-    __slots__ = ("_classes", "_ids", "_judgements", "_n_samples", "_pairs", "_row_classes", "_weights")
+    __slots__ = (
+        "_classes", "_ids", "_judgements", "_label_certainty",
+        "_n_samples", "_pairs", "_row_classes", "_weights",
+    )  # fmt: skip
 
     _n_samples: int
     _pairs: NDArray[np.int64]
@@ -128,6 +134,7 @@ class Constraints:
     _ids: RowIds | None
     _classes: NDArray[Any] | None
     _row_classes: NDArray[np.int64] | None
+    _label_certainty: NDArray[np.float64] | None  # (n_samples,), where it is known
 
     def __init__(
         self,
@@ -161,6 +168,7 @@ class Constraints:
         ids: RowIds | None = None,
         classes: NDArray[Any] | None = None,
         row_classes: NDArray[np.int64] | None = None,
+        label_certainty: NDArray[np.float64] | None = None,
     ) -> None:
         """Put judgements together: soft evidence adds up, hard contradictions are refused."""
         judgements = None
@@ -171,7 +179,7 @@ class Constraints:
             pairs, weights = canonical(n_samples, pairs, weights)
         except InfeasibleConstraints as error:
             raise _by_id(error, ids) from None
-        self._set(n_samples, pairs, weights, judgements, ids, classes, row_classes)
+        self._set(n_samples, pairs, weights, judgements, ids, classes, row_classes, label_certainty)
 
     def _set(
         self,
@@ -182,13 +190,14 @@ class Constraints:
         ids: RowIds | None = None,
         classes: NDArray[Any] | None = None,
         row_classes: NDArray[np.int64] | None = None,
+        label_certainty: NDArray[np.float64] | None = None,
     ) -> None:
-        for array in (pairs, weights, *(judgements or ()), classes, row_classes):
+        for array in (pairs, weights, *(judgements or ()), classes, row_classes, label_certainty):
             if array is not None:
                 array.flags.writeable = False
         self._n_samples, self._pairs, self._weights = n_samples, pairs, weights
         self._judgements, self._ids = judgements, ids
-        self._classes, self._row_classes = classes, row_classes
+        self._classes, self._row_classes, self._label_certainty = classes, row_classes, label_certainty
 
     @classmethod
     def _restore(cls, *parts: Any) -> Self:
@@ -292,7 +301,7 @@ class Constraints:
         return hash((self._n_samples, self._pairs.tobytes(), self._weights.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self._judgements, self._ids, self._classes, self._row_classes)
+        parts = (self._judgements, self._ids, self._classes, self._row_classes, self._label_certainty)
         return type(self)._restore, (self._n_samples, self._pairs, self._weights, *parts)
 
     def __repr__(self) -> str:
@@ -305,23 +314,36 @@ class Constraints:
         rows = self._rows(key)
         said = self.judgements
         copies = np.bincount(rows, minlength=self._n_samples)
+        together = None if self._row_classes is None else self._labelled_groups()
+        between = said.pairs if together is None else builders.stand_ins(together, rows)[said.pairs]
         if copies.max(initial=0) > 1:
-            pairs, kept = builders.copy_links(said.pairs, rows, copies)
+            pairs, kept = builders.copy_links(between, rows, copies)
         else:
             place = np.full(self._n_samples, -1)
             place[rows] = np.arange(len(rows))
-            ends = place[said.pairs]
+            ends = place[between]
             kept = np.flatnonzero((ends >= 0).all(axis=1))
             pairs = ends[kept]
-        return self._from_signed(
-            len(rows),
-            pairs,
-            said.weights[kept],
-            None if said.source is None else said.source[kept],
-            None if self._ids is None else self._ids.take(rows),
-            self._classes,
-            None if self._row_classes is None else self._row_classes[rows],
-        )
+        weights, source = said.weights[kept], None if said.source is None else said.source[kept]
+        codes, sure = self._row_classes, self._label_certainty
+        if together is not None and codes is not None:
+            apart = pairs[:, 0] != pairs[:, 1]
+            pairs, weights, source = pairs[apart], weights[apart], None if source is None else source[apart]
+            lost = sure is not None and bool((copies[codes >= 0] == 0).any())
+            codes, sure = codes[rows], None if sure is None else sure[rows]
+            added = _lost_label_links(together[rows], codes, sure if lost else None, pairs, weights)
+            pairs, weights = np.concatenate([pairs, added[0]]), np.concatenate([weights, added[1]])
+            source = None if source is None else np.append(source, np.full(len(added[0]), ""))
+        ids = None if self._ids is None else self._ids.take(rows)
+        return self._from_signed(len(rows), pairs, weights, source, ids, self._classes, codes, sure)
+
+    def _labelled_groups(self) -> NDArray[np.int64]:
+        """Chunklet (n_samples,) of rows that hard must-links join to a labelled row; -1 for others."""
+        assert self._row_classes is not None
+        groups = self.chunklets()
+        named = np.zeros(self._n_samples, dtype=bool)
+        named[groups[self._row_classes >= 0]] = True
+        return np.where(named[groups], groups, -1)
 
     def align(self, ids: Any) -> Self:
         """The links of the rows with these ids, in this order.
@@ -363,7 +385,7 @@ class Constraints:
     def with_index(self, index: Any) -> Self:
         """The same links, with an id for each row; None takes the ids away."""
         ids = None if index is None else RowIds.of(index, self._n_samples)
-        parts = (self._judgements, ids, self._classes, self._row_classes)
+        parts = (self._judgements, ids, self._classes, self._row_classes, self._label_certainty)
         return self._restore(self._n_samples, self._pairs, self._weights, *parts)
 
     def _rows(self, key: Any) -> NDArray[np.int64]:
@@ -557,11 +579,8 @@ class Constraints:
         sure = builders.label_certainty(codes, certainty)
         must, cannot = builders.label_links(codes, len(classes), sure)
         pairs = np.concatenate([must, cannot])
-        agree = 0.5 + 0.5 * (2.0 * sure[pairs[:, 0]] - 1.0) * (2.0 * sure[pairs[:, 1]] - 1.0)
-        sign = np.repeat([1.0, -1.0], [len(must), len(cannot)])
-        return cls._from_signed(
-            len(codes), pairs, sign * certainty_weight(agree), None, None, np.array(classes), codes
-        )
+        weights = _label_weights(must, cannot, sure)
+        return cls._from_signed(len(codes), pairs, weights, None, None, np.array(classes), codes, sure)
 
     @classmethod
     def sample(
@@ -892,19 +911,51 @@ def _same_or_none(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> boo
     return mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs))
 
 
-def _joined_classes(
-    mine: Constraints, theirs: Constraints
-) -> tuple[NDArray[Any] | None, NDArray[np.int64] | None]:
-    """Classes of two unions of links about the same rows; a row cannot be of two."""
+def _label_weights(
+    must: NDArray[np.int64], cannot: NDArray[np.int64], sure: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Signed weights of links between labels: both labels are right, or both wrong."""
+    pairs = np.concatenate([must, cannot])
+    agree = 0.5 + 0.5 * (2.0 * sure[pairs[:, 0]] - 1.0) * (2.0 * sure[pairs[:, 1]] - 1.0)
+    return np.repeat([1.0, -1.0], [len(must), len(cannot)]) * certainty_weight(agree)
+
+
+def _lost_label_links(
+    together: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    sure: NDArray[np.float64] | None,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Links and weights that labels imply and that went through rows which were left out.
+
+    Rows of one chunklet (n,) stay together. Where certainties (n,) are known, doubtful rows of a class
+    stay linked, and so do classes.
+    """
+    joined, _ = group_labels(len(codes), pairs[weights == np.inf])
+    chain = builders.reconnect(together, joined)
+    strength = np.full(len(chain), np.inf)
+    if sure is None:
+        return chain, strength
+    links = np.concatenate([pairs[weights > 0], chain])
+    joined, _ = group_labels(len(codes), links)
+    must, cannot = builders.relink(codes, sure, joined, pairs[weights < 0])
+    return np.concatenate([chain, must, cannot]), np.append(strength, _label_weights(must, cannot, sure))
+
+
+def _joined_classes(mine: Constraints, theirs: Constraints) -> tuple[NDArray[Any] | None, ...]:
+    """Classes, class of each row and its certainty of two unions of links; a row cannot be of two classes."""
     known = [links for links in (mine, theirs) if links.classes is not None]
     if len(known) < 2:
-        return (known[0]._classes, known[0]._row_classes) if known else (None, None)
+        links = known[0] if known else mine
+        return links._classes, links._row_classes, links._label_certainty
     names: list[Any] = [None] * len(mine)
     for links in known:
         assert links._classes is not None
         assert links._row_classes is not None
+        own = links._classes.tolist()
         for row in np.flatnonzero(links._row_classes >= 0).tolist():
-            name = links._classes.tolist()[links._row_classes[row]]
+            name = own[links._row_classes[row]]
             if names[row] is not None and names[row] != name:
                 raise ValueError(
                     f"row {row} is of class {names[row]!r} in one and {name!r} in the other of the links to "
@@ -912,7 +963,13 @@ def _joined_classes(
                 )
             names[row] = name
     codes, classes = label_codes(names)
-    return classes, codes
+    certainties = [
+        np.where(links._row_classes >= 0, links._label_certainty, 0.5)
+        for links in known
+        if links._row_classes is not None and links._label_certainty is not None
+    ]
+    sure = np.maximum(*certainties) if len(certainties) == 2 else None
+    return classes, codes, sure
 
 
 def _by_id(error: InfeasibleConstraints, ids: RowIds | None) -> InfeasibleConstraints:
