@@ -166,7 +166,7 @@ def _representation(adata: AnnData, use_rep: str) -> NDArray[np.floating]:
 def _types(adata: AnnData, column: str) -> NDArray[Any]:
     """Types of the cells as strings, None where they are unknown."""
     if column not in adata.obs:
-        raise ValueError(f"obs has no column {column!r}; it has {', '.join(adata.obs.columns)}")
+        raise ValueError(f"obs has no column {column!r}; pass one of {', '.join(adata.obs.columns)}")
     values = adata.obs[column]
     types = np.full(len(values), None, dtype=object)
     known = values.notna().to_numpy()
@@ -186,7 +186,9 @@ def _links(adata: AnnData, links: Any, certainty: float | None) -> Constraints |
     if isinstance(links, str | os.PathLike):
         if not os.path.exists(links):
             there = ", ".join(adata.obsp) or "nothing"
-            raise ValueError(f"links={str(links)!r} is neither a file nor in obsp, which holds {there}")
+            raise ValueError(
+                f"links={str(links)!r} is neither a file nor in obsp, which holds {there}; correct the name"
+            )
         return Constraints.read_csv(links, index=adata.obs_names, certainty=certainty)
     return Constraints.from_frame(links, index=adata.obs_names, certainty=certainty)
 
@@ -206,7 +208,7 @@ def _links_of_matrix(adata: AnnData, name: str) -> Constraints:
     differ = (mirrored != 0.0) & (mirrored != weight)
     if differ.any():
         cells = f"{adata.obs_names[row[differ][0]]!r} and {adata.obs_names[column[differ][0]]!r}"
-        raise ValueError(f"obsp[{name!r}] says two things about {cells}; make it symmetric")
+        raise ValueError(f"obsp[{name!r}] says two things about {cells}; correct one of them")
     once = (row < column) | (mirrored == 0.0)
     pairs, weight = np.column_stack([row, column])[once], weight[once]
     together = weight > 0

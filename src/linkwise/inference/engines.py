@@ -237,7 +237,7 @@ def _find(caller: _Caller, method: Any, given: Mapping[str, Any]) -> Engine:
     options = {}
     for key, value in given.items():
         if key not in known and not takes_any:
-            raise TypeError(f"{title} has no option {key!r}; {uses}{_help(caller, key, known)}")
+            raise TypeError(f"{title} has no option {key!r}; {uses + _help(caller, key, known)}")
         options[key] = _checked(value, key, known.get(key), title, words)
     return Engine(found.name, found.solve, options, uses_initial, differentiable)
 
@@ -286,7 +286,7 @@ def _checked(value: Any, name: str, option: Option | None, title: str, engines: 
             allowed += f" and below {option.below:g}" if option.below < np.inf else ""
         allowed += ", or None" if option.optional else ""
     if not fits:
-        raise ValueError(f"{name} is {value!r}: {title} needs {allowed}")
+        raise ValueError(f"{name} is {value!r}: pass {allowed} to {title}")
     if option.kind == "whole":
         return int(value)
     return float(value) if option.kind == "number" else value

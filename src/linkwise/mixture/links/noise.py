@@ -37,15 +37,12 @@ def check_learn_noise(learn_noise: Any) -> bool | str:
         return bool(value)
     if isinstance(value, str) and value in ("kind", "source"):
         return value
-    named = np.ndim(learn_noise) > 0
-    raise ValueError(
-        'learn_noise must be False, True, "kind" or "source", '
-        + (
-            'not an array: pass the names as Constraints(..., source=names) and learn_noise="source"'
-            if named
-            else f"got {learn_noise!r}; pass one of them"
+    if np.ndim(learn_noise) > 0:
+        raise ValueError(
+            "learn_noise is an array, which cross-validation cannot split: pass the names as "
+            'Constraints(..., source=names) and learn_noise="source"'
         )
-    )
+    raise ValueError(f'learn_noise is {learn_noise!r}: pass False, True, "kind" or "source"')
 
 
 @dataclass(frozen=True)
