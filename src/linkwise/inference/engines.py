@@ -286,7 +286,7 @@ def _checked(value: Any, name: str, option: Option | None, title: str, engines: 
             allowed += f" and below {option.below:g}" if option.below < np.inf else ""
         allowed += ", or None" if option.optional else ""
     if not fits:
-        raise ValueError(f"{name} is {value!r}: pass {allowed} to {title}")
+        raise ValueError(f"{name} is {value!r}: {title} needs {allowed}; pass that")
     if option.kind == "whole":
         return int(value)
     return float(value) if option.kind == "number" else value

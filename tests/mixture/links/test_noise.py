@@ -313,7 +313,7 @@ class TestRefusals:
 
     def test_an_array_of_names(self):
         links = Constraints(6, must_link=[(0, 1)], certainty=0.9)
-        with pytest.raises(ValueError, match=r"not an array: pass the names as Constraints\(\.\.\., source"):
+        with pytest.raises(ValueError, match=r"pass the names as Constraints\(\.\.\., source"):
             PPC(2, learn_noise=["Ann"]).fit(self.X, constraints=links)
 
     def test_links_of_another_fit(self):
