@@ -35,37 +35,6 @@ if TYPE_CHECKING:
 _MOST_CLASSES = 2000
 
 
-def parse_counts(text: str, most: int | None = None) -> list[int]:
-    """List the numbers of clusters of ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture."""
-    counts: set[int] = set()
-    for first, last in count_ranges(text):
-        if most is not None and last > most:
-            raise CommandError(f"-k: {last} clusters cannot be made of {most} rows; ask for fewer")
-        counts |= set(range(first, last + 1))
-    return sorted(counts)
-
-
-def _is_count(text: str) -> bool:
-    # More digits than a row number has are no count; int() itself refuses more than 4300 of them.
-    return text.isdecimal() and len(text) < 20 and int(text) >= 1
-
-
-def count_ranges(text: str) -> list[tuple[int, int]]:
-    """Read the first and last number of every part of the option; refuse what is no number."""
-    ranges = []
-    for part in text.split(","):
-        ends = part.strip().split(":")
-        if len(ends) > 2 or not all(_is_count(end.strip()) for end in ends):
-            raise typer.BadParameter(
-                f"{text!r} is no number of clusters; write for example 5, 2:40 or 2,4,8."
-            )
-        first, last = int(ends[0]), int(ends[-1])
-        if last < first:
-            raise typer.BadParameter(f"{part.strip()} runs backwards; write {last}:{first}.")
-        ranges.append((first, last))
-    return ranges
-
-
 def classes(
     data: options.DataArgument,
     label_column: Annotated[
@@ -119,7 +88,7 @@ def classes(
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
-        count_ranges(n_clusters)  # a typing error is reported before a long file is read
+        options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
     samples = read_samples(
         data,
         id_column=id_column,
@@ -143,7 +112,7 @@ def classes(
     # Fewer clusters than classes held apart by -1 must contradict those beliefs, whatever the data say. With
     # 2 in the range, cBIC took it for wine and merged two cultivars that the unedited template keeps apart.
     fewest = n_held_apart(table.values) if n_clusters is None else 0
-    counts = parse_counts(n_clusters or f"{max(2, fewest)}:{2 * len(present)}", len(samples))
+    counts = options.parse_counts(n_clusters or f"{max(2, fewest)}:{2 * len(present)}", len(samples))
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
     settings = {"confidence": confidence, "covariance_type": covariance.value}

@@ -1,8 +1,9 @@
-"""``linkwise compare``: all methods side by side, scored against known classes and against the links."""
+"""``linkwise compare``: all methods side by side, scored against known classes, or by links held out."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from linkwise.constraints import Constraints
+    from linkwise.model_selection.held_out import HeldOut
 
 
 _PLAIN = {"kmeans": "k-means, no links", "mixture": "Gaussian mixture, no links"}
@@ -39,13 +41,27 @@ class Comparison:
     links_kept: str
     seconds: float
     note: str
+    held_out: HeldOutScore | None = None
+
+
+@dataclass(frozen=True)
+class HeldOutScore:
+    """Share of held-out links kept, averaged over both kinds and repeats, and its standard error."""
+
+    agreement: float
+    error: float
 
 
 def compare(
     data: options.DataArgument,
     label_column: Annotated[
-        str, typer.Option("--label", metavar="COLUMN", help="Column of the known classes.")
-    ],
+        str | None,
+        typer.Option(
+            "--label",
+            metavar="COLUMN",
+            help="Column of the known classes to score by. Without it links are held out to score by.",
+        ),
+    ] = None,
     links: options.LinksOption = None,
     n_clusters: Annotated[
         int | None,
@@ -59,6 +75,7 @@ def compare(
     standardize: options.StandardizeOption = True,
     covariance: options.CovarianceOption = Covariance.full,
     starts: options.StartsOption = 10,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often links are held out.")] = 5,
     seed: options.SeedOption = 0,
     links_by: options.LinksByOption = None,
     left: options.LeftOption = None,
@@ -69,11 +86,19 @@ def compare(
     safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run every method and score it against known classes, which no method sees.
+    """Run every method and score it against known classes, which no method sees, or by links held out.
 
-    The first two rows are methods without links: they show how much the links help the others.
+    Without --label a fifth of the links is left out of the fit, several times, and the score is the share of
+    them that the clusters keep, must-links and cannot-links counting half each. The first two rows are
+    methods without links: they show how much the links help the others.
     """
     out = Output(as_json)
+    if label_column is None and links is None:
+        raise typer.BadParameter("pass known classes, or --links to hold out.", param_hint="--label")
+    if label_column is None and n_clusters is None:
+        raise typer.BadParameter(
+            "missing; say how many clusters, or name the column of known classes.", param_hint="-k"
+        )
     suffix = options.chosen_format(table_format, data)
     check_folder(output, "compare", [f"comparison{suffix}", REPORT])
     samples = read_samples(
@@ -85,9 +110,10 @@ def compare(
         impute=impute,
     )
     truth = samples.labels
-    assert truth is not None
-    n_classes = len({name for name in truth.tolist() if name is not None and name != -1})
-    if n_classes == 0:
+    n_classes = 0
+    if truth is not None:
+        n_classes = len({name for name in truth.tolist() if name is not None and name != -1})
+    if truth is not None and n_classes == 0:
         raise CommandError(
             f"{data}: column {label_column!r} names no class; pass --label with the column of known ones"
         )
@@ -104,26 +130,30 @@ def compare(
     check_links(constraints, k, samples)
     preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
     settings = Settings(k, covariance.value, starts, seed, has_soft(constraints))
-    rows = compare_methods(out, preparation.apply(samples.features), truth, constraints, settings)
+    X = preparation.apply(samples.features)
+    held_out = hold_outs(constraints, repeats, seed) if truth is None else []
+    rows = compare_methods(out, X, truth, constraints, settings, held_out)
     table = comparison_table(rows, constraints)
     for note in samples.notes:
         out.say(note)
-    out.say(f"{len(samples)} rows, {n_classes} classes, {k} clusters; {constraints}")
+    classes = "" if truth is None else f" {n_classes} classes,"
+    out.say(f"{len(samples)} rows,{classes} {k} clusters; {constraints}")
     out.table(table)
     files: dict[str, Any] = {}
     if output is not None:
         from linkwise._pages import Page
 
-        results: dict[str, Any] = {
-            f"true_{label_column}": [None if name is None else str(name) for name in truth],
-            **{row.method: row.labels for row in rows if row.labels is not None},
-        }
+        results: dict[str, Any] = {}
+        if truth is not None:
+            results[f"true_{label_column}"] = [None if name is None else str(name) for name in truth]
+        results |= {row.method: row.labels for row in rows if row.labels is not None}
         frame = output_frame(samples, results, note=out.warn)
         report = Page(f"Methods compared on {samples.path.name}")
-        report.text(f"{len(samples)} rows, {n_classes} classes, {k} clusters. {constraints}.")
+        report.text(f"{len(samples)} rows,{classes} {k} clusters. {constraints}.")
         for warning in out.warnings:
             report.text(warning, "warning")
-        report.picture(comparison_png(rows), "Accuracy of every method")
+        score = "Accuracy" if truth is not None else "Share of held-out links kept"
+        report.picture(comparison_png(rows), f"{score} of every method")
         report.table(table)
         with writing_results(output, "compare") as draft:
             written = {
@@ -142,21 +172,48 @@ def compare(
     )
 
 
+def hold_outs(links: Constraints, repeats: int, seed: int) -> list[HeldOut]:
+    """Parts of the links to score by; refuse links that leave nothing to ask."""
+    from linkwise.model_selection.held_out import both_kinds, hold_out
+
+    if not both_kinds(links):
+        raise CommandError(
+            "without known classes, must-links and cannot-links are needed to score by; pass both, or --label"
+        )
+    seeds = np.random.default_rng(seed).integers(2**31, size=repeats).tolist()
+    try:
+        return [hold_out(links, one) for one in seeds]
+    except ValueError:
+        raise CommandError(
+            "the links to hold out follow from the others, so that they score nothing; pass more links"
+        ) from None
+
+
 def compare_methods(
-    out: Output, X: Any, truth: NDArray[Any], links: Constraints, settings: Settings
+    out: Output,
+    X: Any,
+    truth: NDArray[Any] | None,
+    links: Constraints,
+    settings: Settings,
+    held_out: Sequence[HeldOut] = (),
 ) -> list[Comparison]:
-    """Fit every method; one that refuses the links gets a row with its reason."""
+    """Fit every method; one that refuses the links gets a row with its reason.
+
+    Each is fitted once with all links and, to be scored by links, once with each part of them left out.
+    """
     unlinked = np.ones(len(X), dtype=bool)
     unlinked[links.pairs.ravel()] = False
     rows = []
     with out.progress("comparing", len(_PLAIN) + len(METHODS)) as advance:
         for name in [*_PLAIN, *METHODS]:
             began = time.perf_counter()
-            labels, note = None, ""
+            labels, note, by_links = None, "", None
             try:
                 labels, note = _fit(name, X, links, settings)
+                if held_out:
+                    by_links = _score_held_out(name, X, labels, settings, held_out)
             except ValueError as error:
-                note = f"failed: {error}"
+                labels, note = None, f"failed: {error}"
             seconds = time.perf_counter() - began
             kept = "–" if labels is None else links_kept(links, labels)
             title = _PLAIN.get(name) or METHODS[name].title
@@ -164,9 +221,21 @@ def compare_methods(
             if labels is not None:
                 scores = score_truth(truth, labels)
                 rest = score_truth(truth, labels, unlinked) if links.n_pairs else scores
-            rows.append(Comparison(name, title, labels, scores, rest, kept, seconds, note))
+            rows.append(Comparison(name, title, labels, scores, rest, kept, seconds, note, by_links))
             advance()
     return rows
+
+
+def _score_held_out(
+    name: str, X: Any, labels: NDArray[np.int64], settings: Settings, held_out: Sequence[HeldOut]
+) -> HeldOutScore:
+    """Score a method by links that its fit did not see; methods without links see none in any case."""
+    from linkwise.model_selection.held_out import corrected_error
+
+    errors = [
+        part.error(labels if name in _PLAIN else _fit(name, X, part.kept, settings)[0]) for part in held_out
+    ]
+    return HeldOutScore(1.0 - float(np.mean(errors)), corrected_error(np.array(errors)))
 
 
 def _fit(name: str, X: Any, links: Constraints, settings: Settings) -> tuple[NDArray[np.int64], str]:
@@ -188,6 +257,8 @@ def _fit(name: str, X: Any, links: Constraints, settings: Settings) -> tuple[NDA
 
 def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
     """Tabulate the scores, those of rows without links only where there are links."""
+    if any(row.held_out is not None for row in rows):
+        return _held_out_table(rows)
 
     def figures(scores: TruthScores | None) -> list[str]:
         if scores is None:
@@ -212,19 +283,40 @@ def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
     return TextTable("Methods against the known classes", heads, cells, 2)
 
 
+def _held_out_table(rows: list[Comparison]) -> TextTable:
+    cells = [
+        [
+            row.method,
+            row.title + (f"; {row.note}" if row.note else ""),
+            *(
+                ["–", "–"]
+                if row.held_out is None
+                else [f"{row.held_out.agreement:.3f}", f"{row.held_out.error:.3f}"]
+            ),
+            row.links_kept,
+            f"{row.seconds:.2f}",
+        ]
+        for row in rows
+    ]
+    heads = ["method", "", "held-out links kept", "std. error", "links kept", "seconds"]
+    return TextTable("Methods by links that they did not see", heads, cells, 2)
+
+
 def comparison_png(rows: list[Comparison]) -> bytes:
-    """Draw the accuracies as bars, those of methods without links in grey."""
+    """Draw accuracies, or shares of held-out links, as bars, those of methods without links in grey."""
     from linkwise._pages import new_figure, png_of
     from linkwise.displays._style import COLOURS
 
-    shown = [row for row in rows if row.scores is not None][::-1]
+    by_links = any(row.held_out is not None for row in rows)
+    shown = [row for row in rows if (row.held_out if by_links else row.scores) is not None][::-1]
     figure, ax = new_figure(size=(7.2, 0.5 + 0.4 * len(shown)))
-    values = [row.scores.accuracy for row in shown if row.scores is not None]
+    values = [row.held_out.agreement for row in shown if row.held_out is not None]
+    values = values or [row.scores.accuracy for row in shown if row.scores is not None]
     colours = ["0.65" if row.method in _PLAIN else COLOURS[0] for row in shown]
     bars = ax.barh([row.method for row in shown], values, color=colours)
     ax.bar_label(bars, fmt="%.3f", padding=3)
     ax.set_xlim(0.0, 1.12)
-    ax.set_xlabel("accuracy (grey: without links)")
+    ax.set_xlabel(("share of held-out links kept" if by_links else "accuracy") + " (grey: without links)")
     ax.spines[["top", "right"]].set_visible(False)
     return png_of(figure)
 
@@ -236,6 +328,8 @@ def _record(row: Comparison) -> dict[str, Any]:
         "links_kept": row.links_kept,
         "note": row.note,
     }
+    if row.held_out is not None:
+        record |= {"held_out_links": row.held_out.agreement, "standard_error": row.held_out.error}
     if row.scores is not None:
         record |= {
             "accuracy": row.scores.accuracy,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,11 +36,15 @@ if TYPE_CHECKING:
     import pandas
 
     from linkwise.constraints import Constraints
+    from linkwise.model_selection import ComponentSweep
 
 
 # Doubtful links that are listed on the terminal and in the report.
 _LISTED_LINKS = 15
 _LISTED_COLUMNS = 12
+# Where learning starts for links whose certainty nobody told.
+_UNKNOWN_CERTAINTY = 0.8
+_CRITERIA = {"held_out_links": "share of held-out links broken"}
 # Beyond this a scatter plot takes long and shows no more.
 _MOST_POINTS = 20_000
 
@@ -58,17 +64,20 @@ class Fit:
     probabilities: NDArray[np.floating] | None
     truth: TruthScores | None
     seconds: float
+    sweep: ComponentSweep | None = None
+    infeasible: Sequence[int] = ()
 
 
 def fit(
     data: options.DataArgument,
     n_clusters: Annotated[
-        int | None,
+        str | None,
         typer.Option(
             "-k",
             "--clusters",
-            min=1,
-            help="Number of clusters; by default that of the classes in --labels-column.",
+            metavar="3 | 2:12",
+            help="Number of clusters, or a range that held-out links and BIC choose from; by default the "
+            "number of classes in --labels-column.",
         ),
     ] = None,
     links: options.LinksOption = None,
@@ -77,6 +86,10 @@ def fit(
         typer.Option("--method", "-m", help="auto chooses by the kind and number of the links."),
     ] = MethodName.auto,
     certainty: options.CertaintyOption = None,
+    learn_noise: options.LearnNoiseOption = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Runs for each number of clusters of a range.")
+    ] = 5,
     labels_column: options.LabelsColumnOption = None,
     labels_certainty: options.LabelsCertaintyOption = None,
     id_column: options.IdOption = None,
@@ -116,6 +129,12 @@ def fit(
         raise typer.BadParameter(
             "name the column of the labels with --labels-column.", param_hint="--labels-certainty"
         )
+    if learn_noise is not None and links is None:
+        raise typer.BadParameter("pass the links with --links.", param_hint="--learn-noise")
+    if learn_noise is not None and certainty is None:
+        certainty = _UNKNOWN_CERTAINTY
+    if n_clusters is not None:
+        options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
     suffix = options.chosen_format(table_format, data)
     tables_written = ["labels", *([] if links is None and labels_column is None else ["links"])]
     check_folder(output, "fit", ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)])
@@ -137,18 +156,25 @@ def fit(
     )
     if samples.known is not None:
         constraints = add_labels(constraints, samples, labels_certainty)
+    if learn_noise is options.LearnNoise.source and constraints.source is None:
+        raise CommandError(f"{links} names no sources; add a column source, or use --learn-noise all")
+    if n_clusters is None:
+        counts = [_n_classes(constraints)]
+    else:
+        counts = options.parse_counts(n_clusters, len(samples))
+    noise = False if learn_noise is None else learn_noise.parameter
     done = fit_samples(
         out,
         samples,
         constraints,
         method,
-        Settings(
-            n_clusters or _n_classes(constraints), covariance.value, starts, seed, has_soft(constraints)
-        ),
+        Settings(counts[-1], covariance.value, starts, seed, has_soft(constraints), noise),
         standardize=standardize,
+        counts=counts,
+        repeats=repeats,
     )
-    tables = [_summary(done), _clusters(done), *_classes(done)]
-    doubtful = _doubtful_links(done)
+    tables = [_summary(done), *_sweep_table(done), _clusters(done), *_classes(done), *_rates(done)]
+    doubtful = _doubtful_answers(done) if learn_noise is options.LearnNoise.source else _doubtful_links(done)
     if doubtful.rows:
         tables.append(doubtful)
     for note in samples.notes:
@@ -185,8 +211,10 @@ def fit_samples(
     settings: Settings,
     *,
     standardize: bool = True,
+    counts: Sequence[int] = (),
+    repeats: int = 5,
 ) -> Fit:
-    """Fit one method to rows that were read."""
+    """Fit one method to rows that were read; of several ``counts`` of clusters the best is chosen first."""
     if settings.n_clusters > len(samples):
         raise CommandError(
             f"-k {settings.n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer"
@@ -195,13 +223,36 @@ def fit_samples(
     name, reason = method.value, ""
     if method is MethodName.auto:
         name, reason = choose_method(len(samples), samples.features.shape[1], settings.n_clusters, links)
+        if settings.learn_noise is not False:
+            name, reason = "ppc", "it learns how often links are wrong"
+        elif (
+            len(counts) > 1
+            and not METHODS[name].has_likelihood
+            and not (len(links.must_link) and len(links.cannot_link))
+        ):
+            name, reason = "ppc", "its likelihood can choose the number of clusters"
+    elif settings.learn_noise is not False and name != "ppc":
+        raise CommandError(f"--method {name} cannot learn how often links are wrong; use --method ppc")
     if METHODS[name].only_hard and settings.soft:
         raise CommandError(
             f"--method {name} takes hard links only; leave --certainty and weights out, or use ppc"
         )
-    numbers = [str(number) for number in range(settings.n_clusters)]
-    preparation = Preparation.of(samples, standardize=standardize, clusters=numbers)
+    preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
+    sweep, infeasible = None, [k for k in counts if not _allow(links, k)]
+    if len(counts) > 1:
+        possible = [k for k in counts if k not in infeasible]
+        if infeasible:
+            out.say(f"The hard links need more than {infeasible[-1]} clusters; fewer were not tried.")
+        sweep = _choose_n_clusters(out, name, X, links, settings, possible, repeats)
+        if sweep.at_edge == "upper" or (sweep.at_edge == "lower" and not infeasible):
+            out.warn(
+                f"{sweep.criterion} chooses {sweep.best_n_components} clusters, the {sweep.at_edge} edge of "
+                "the range: the best number may lie beyond. Widen -k."
+            )
+        settings = replace(settings, n_clusters=sweep.best_n_components)
+    numbers = [str(number) for number in range(settings.n_clusters)]
+    preparation = replace(preparation, clusters=numbers)
     model = METHODS[name].build(settings)
     began = time.perf_counter()
     with out.progress(f"fitting {name}"):
@@ -222,7 +273,126 @@ def fit_samples(
         probabilities_of(model, X),
         score_truth(samples.labels, labels),
         seconds,
+        sweep,
+        infeasible,
     )
+
+
+def _allow(links: Constraints, n_clusters: int) -> bool:
+    """Tell whether this many clusters can satisfy the hard links."""
+    from linkwise.exceptions import InfeasibleConstraints
+
+    try:
+        links.check(n_clusters)
+    except InfeasibleConstraints:
+        return False
+    return True
+
+
+def _choose_n_clusters(
+    out: Output,
+    method: str,
+    X: Any,
+    links: Constraints,
+    settings: Settings,
+    counts: Sequence[int],
+    repeats: int,
+) -> ComponentSweep:
+    """Fit every number of clusters several times and compare them.
+
+    The starts of the final fit are shared out among the runs of each number.
+    """
+    from linkwise.model_selection import ComponentSweep, sweep_components
+
+    estimator = METHODS[method].build(replace(settings, n_init=max(1, settings.n_init // repeats)))
+    parts = []
+    given = links if links.n_pairs else None
+    with out.progress("trying numbers of clusters", len(counts)) as advance, warnings.catch_warnings():
+        # Runs that lose clusters or do not converge are counted in the table.
+        warnings.simplefilter("ignore")
+        for k in counts:
+            advance()
+            try:
+                # Seeds depend on K and repeat alone, so that sweeps of one K each are parts of the whole.
+                parts.append(
+                    sweep_components(
+                        estimator, X, n_components=k, constraints=given, n_repeats=repeats,
+                        random_state=settings.seed,
+                    )
+                )  # fmt: skip
+            except ValueError as error:
+                raise CommandError(f"-k {counts[0]}:{counts[-1]}: {error}") from None
+    return ComponentSweep(
+        parts[0].criterion,
+        tuple(run for part in parts for run in part.runs),
+        {k: model for part in parts for k, model in part.typical.items()},
+        {k: model for part in parts for k, model in part.best_runs.items()},
+    )
+
+
+def _sweep_table(done: Fit) -> list[TextTable]:
+    """Tabulate the criteria of every number of clusters."""
+    if done.sweep is None:
+        return []
+    first, _, second = done.sweep.criterion.partition("+")
+    rows = []
+    for row in done.sweep.table:
+        k = int(row["n_components"])
+        chosen = "chosen" if k == done.sweep.best_n_components else ""
+        mark = chosen or ("plausible" if second and k in done.sweep.plausible else "")
+        other = [f"{row['second']:.6g}"] if second else []
+        spread = "–" if np.isnan(row["std"]) else f"{row['std']:.3g}"
+        rows.append([str(k), mark, f"{row['mean']:.6g}", spread, *other, f"{row['n_occupied']:.3g}"])
+    heads = ["clusters", "", _CRITERIA.get(first, first), "std", *([second] if second else []), "occupied"]
+    return [TextTable("Number of clusters", heads, rows, 2)]
+
+
+def _rates(done: Fit) -> list[TextTable]:
+    """Tabulate how often the links of each source, or kind, are wrong."""
+    rows = []
+    for name, (rate, low, high, n_answers, n_wrong) in noise_record(done).items():
+        figures = ["–", "–"] if np.isnan(rate) else [f"{rate:.1%}", f"{low:.1%} to {high:.1%}"]
+        rows.append([name or "(no name)", str(n_answers), *figures, str(n_wrong)])
+    if not rows:
+        return []
+    heads = ["source", "answers", "wrong", "90 % interval", "probably wrong answers"]
+    return [TextTable("How often answers are wrong", heads, rows, 1)]
+
+
+def noise_record(done: Fit) -> dict[str, tuple[float, float, float, int, int]]:
+    """Rate, both ends of its interval, number of answers and of wrong ones, by source or kind."""
+    model = done.model
+    if not hasattr(model, "noise_"):
+        return {}
+    said, wrong = done.links.judgements, model.answer_error_probability_ > 0.5
+    if isinstance(model.noise_, dict):
+        assert said.source is not None
+        groups = {name: said.source == name for name in model.noise_}
+        rates, intervals = list(model.noise_.values()), list(model.noise_interval_.values())
+    else:
+        groups = {"all links": np.ones(len(wrong), dtype=bool)}
+        if np.ndim(model.noise_):
+            groups = {"must_link": said.weights > 0, "cannot_link": said.weights < 0}
+        rates, intervals = list(np.atleast_1d(model.noise_)), list(np.atleast_2d(model.noise_interval_))
+    return {
+        name: (float(rate), float(low), float(high), int(mine.sum()), int(wrong[mine].sum()))
+        for (name, mine), rate, (low, high) in zip(groups.items(), rates, intervals, strict=True)
+    }
+
+
+def _doubtful_answers(done: Fit) -> TextTable:
+    """Tabulate the answers that are probably wrong: the pairs to ask about again."""
+    n_wrong = int((done.model.answer_error_probability_ > 0.5).sum())
+    names = done.samples.row_names
+    listed = done.model.doubtful_answers(done.X, done.links, n_answers=max(1, min(n_wrong, _LISTED_LINKS)))
+    rows = [
+        [str(names[i]), str(names[j]), kind, source, f"{probability:.3f}"]
+        for i, j, kind, source, probability in listed
+        if probability > 0.5
+    ]
+    more = "" if n_wrong <= _LISTED_LINKS else f", the first {_LISTED_LINKS} of {n_wrong}"
+    heads = ["i", "j", "answer", "source", "probability of being wrong"]
+    return TextTable(f"Answers to ask for again{more}", heads, rows, 4)
 
 
 def _summary(done: Fit) -> TextTable:
@@ -380,6 +550,13 @@ def _write(
     )
     for table in rest:
         report.table(table)
+    if done.sweep is not None:
+        report.heading("Number of clusters")
+        for criterion in done.sweep.criterion.split("+"):
+            report.picture(criterion_png(done.sweep, criterion), _CRITERIA.get(criterion, criterion))
+    if isinstance(getattr(done.model, "noise_", None), dict):
+        report.heading("How often answers are wrong")
+        report.picture(annotators_png(done.model, done.links), "Share of wrong answers of each source")
     report.table(_means(done))
     trace = convergence_png(done.model)
     if trace is not None:
@@ -427,6 +604,17 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
             "split_classes": done.model.split_classes_,
             "shared_clusters": done.model.shared_clusters_,
         }
+    if done.sweep is not None:
+        record["sweep"] = {
+            "criterion": done.sweep.criterion,
+            "plausible": done.sweep.plausible,
+            "infeasible": list(done.infeasible),
+            "table": [dict(zip(row.dtype.names, row.tolist(), strict=True)) for row in done.sweep.table],
+        }
+    noise = noise_record(done)
+    if noise:
+        fields = ("rate", "low", "high", "n_answers", "n_wrong")
+        record["noise"] = {name: dict(zip(fields, values, strict=True)) for name, values in noise.items()}
     if not files:
         record["labels"] = done.labels
     return record
@@ -454,6 +642,24 @@ def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[
         linked[links.pairs.ravel()] = True
         order = order[np.argsort(~linked[order], kind="stable")]
     return np.sort(order[:_MOST_POINTS])
+
+
+def criterion_png(sweep: ComponentSweep, criterion: str) -> bytes:
+    """Draw a criterion over the numbers of clusters."""
+    from linkwise.displays import CriterionDisplay
+
+    figure, ax = new_figure(size=(7.2, 3.8))
+    CriterionDisplay.from_sweep(sweep, criterion=criterion, ax=ax)
+    return png_of(figure)
+
+
+def annotators_png(model: Any, links: Constraints) -> bytes:
+    """Draw the error rate of each source."""
+    from linkwise.displays import AnnotatorDisplay
+
+    figure, ax = new_figure(size=(7.2, 1.4 + 0.4 * len(model.noise_)))
+    AnnotatorDisplay.from_estimator(model, constraints=links, ax=ax)
+    return png_of(figure)
 
 
 def convergence_png(model: Any) -> bytes | None:

@@ -13,6 +13,7 @@ import typer
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import protect_csv, table_suffix
 from linkwise.constraints.io import Columns
 
@@ -40,6 +41,19 @@ class Covariance(StrEnum):
     spherical = "spherical"
 
 
+class LearnNoise(StrEnum):
+    """What ``--learn-noise`` may be."""
+
+    all = "all"
+    kind = "kind"
+    source = "source"
+
+    @property
+    def parameter(self) -> bool | str:
+        """The same for ``PPC(learn_noise=...)``."""
+        return True if self is LearnNoise.all else self.value
+
+
 @dataclass(frozen=True)
 class Settings:
     """What the user may choose about a method; ``soft`` tells whether some links are soft."""
@@ -49,6 +63,7 @@ class Settings:
     n_init: int = 10
     seed: int = 0
     soft: bool = False
+    learn_noise: bool | str = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +73,7 @@ class Method:
     title: str
     build: Callable[[Settings], Any]
     only_hard: bool = False
+    has_likelihood: bool = False
 
 
 def _ppc(settings: Settings) -> Any:
@@ -67,6 +83,7 @@ def _ppc(settings: Settings) -> Any:
         settings.n_clusters,
         covariance_type=settings.covariance,
         n_init=settings.n_init,
+        learn_noise=settings.learn_noise,
         random_state=settings.seed,
     )
 
@@ -105,8 +122,8 @@ def _spectral(settings: Settings) -> Any:
 
 
 METHODS = {
-    "ppc": Method("Gaussian mixture, PPC", _ppc),
-    "cem": Method("Gaussian mixture, constrained EM", _cem),
+    "ppc": Method("Gaussian mixture, PPC", _ppc, has_likelihood=True),
+    "cem": Method("Gaussian mixture, constrained EM", _cem, has_likelihood=True),
     "hmrf": Method("k-means with a learned metric", _hmrf),
     "cop": Method("k-means, every link kept", _cop, only_hard=True),
     "spectral": Method("spectral clustering", _spectral),
@@ -228,6 +245,14 @@ CertaintyOption = Annotated[
         help="Certainty of links without a weight of their own. Without this option they are hard.",
     ),
 ]
+LearnNoiseOption = Annotated[
+    LearnNoise | None,
+    typer.Option(
+        "--learn-noise",
+        help="Learn how often links are wrong: one rate for all, one for each kind, or one for each source. "
+        "Links without a weight then start from a certainty of 0.8.",
+    ),
+]
 IdOption = Annotated[
     str | None, typer.Option("--id", metavar="COLUMN", help="Column of ids; kept in the output.")
 ]
@@ -288,6 +313,37 @@ SafeCsvOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+def parse_counts(text: str, most: int | None = None) -> list[int]:
+    """List the numbers of clusters of ``5``, ``2:40`` (both ends included), ``2,4,8`` or a mixture."""
+    counts: set[int] = set()
+    for first, last in count_ranges(text):
+        if most is not None and last > most:
+            raise CommandError(f"-k: {last} clusters cannot be made of {most} rows; ask for fewer")
+        counts |= set(range(first, last + 1))
+    return sorted(counts)
+
+
+def _is_count(text: str) -> bool:
+    # More digits than a row number has are no count; int() itself refuses more than 4300 of them.
+    return text.isdecimal() and len(text) < 20 and int(text) >= 1
+
+
+def count_ranges(text: str) -> list[tuple[int, int]]:
+    """Read the first and last number of every part of the option; refuse what is no number."""
+    ranges = []
+    for part in text.split(","):
+        ends = part.strip().split(":")
+        if len(ends) > 2 or not all(_is_count(end.strip()) for end in ends):
+            raise typer.BadParameter(
+                f"{text!r} is no number of clusters; write for example 5, 2:40 or 2,4,8."
+            )
+        first, last = int(ends[0]), int(ends[-1])
+        if last < first:
+            raise typer.BadParameter(f"{part.strip()} runs backwards; write {last}:{first}.")
+        ranges.append((first, last))
+    return ranges
 
 
 def link_columns(left: str | None, right: str | None, ignore: str | None) -> Columns:

@@ -308,7 +308,7 @@ def sweep_components(
     X, constraints = align_rows(X, constraints)
     links = check_constraints(constraints, None, y)
     links = None if links is None else links.with_index(None)  # in the order of the rows from here on
-    candidates = _feasible(candidates, links)
+    wanted, candidates = candidates, _feasible(candidates, links)
     entropy = as_generator(random_state).integers(2**32, size=4).tolist()
     held_out: list[HeldOut] | None = None
     by_default = criterion == "auto"
@@ -350,6 +350,8 @@ def sweep_components(
         if not all(run.converged for run in runs):
             summed_up.add(ConvergenceWarning)
     sweep = ComponentSweep(criterion, tuple(runs), typical, best_runs)
+    if sweep.at_edge == "lower" and candidates[0] > wanted[0]:
+        sweep.at_edge = None  # there is nothing beyond
     _warn(sweep)
     return sweep
 
