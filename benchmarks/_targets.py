@@ -138,8 +138,8 @@ def summary(measured: Mapping[str, Measured]) -> Table:
             target.section,
             target.work,
             target.anchor,
-            str(target),
             str(EARLIER.get(name, "")),
+            str(target),
             str(measured.get(name, "")),
             verdicts[name],
         ]
@@ -154,7 +154,7 @@ def summary(measured: Mapping[str, Measured]) -> Table:
     counts = [f"{list(verdicts.values()).count(word)} {word}{more}" for word, more in words.items()]
     return Table(
         "Targets",
-        ["section", "work", "measured in", "target", "before the move", "measured", ""],
+        ["section", "work", "measured in", "before the move", "target", "measured", ""],
         rows,
         f"{', '.join(counts)}.",
     )
