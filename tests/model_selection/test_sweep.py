@@ -197,7 +197,7 @@ class TestMixtures:
         assert value in [run.criterion for run in sweep.runs]
         assert not hasattr(estimator, "means_")
 
-    @pytest.mark.filterwarnings("ignore:bic is lowest")
+    @pytest.mark.filterwarnings("ignore:bic chooses")
     def test_links_are_passed_on(self, blobs):
         data, y = blobs
         links = Constraints.sample(y // 2, 60, random_state=0)

@@ -3,8 +3,12 @@
 Held-out links tell which K agrees with what people mean by a cluster, but there are few of them, so that
 several K agree equally well. The likelihood (BIC) uses all rows, but counts Gaussians: a class of two modes
 is two of them, and two classes that overlap are one. So links exclude the K that they contradict, and BIC
-chooses among the rest. Without a likelihood it is the smallest of the rest, the usual rule of one standard
-error.
+chooses among the rest. Without a likelihood it is the K with the fewest broken links: unlike a likelihood,
+their share rises again when K is too large, so that nothing favours large K.
+
+Measured with 20 and 60 links on iris, wine, five digits and two sets of blobs (30 sweeps of K = 2 .. 7): PPC
+finds the number of classes in 3 sweeps by BIC, in 20 by links, in 19 by both; PCKMeans in 19 by links, in 15
+if it takes the smallest K within a standard error.
 """
 
 from __future__ import annotations
@@ -85,8 +89,8 @@ class ComponentSweep:
         The K among which the choice was made: those whose held-out links are broken hardly more often than
         those of the best K, by no more than a standard error. All K for other criteria.
     best_n_components : int
-        The plausible K with the lowest mean of the second criterion. With held-out links alone the smallest
-        plausible K, with any other criterion that of the lowest mean.
+        The plausible K with the lowest mean of the second criterion, or the K with the lowest mean of the
+        only one; of several the smallest.
     best : estimator
         ``typical[best_n_components]``.
     at_edge : {None, "lower", "upper"}
@@ -137,12 +141,11 @@ class ComponentSweep:
 
     @property
     def _reason(self) -> str:
-        first, _, second = self.criterion.partition("+")
-        if first != _LINKS:
+        second = self.criterion.partition("+")[2]
+        if not second:
             return f"lowest mean at {self.best_n_components}"
-        how = f"lowest {second}" if second else "smallest"
         among = ", ".join(map(str, self.plausible))
-        return f"{how} of the plausible {among}: {self.best_n_components}"
+        return f"lowest {second} of the plausible {among}: {self.best_n_components}"
 
     def to_frame(self) -> Any:
         """Return the table as a pandas DataFrame with the number of components as its index."""
@@ -214,7 +217,7 @@ def _table(runs: tuple[SweepRun, ...], *, two_criteria: bool) -> NDArray[Any]:
 def _choice(criterion: str, table: NDArray[Any], runs: tuple[SweepRun, ...]) -> tuple[int, NDArray[np.bool_]]:
     """Row of the table that is chosen, and which rows (k,) are plausible (see the top of this module)."""
     first, _, second = criterion.partition("+")
-    lowest = int(np.nanargmin(table["mean"]))
+    lowest = int(np.nanargmin(table["mean"]))  # the first of several
     plausible = ~np.isnan(table["mean"])
     if first != _LINKS:
         return lowest, plausible
@@ -224,7 +227,7 @@ def _choice(criterion: str, table: NDArray[Any], runs: tuple[SweepRun, ...]) -> 
         plausible[row] &= differences.mean() <= corrected_error(differences) + 1e-12
     if second:
         return int(np.where(plausible, table["second"], np.inf).argmin()), plausible
-    return int(plausible.argmax()), plausible
+    return lowest, plausible
 
 
 def sweep_components(
@@ -268,7 +271,7 @@ def sweep_components(
         not count. "held_out_links+bic" (or another in place of bic) takes both: of the K that break hardly
         more links than the best one, by at most a standard error, that with the lowest BIC. ``auto`` is
         "cbic" for CPPC; for other mixtures "held_out_links+bic", or "bic" without links of both kinds;
-        "held_out_links" for K-means and spectral clustering, which takes the smallest such K.
+        "held_out_links" for K-means and spectral clustering.
     n_repeats : int, default=10
         Runs for each K.
     random_state : int, Generator, RandomState or None
