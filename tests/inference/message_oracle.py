@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
+from linkwise.inference.messages.layout import targets
+
 
 def link_table(problem, edge):
     """Log potential of a link as a K x K table, from the definition in potentials.py."""
@@ -40,10 +42,10 @@ def messages_by_name(problem, graph, table):
     """Messages of the fast code as ``{(source, target): (K,) logarithms with maximum 0}``."""
     n_labels = problem.unary.shape[1]
     rows = table.reshape(len(graph.edges), -1)[:, :n_labels]
-    named = {}
+    named, target = {}, targets(graph)
     for place, node in enumerate(graph.order):
         for slot in range(graph.indptr[place], graph.indptr[place + 1]):
-            source = int(graph.order[graph.target[slot]])
+            source = int(graph.order[target[slot]])
             highest = rows[slot].max()
             named[source, int(node)] = rows[slot] - (highest if highest > -np.inf else 0.0)
     return named

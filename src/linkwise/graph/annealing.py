@@ -20,7 +20,7 @@ _STEPS_AT_ONCE = 10_000_000
 
 @kernel
 def _random_colours(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], n_colours: int
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], n_colours: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], int]:
     """Random colours, how often the neighbours of each node show each colour, and the clashing edges."""
     n_nodes = indptr.size - 1
@@ -38,8 +38,8 @@ def _random_colours(
 
 @kernel
 def _anneal(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     first: int,
     last: int,
     n_sweeps: int,

@@ -14,7 +14,7 @@ __all__ = ["find_clique"]
 
 @kernel
 def _later_neighbours(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], order: NDArray[np.int64]
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """For the node at each place of the order, the places of its neighbours after it."""
     n_nodes = indptr.size - 1

@@ -82,8 +82,8 @@ def _most_saturated(heads: NDArray[np.int64], after: NDArray[np.int64], priority
 
 @kernel
 def _blame(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     node: int,
     colours: NDArray[np.int64],
     level_of: NDArray[np.int64],
@@ -114,8 +114,8 @@ def _blame(
 
 @kernel
 def _search(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     n_colours: int,
     clique: NDArray[np.int64],
     priority: NDArray[np.int64],

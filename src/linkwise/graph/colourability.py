@@ -44,7 +44,8 @@ _NONE = np.empty(0, dtype=np.int64)
 def _components(graph: Adjacency) -> list[NDArray[np.int64]]:
     """Nodes of every connected component, ascending; small components first."""
     n_nodes = graph.indptr.size - 1
-    half_edges = np.column_stack((np.repeat(np.arange(n_nodes), np.diff(graph.indptr)), graph.neighbours))
+    sources = np.repeat(np.arange(n_nodes), np.diff(graph.indptr))
+    half_edges = np.column_stack((sources, graph.neighbours.astype(np.int64)))
     labels, n_components = group_labels(n_nodes, half_edges)
     sizes = np.bincount(labels, minlength=n_components)
     parts = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
@@ -96,8 +97,9 @@ def _proof_rows(graph: Adjacency, edges: NDArray[np.int64], n_colours: int, budg
     """Fewer of the edges of a refutation that still cannot be coloured."""
     sources = np.repeat(np.arange(graph.indptr.size - 1), np.diff(graph.indptr))
     chosen = np.flatnonzero((sources < graph.neighbours) & np.isin(graph.edges, edges))
-    pairs = np.column_stack((sources[chosen], graph.neighbours[chosen]))
-    return np.sort(graph.edges[chosen[shrink_refutation(pairs, n_colours, budget=budget)]])
+    pairs = np.column_stack((sources[chosen], graph.neighbours[chosen].astype(np.int64)))
+    rows = graph.edges[chosen[shrink_refutation(pairs, n_colours, budget=budget)]]
+    return np.sort(rows.astype(np.int64))
 
 
 def _decide(graph: Adjacency, n_colours: int, budget: int) -> tuple[KColouring, int]:

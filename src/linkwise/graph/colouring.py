@@ -13,8 +13,8 @@ __all__ = ["core_numbers", "degeneracy", "dsatur_colouring", "first_fit", "greed
 
 @kernel
 def first_fit(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     order: NDArray[np.int64],
     colours: NDArray[np.int64],
 ) -> None:
@@ -31,7 +31,7 @@ def first_fit(
         colours[node] = colour
 
 
-def _largest_degree_first(indptr: NDArray[np.int64]) -> NDArray[np.int64]:
+def _largest_degree_first(indptr: NDArray[np.int32]) -> NDArray[np.int64]:
     """Nodes by falling degree, ties by index."""
     return np.argsort(-np.diff(indptr), kind="stable")
 
@@ -48,8 +48,8 @@ def greedy_colouring(graph: Adjacency) -> NDArray[np.int64]:
 
 @kernel
 def _smallest_last(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     order: NDArray[np.int64],
     degree: NDArray[np.int64],
     place: NDArray[np.int64],
@@ -135,7 +135,7 @@ def _drop_top(heap: NDArray[np.int64], size: int) -> None:
 
 @kernel
 def _dsatur(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], by_degree: NDArray[np.int64], limit: int
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], by_degree: NDArray[np.int64], limit: int
 ) -> tuple[NDArray[np.int64], int]:
     """DSATUR with a lazy heap of (saturation, degree, index) keys; stops when ``limit`` is passed."""
     n_nodes = indptr.size - 1

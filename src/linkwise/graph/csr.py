@@ -21,45 +21,49 @@ class Adjacency(NamedTuple):
 
     The half-edges of node i are ``indptr[i]:indptr[i + 1]``, with ``indptr`` (n + 1,). ``neighbours`` (2
     m,) is the other end of each half-edge, ascending within a node when pairs are sorted by row, and
-    ``edges`` (2 m,) the row of ``pairs`` it came from.
+    ``edges`` (2 m,) the row of ``pairs`` it came from. 32 bits, because a mixture keeps the graph from one EM
+    step to the next, and nobody has 2**31 links in memory.
     """
 
-    indptr: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
-    edges: NDArray[np.int64]
+    indptr: NDArray[np.int32]
+    neighbours: NDArray[np.int32]
+    edges: NDArray[np.int32]
 
 
 def adjacency(n_nodes: int, pairs: NDArray[np.int64]) -> Adjacency:
     """Compressed sparse rows of the graph with the edges ``pairs`` (m, 2), in O(n + m)."""
     n_pairs = len(pairs)
     # Lower ends first: with i < j and rows sorted, the neighbours of a node come out ascending.
-    nodes = np.concatenate((pairs[:, 1], pairs[:, 0]))
-    others = np.concatenate((pairs[:, 0], pairs[:, 1]))
-    indptr, order = counting_sort(nodes, n_nodes)
-    return Adjacency(indptr, others[order], order % max(n_pairs, 1))
+    ends = pairs.astype(np.int32).T
+    indptr, order = counting_sort(ends[::-1].reshape(-1), n_nodes)
+    neighbours = ends.reshape(-1)[order]
+    order %= max(n_pairs, 1)
+    return Adjacency(indptr, neighbours, order)
 
 
-def counting_sort(values: NDArray[np.int64], n_values: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counting_sort(values: NDArray[np.int32], n_values: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Places of each value 0, 1, ... in order, and where those of every value begin.
 
     The columns of a sparse matrix with one entry each, by rows: scipy's conversion is a stable counting sort.
     """
     n_places = len(values)
     marks = sparse.csc_array(
-        (np.ones(n_places, dtype=np.int8), values, np.arange(n_places + 1)), shape=(n_values, n_places)
+        (np.ones(n_places, dtype=np.int8), values, np.arange(n_places + 1, dtype=np.int32)),
+        shape=(n_values, n_places),
     ).tocsr()
-    return marks.indptr.astype(np.int64), marks.indices.astype(np.int64)
+    return marks.indptr, marks.indices
 
 
 @kernel
-def _breadth_first(indptr: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Nodes in the order a breadth-first search from 0, then from the next unseen node, meets them."""
-    n_nodes = indptr.shape[0] - 1
-    order = np.empty(n_nodes, dtype=np.int64)
-    seen = np.zeros(n_nodes, dtype=np.bool_)
+def _breadth_first(
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], starts: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Nodes in the order in which breadth-first searches from each start not yet seen meet them."""
+    order = np.empty(starts.shape[0], dtype=np.int32)
+    seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)
     head = 0
     tail = 0
-    for start in range(n_nodes):
+    for start in starts:
         if seen[start]:
             continue
         seen[start] = True
@@ -77,36 +81,46 @@ def _breadth_first(indptr: NDArray[np.int64], neighbours: NDArray[np.int64]) -> 
     return order
 
 
-def breadth_first_order(graph: Adjacency) -> NDArray[np.int64]:
+def breadth_first_order(graph: Adjacency, nodes: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
     """Order (n,) of the nodes that keeps neighbours close in memory; components stay contiguous.
 
-    Sweeps over a graph whose numbering is random miss the cache at every neighbour.
+    ``nodes``: all those of some components, if not of all. Sweeps over a graph whose numbering is random miss
+    the cache at every neighbour.
     """
-    return _breadth_first(graph.indptr, graph.neighbours)
+    if nodes is None:
+        nodes = np.arange(len(graph.indptr) - 1, dtype=np.int32)
+    return _breadth_first(graph.indptr, graph.neighbours, nodes)
 
 
 def unique_pairs(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each unordered pair once (u, 2), smaller index first, rows sorted; the row (m,) that each became."""
-    low = np.minimum(pairs[:, 0], pairs[:, 1])
-    high = np.maximum(pairs[:, 0], pairs[:, 1])
-    key = low * n_nodes + high
+    low, high = pairs.T
+    if not (low < high).all():
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    key = low * n_nodes
+    key += high
     if np.all(key[1:] > key[:-1]):
-        return np.column_stack([low, high]), np.arange(len(key))
+        del key
+        return np.column_stack([low, high]), np.arange(len(pairs))
     unique, row_of = np.unique(key, return_inverse=True)
     return np.column_stack(np.divmod(unique, n_nodes)), row_of.astype(np.int64, copy=False)
 
 
 def induced_subgraph(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
     """The edges with both ends among ``nodes``, renumbered in that order; ``edges`` stay the same."""
-    place = np.full(len(graph.indptr) - 1, -1)
-    place[nodes] = np.arange(len(nodes))
+    place = np.full(len(graph.indptr) - 1, -1, dtype=np.int32)
+    place[nodes] = np.arange(len(nodes), dtype=np.int32)
     starts, degrees = graph.indptr[nodes], np.diff(graph.indptr)[nodes]
-    ends = np.cumsum(degrees)
-    slots = np.arange(degrees.sum()) + np.repeat(starts - ends + degrees, degrees)
+    ends = np.cumsum(degrees, dtype=np.int32)
+    slots = np.arange(degrees.sum(), dtype=np.int32)
+    slots += np.repeat(starts - ends + degrees, degrees)
     columns = place[graph.neighbours[slots]]
+    indptr = np.append(np.int32(0), ends)
     kept = columns >= 0
-    n_before = np.concatenate(([0], np.cumsum(kept)))
-    return Adjacency(n_before[np.concatenate(([0], ends))], columns[kept], graph.edges[slots[kept]])
+    if not kept.all():
+        columns, slots = columns[kept], slots[kept]
+        indptr = np.append(np.int32(0), np.cumsum(kept, dtype=np.int32))[indptr]
+    return Adjacency(indptr, columns, graph.edges[slots])
 
 
 @kernel

@@ -34,7 +34,7 @@ class EliminationOrder(NamedTuple):
 
 @kernel
 def _peel(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64]
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Nodes with at most one neighbour left, as they become so; that neighbour or -1; degrees left."""
     n_nodes = indptr.size - 1
@@ -63,7 +63,7 @@ def _peel(
 
 
 @kernel
-def _initial_fill(indptr: NDArray[np.int64], neighbours: NDArray[np.int64]) -> NDArray[np.int64]:
+def _initial_fill(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> NDArray[np.int64]:
     """Missing edges among the neighbours of each node: d (d - 1) / 2 less its triangles, O(m sqrt m)."""
     n_nodes = indptr.size - 1
     fill = np.empty(n_nodes, dtype=np.int64)
@@ -191,8 +191,8 @@ def _insert(
 
 @kernel
 def _eliminate_by_fill(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     max_width: int,
     fill: NDArray[np.int64],
     heap: NDArray[np.int64],

@@ -20,7 +20,7 @@ __all__ = ["LinkParity", "link_parity", "two_colouring"]
 
 @kernel
 def _two_colours(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], edges: NDArray[np.int64]
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], edges: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Colours, and on failure the nodes and edges of an odd ring (empty on success)."""
     n_nodes = indptr.size - 1

@@ -27,7 +27,7 @@ _LONGEST_LIST = 12
 
 @kernel
 def _shortest_paths(
-    indptr: NDArray[np.int64], neighbours: NDArray[np.int64], ends: NDArray[np.int64]
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], ends: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Breadth-first paths between the two nodes of every row, end to end; nothing where there is none."""
     parent = np.full(indptr.size - 1, -1, dtype=np.int64)

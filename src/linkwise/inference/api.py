@@ -233,14 +233,16 @@ def best_labels(
     )
 
 
-def _linked_first(problem: Problem) -> tuple[NDArray[np.int64], int]:
+def _linked_first(problem: Problem) -> tuple[NDArray[np.integer], int]:
     """Nodes with links in ascending order, then those without, and the number of the former."""
     indptr = problem.graph.indptr
     without = indptr[1:] == indptr[:-1]
+    if not without.any():
+        return np.arange(len(without), dtype=np.int32), len(without)
     return np.argsort(without, kind="stable"), len(without) - int(without.sum())
 
 
-def _linked_part(problem: Problem, linked: NDArray[np.int64]) -> Problem:
+def _linked_part(problem: Problem, linked: NDArray[np.integer]) -> Problem:
     """The problem of the nodes with links, whose scores come first in the table of the problem."""
     part, _ = induced(problem, linked, "linked", problem.unary[: len(linked)])
     return part._replace(may_overwrite_unary=True)
@@ -250,7 +252,7 @@ def _is_feasible(field: PottsField, hard: HardPart | None, labels: NDArray[np.in
     """Whether some labelling keeps all hard links; raise if there is proof that none does."""
     if hard is None:
         return True
-    status = feasibility(hard, labels[hard.nodes])
+    status = feasibility(hard, labels)
     if status == "infeasible":
         raise_infeasible(field)
     return status == "feasible"
@@ -308,7 +310,7 @@ def _agreement_of_pairs(
 
 def _count_points(
     reduction: Reduction,
-    linked: NDArray[np.int64],
+    linked: NDArray[np.integer],
     name: str,
     details: Mapping[str, Any],
 ) -> dict[str, int]:

@@ -24,6 +24,7 @@ from linkwise.inference.exact.junction_tree import Plan, plan
 from linkwise.inference.exact.min_cut import signed_two_colouring
 from linkwise.inference.local_search.forest_descent import polish
 from linkwise.inference.local_search.hard_links import hard_rows
+from linkwise.inference.messages.sum_product import belief_propagation, propagate
 from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores
@@ -81,42 +82,50 @@ def auto_marginals(
         max_table, work = 1, 0
         planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
     forest, feasible = planned.forest[planned.component], planned.feasible[planned.component]
-    parts = {"tree": np.flatnonzero(forest), "junction_tree": np.flatnonzero(feasible & ~forest)}
-    wide = np.flatnonzero(~feasible)
+    parts: dict[str, NDArray[np.integer]] = {
+        "tree": np.flatnonzero(forest),
+        "junction_tree": np.flatnonzero(feasible & ~forest),
+    }
+    wide = np.flatnonzero(~feasible).astype(np.int32)
     if wide.size == 0:
         prob, agreement, log_partition = solve_marginals(problem, planned)
         return EngineMarginals(
             prob, log_partition, agreement, exact=True, details={"parts": parts, "work": work}
         )
-    part, rows = problem, np.arange(len(problem.pairs))
-    if wide.size < len(problem.unary):
-        part, rows = induced(problem, wide, ("wide", max_table))
-        part = part._replace(may_overwrite_unary=True)
+    n_wide_links = int(np.count_nonzero(~feasible[problem.pairs[:, 0]]))
+    per_sweep = sweep_work(problem) // len(problem.pairs) * n_wide_links
     if max_work is not None and approximate == "belief_propagation":
-        if max_work - work < _FEWEST_SWEEPS * LOGARITHMIC_ENTRY * sweep_work(part):
+        if max_work - work < _FEWEST_SWEEPS * LOGARITHMIC_ENTRY * per_sweep:
             approximate, limited, options = "mean_field", True, {}
         else:
             options["max_work"] = max_work - work
     name, engine, options, *_ = find_marginals_engine(approximate, options)
 
-    def outcome(answer: EngineMarginals, parts: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
-        counted = work + answer.details.get("work", answer.n_iter * sweep_work(part))
+    def outcome(answer: EngineMarginals, parts: dict[str, NDArray[np.integer]]) -> dict[str, Any]:
+        counted = work + answer.details.get("work", answer.n_iter * per_sweep)
         stopped = limited or answer.details.get("limited", False)
         return {**answer.details, "parts": parts, "work": counted, "limited": stopped}
 
-    start = initial
-    if initial is not None and part is not problem:
-        start = initial[wide]
+    in_place = engine is belief_propagation and wide.size < len(problem.unary)
+    part, rows, start = problem, np.empty(0, dtype=np.int64), initial
+    if wide.size < len(problem.unary) and not in_place:
+        part, rows = induced(problem, wide, ("wide", max_table))
+        part = part._replace(may_overwrite_unary=True)
+        start = None if initial is None else initial[wide]
     if approximate == "mean_field" and limited:
         start = _polished_start(part, rng, start)
-    if part is problem:
+    if part is problem and not in_place:
         answer = engine(problem, rng, initial=start, n_threads=n_threads, **options)
         return answer._replace(details=outcome(answer, {name: wide}))
     prob, agreement, log_partition = solve_marginals(problem, planned)
     if log_partition == -np.inf:
         return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
-    answer = engine(part, rng, initial=start, n_threads=n_threads, **options)
-    prob[wide], agreement[rows] = answer.prob, answer.agreement
+    if in_place:
+        # Among the other components, without a copy of their scores and links.
+        answer = propagate(problem, wide, max_table, prob, agreement, n_threads=n_threads, **options)
+    else:
+        answer = engine(part, rng, initial=start, n_threads=n_threads, **options)
+        prob[wide], agreement[rows] = answer.prob, answer.agreement
     return answer._replace(
         prob=prob,
         agreement=agreement,

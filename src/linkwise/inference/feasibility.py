@@ -19,21 +19,21 @@ __all__ = ["HardPart", "feasibility", "hard_part"]
 class HardPart(NamedTuple):
     """The nodes with hard cannot-links, their hard links, and what is forbidden; soft terms count nothing.
 
-    ``links`` has couplings of 0 or ``-inf`` and no scores, ``nodes`` (s,) are its nodes in the problem that
-    it came from, and ``forbidden`` (s, K) the labels not allowed; None if all are, so that the links alone
-    decide.
+    ``whole`` is the problem that it is part of, without scores, and ``forbidden`` (s, K) the labels not
+    allowed to its nodes; None if all are, so that the links alone decide. The rest is made when wanted, for
+    an exact answer needs none of it.
     """
 
-    links: Problem
-    nodes: NDArray[np.int64]
+    whole: Problem
     forbidden: NDArray[np.bool_] | None
 
-    def problem(self) -> Problem:
-        """The links with scores of 0 and ``-inf``. Made when wanted: the table is as large as the field's."""
-        scores = np.zeros((len(self.nodes), self.links.unary.shape[1]))
+    def problem(self) -> tuple[Problem, NDArray[np.int64]]:
+        """The links with couplings and scores of 0 and ``-inf``, and the nodes (s,) that have any."""
+        links, nodes = cached(self.whole, "hard links", lambda: _hard_links(self.whole))
+        scores = np.zeros((len(nodes), links.unary.shape[1]))
         if self.forbidden is not None:
             scores[self.forbidden] = -np.inf
-        return self.links._replace(unary=scores)
+        return links._replace(unary=scores), nodes
 
 
 def hard_part(problem: Problem) -> HardPart | None:
@@ -41,14 +41,14 @@ def hard_part(problem: Problem) -> HardPart | None:
 
     None if there are no hard cannot-links: every node has a label that is not forbidden.
     """
-    links, nodes = cached(problem, "hard links", lambda: _hard_links(problem))
-    if not nodes.size:
+    if not hard_rows(problem).any():
         return None
     forbidden = None
     if problem.unary.min() == -np.inf:
+        _, nodes = cached(problem, "hard links", lambda: _hard_links(problem))
         forbidden = problem.unary[nodes] == -np.inf
         forbidden = forbidden if forbidden.any() else None
-    return HardPart(links, nodes, forbidden)
+    return HardPart(problem._replace(unary=np.empty((0, problem.unary.shape[1]))), forbidden)
 
 
 def _hard_links(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
@@ -65,11 +65,11 @@ def _hard_links(problem: Problem) -> tuple[Problem, NDArray[np.int64]]:
 def feasibility(part: HardPart, labels: NDArray[np.int64]) -> Literal["feasible", "infeasible", "unknown"]:
     """Whether some labelling breaks no hard link and uses no forbidden label; "unknown" proves nothing.
 
-    ``labels`` (s,), those of its nodes that an engine came to, may show it; otherwise a labelling is
+    ``labels`` (n,), those of the whole problem that an engine came to, may show it; otherwise a labelling is
     searched for (:func:`~linkwise.inference.local_search.hard_links.feasible_labels`).
     """
-    problem = part.problem()
-    if n_broken(problem, labels) == 0:
+    problem, nodes = part.problem()
+    if n_broken(problem, labels[nodes]) == 0:
         return "feasible"
     if part.forbidden is None:
         return cached(problem, "feasibility", lambda: _search(problem))

@@ -161,7 +161,7 @@ def _without_hard_links(
 
 
 def _padded_rows(
-    table: NDArray[np.float64], rows: NDArray[np.int64] | slice, filler: float
+    table: NDArray[np.float64], rows: NDArray[np.integer] | slice, filler: float
 ) -> NDArray[np.float64]:
     """Rows of a table, filled up to whole lanes."""
     n_labels = table.shape[1]
@@ -256,9 +256,9 @@ def _sweep(
     first_place: int,
     last_place: int,
     unary: NDArray[np.float64],
-    indptr: NDArray[np.int64],
+    indptr: NDArray[np.int32],
     split: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
     coupling: NDArray[np.float64],
     scattered: bool,

@@ -88,8 +88,8 @@ class Reduction(NamedTuple):
     """
 
     problem: Problem
-    groups: NDArray[np.int64]
-    edge_of: NDArray[np.int64]
+    groups: NDArray[np.int32]
+    edge_of: NDArray[np.int32]
     constant: float
 
 
@@ -128,7 +128,7 @@ def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.f
     hard = field.coupling if field.coupling.ndim == 1 else field.coupling[:, 0]
     groups, n_groups = group_labels(field.n_points, field.pairs[hard == np.inf])
     unary = _add_rows(table, groups, n_groups)
-    ends = groups[field.pairs]
+    ends = field.pairs if n_groups == field.n_points else groups[field.pairs]
     inside = ends[:, 0] == ends[:, 1]
     _refuse_contradictions(field, unary, inside)
 
@@ -136,8 +136,12 @@ def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.f
         merge = _merge_costs
     else:
         merge = _merge_rewards
-    pairs, row_of = unique_pairs(n_groups, ends[~inside])
-    coupling, constant = merge(field.coupling, inside, ends, row_of, len(pairs), unary)
+    pairs, row_of = unique_pairs(n_groups, ends[~inside] if inside.any() else ends)
+    pairs = _same(field.pairs, pairs)
+    coupling, constant = field.coupling, 0.0
+    # Otherwise there is nothing to merge.
+    if pairs is not field.pairs or coupling.ndim == 2:
+        coupling, constant = merge(coupling, inside, ends, row_of, len(pairs), unary)
     # A cannot-link inside a group that is hard for some labels only forbids the group these labels.
     if (unary.max(axis=1) == -np.inf).any():
         raise_infeasible(field)
@@ -146,18 +150,20 @@ def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.f
     if keep_zero_in_component and not keep.all():
         components, _ = group_labels(n_groups, pairs[keep])
         keep |= components[pairs[:, 0]] == components[pairs[:, 1]]
-    new_row = np.where(keep, np.cumsum(keep) - 1, DROPPED)
-    edge_of = np.full(len(field.pairs), INSIDE)
-    edge_of[~inside] = new_row[row_of]
-    pairs = _same(field.pairs, pairs[keep])
-    coupling = _same(field.coupling, np.ascontiguousarray(coupling[keep]))
+    if not keep.all():
+        row_of = np.where(keep, np.cumsum(keep) - 1, DROPPED)[row_of]
+        pairs, coupling = pairs[keep], coupling[keep]
+    edge_of = np.full(len(field.pairs), INSIDE, dtype=np.int32)
+    edge_of[~inside] = row_of
+    del ends, row_of
+    coupling = _same(field.coupling, np.ascontiguousarray(coupling))
     problem = Problem(unary, pairs, coupling, adjacency(n_groups, pairs))
-    return Reduction(problem, groups, edge_of, constant)
+    return Reduction(problem, groups.astype(np.int32), edge_of, constant)
 
 
 def induced(
     problem: Problem,
-    nodes: NDArray[np.int64],
+    nodes: NDArray[np.integer],
     key: Hashable = None,
     unary: NDArray[np.float64] | None = None,
 ) -> tuple[Problem, NDArray[np.int64]]:
@@ -177,7 +183,7 @@ def induced(
 
 
 def _induced(
-    problem: Problem, nodes: NDArray[np.int64], cache: dict[Hashable, Any] | None
+    problem: Problem, nodes: NDArray[np.integer], cache: dict[Hashable, Any] | None
 ) -> tuple[Problem, NDArray[np.int64]]:
     """The links among the nodes, without scores."""
     place = np.full(len(problem.unary), -1)
@@ -198,7 +204,7 @@ def _induced(
 
 def _same(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
     """The old array if the new one has the same numbers, so that only one of them is kept."""
-    return old if np.array_equal(old, new) else new
+    return old if old is new or np.array_equal(old, new) else new
 
 
 def _without_scores(problem: Problem) -> Problem:
@@ -206,7 +212,7 @@ def _without_scores(problem: Problem) -> Problem:
     return problem._replace(unary=np.empty((0, problem.unary.shape[1])))
 
 
-def _add_rows(table: NDArray[np.float64], groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+def _add_rows(table: NDArray[np.float64], groups: NDArray[np.integer], n_groups: int) -> NDArray[np.float64]:
     """Sum of the rows of each group, in the first rows of the table."""
     if n_groups < len(table):
         add_groups(table, groups)

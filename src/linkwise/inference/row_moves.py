@@ -17,27 +17,27 @@ __all__ = ["add_groups", "gather_rows", "normalise_rows", "scatter_rows", "sprea
 _ROWS_AT_ONCE = 1024
 
 
-def add_groups(table: NDArray[np.float64], groups: NDArray[np.int64]) -> None:
+def add_groups(table: NDArray[np.float64], groups: NDArray[np.integer]) -> None:
     """Put the sum of the rows of group g into row g; what follows the rows of the groups is left over."""
     for column in table.T:
         sums = np.bincount(groups, column)
         column[: len(sums)] = sums
 
 
-def spread_groups(table: NDArray[np.float64], groups: NDArray[np.int64]) -> None:
+def spread_groups(table: NDArray[np.float64], groups: NDArray[np.integer]) -> None:
     """Put row g into all rows of group g: ``table[:] = table[groups]``."""
     # From the end: no row is read after it was written, for groups come before their rows.
     for start in reversed(range(0, len(table), _ROWS_AT_ONCE)):
         table[start : start + _ROWS_AT_ONCE] = table[groups[start : start + _ROWS_AT_ONCE]]
 
 
-def gather_rows(table: NDArray[np.float64], order: NDArray[np.int64]) -> None:
+def gather_rows(table: NDArray[np.float64], order: NDArray[np.integer]) -> None:
     """Permute the rows: ``table[:] = table[order]``."""
     for column in table.T:
         column[:] = column[order]
 
 
-def scatter_rows(table: NDArray[np.float64], order: NDArray[np.int64]) -> None:
+def scatter_rows(table: NDArray[np.float64], order: NDArray[np.integer]) -> None:
     """Take ``gather_rows`` back: ``table[order] = table``."""
     for column in table.T:
         column[order] = column.copy()

@@ -38,13 +38,13 @@ class SweepLayout(NamedTuple):
     ``scattered``: neighbours lie all over memory, so sweeps should prefetch them.
     """
 
-    order: NDArray[np.int64]
+    order: NDArray[np.int32]
     blocks: NDArray[np.int64]
     steps: list[list[tuple[int, int]]]
-    indptr: NDArray[np.int64]
-    split: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
-    edges: NDArray[np.int64]
+    indptr: NDArray[np.int32]
+    split: NDArray[np.int32]
+    neighbours: NDArray[np.int32]
+    edges: NDArray[np.int32]
     coupling: NDArray[np.float64]
     scattered: bool
 
@@ -52,7 +52,7 @@ class SweepLayout(NamedTuple):
 def sweep_layout(problem: Problem) -> SweepLayout:
     """Colour the graph and renumber the problem by colour."""
     colours = greedy_colouring(problem.graph)
-    order = np.argsort(colours, kind="stable")
+    order = np.argsort(colours, kind="stable").astype(np.int32)
     indptr, split, neighbours, edges = renumbered(order, *problem.graph)
     coupling = problem.coupling[edges] if problem.coupling.ndim == 1 else problem.coupling
     blocks, steps = _plan(np.bincount(colours))
@@ -65,23 +65,26 @@ def sweep_layout(problem: Problem) -> SweepLayout:
 
 @kernel
 def renumbered(
-    order: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
-    edges: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    order: NDArray[np.int32],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
+    edges: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Compressed rows of a graph by place: indptr, split, places of the neighbours, and rows of ``pairs``.
 
-    The half-edges of place p are ``indptr[p]:indptr[p + 1]``; from ``split[p]`` on they lead to later places.
+    ``order`` has all nodes of the graph, or of some of its components. The half-edges of place p are
+    ``indptr[p]:indptr[p + 1]``; from ``split[p]`` on they lead to later places.
     """
     n_nodes = order.shape[0]
-    place = np.empty(n_nodes, dtype=np.int64)
+    place = np.empty(indptr.shape[0] - 1, dtype=np.int32)
+    n_slots = 0
     for here in range(n_nodes):
         place[order[here]] = here
-    new_indptr = np.empty(n_nodes + 1, dtype=np.int64)
-    split = np.empty(n_nodes, dtype=np.int64)
-    new_neighbours = np.empty_like(neighbours)
-    new_edges = np.empty_like(edges)
+        n_slots += indptr[order[here] + 1] - indptr[order[here]]
+    new_indptr = np.empty(n_nodes + 1, dtype=np.int32)
+    split = np.empty(n_nodes, dtype=np.int32)
+    new_neighbours = np.empty(n_slots, dtype=np.int32)
+    new_edges = np.empty(n_slots, dtype=np.int32)
     slot = 0
     new_indptr[0] = 0
     for here in range(n_nodes):

@@ -141,7 +141,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         final = next(own for found, own in ended if found is best)
         if "posterior" not in final.limited:
             # An iterative engine starts from the data once more: what EM passed through does not matter.
-            final.posterior = None
+            final.start = None
         posterior = None if linked is None else final.e_step(best.parameters)
         limited = final.limited
         agreement = np.empty(0) if posterior is None else posterior.marginals.agreement

@@ -5,7 +5,13 @@ from linkwise._kernels.simd import padded
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import adjacency
 from linkwise.inference import PottsField
-from linkwise.inference.messages.layout import MAXIMUM, message_graph, potential_tables
+from linkwise.inference.messages.layout import (
+    MAXIMUM,
+    link_tables,
+    message_graph,
+    potential_tables,
+    shift_scores,
+)
 from linkwise.inference.messages.max_product import max_product
 from linkwise.inference.messages.sweeps import run_to_fixed_point, sweeps
 from linkwise.inference.problem import Problem, reduce_field
@@ -36,7 +42,9 @@ def in_whole_numbers(field):
 def max_messages(problem, damping=0.0, max_iter=500):
     n_labels = problem.unary.shape[1]
     graph = message_graph(problem.graph)
-    tables = potential_tables(problem, graph, MAXIMUM)
+    scores = problem.unary.copy()
+    shift_scores(scores, graph.order)
+    tables = potential_tables(scores, problem, link_tables(problem, graph, MAXIMUM))
     messages = np.zeros(len(graph.edges) * padded(n_labels))
     outcome = run_to_fixed_point(
         sweeps(MAXIMUM, graph, tables, messages, damping=damping, settled=0.1), 1e-12, max_iter

@@ -5,8 +5,18 @@ from scipy.special import expit, logsumexp
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import adjacency
 from linkwise.inference import PottsField, marginals
-from linkwise.inference.messages.layout import LINEAR, LOGARITHMIC, message_graph
-from linkwise.inference.messages.sum_product import belief_propagation, run_messages
+from linkwise.inference.messages.layout import (
+    LINEAR,
+    LOGARITHMIC,
+    link_tables,
+    message_graph,
+    reversed_slots,
+    shift_scores,
+    targets,
+    to_numbers,
+    to_scores,
+)
+from linkwise.inference.messages.sum_product import belief_propagation, propagate, run_messages
 from linkwise.inference.problem import Problem, reduce_field
 from tests.inference.message_oracle import (
     bethe_free_energy,
@@ -44,7 +54,10 @@ def loopy_problem(rng, scale, *, per_label=False, hard=0.0, n=7, n_labels=3):
 def run(problem, arithmetic, **options):
     settings = {"damping": 0.3, "tol": 1e-12, "max_iter": 2000} | options
     graph = message_graph(problem.graph)
-    messages, outcome = run_messages(problem, graph, arithmetic, **settings)
+    scores = problem.unary.copy()
+    shift_scores(scores, graph.order)
+    links = link_tables(problem, graph, arithmetic)
+    messages, outcome = run_messages(problem, graph, arithmetic, links, scores, **settings)
     if arithmetic == LINEAR and outcome.failure == 0.0:
         messages = np.log(messages)
     return graph, messages, outcome
@@ -363,21 +376,51 @@ def test_message_graph_is_consistent():
         problem = random_problem(rng, hard=0.0)
         n_nodes = len(problem.unary)
         graph = message_graph(problem.graph)
-        order = graph.order
+        order, target = graph.order, targets(graph)
+        reverse = reversed_slots(graph.edges, len(problem.pairs))
         pairs = set()
         for place in range(n_nodes):
             slots = np.arange(graph.indptr[place], graph.indptr[place + 1])
-            assert (graph.target[slots[slots < graph.split[place]]] < place).all()
-            assert (graph.target[slots[slots >= graph.split[place]]] > place).all()
+            assert (target[slots[slots < graph.split[place]]] < place).all()
+            assert (target[slots[slots >= graph.split[place]]] > place).all()
             for slot in slots:
-                assert graph.reverse[graph.reverse[slot]] == slot
-                assert graph.target[graph.reverse[slot]] == place
-                ends = sorted((order[place], order[graph.target[slot]]))
+                assert reverse[reverse[slot]] == slot
+                assert target[reverse[slot]] == place
+                ends = sorted((order[place], order[target[slot]]))
                 assert problem.pairs[graph.edges[slot]].tolist() == ends
                 pairs.add(tuple(ends))
             rows = graph.later_rows[graph.later_ptr[place] : graph.later_ptr[place + 1]]
-            np.testing.assert_array_equal(rows, graph.reverse[slots[slots >= graph.split[place]]])
+            np.testing.assert_array_equal(rows, reverse[slots[slots >= graph.split[place]]])
         assert len(pairs) == len(problem.pairs)
         np.testing.assert_array_equal(
             np.sort(np.concatenate([graph.earlier_rows, graph.later_rows])), np.arange(2 * len(problem.pairs))
         )
+
+
+def test_scores_come_back_from_their_numbers():
+    scores = np.array([[0.0, -1e-9, -3.0, -699.0], [-701.0, -1e12, -np.inf, 0.0], [5.0, 6.0, 7.0, 8.0]])
+    table, order = scores.copy(), np.array([1, 0], dtype=np.int32)
+    to_numbers(table, order)
+    np.testing.assert_allclose(table[0], np.exp(scores[0]))
+    np.testing.assert_array_equal(table[1], [-701.0, -1e12, -np.inf, 1.0])
+    to_scores(table, order)
+    np.testing.assert_allclose(table, scores, rtol=1e-15, atol=1e-15)
+
+
+def test_components_among_others_are_answered_where_they_stand():
+    rng = np.random.default_rng(3)
+    ring = loopy_problem(rng, 1.0)
+    alone = belief_propagation(ring, RNG)
+    n, shift = len(ring.unary), 2
+    unary = np.vstack([rng.normal(size=(shift, 3)), ring.unary])
+    pairs = np.vstack([[[0, 1]], ring.pairs + shift])
+    coupling = np.append(-1.0, ring.coupling)
+    whole = Problem(unary, pairs, coupling, adjacency(n + shift, pairs))
+    prob, agreement = unary.copy(), np.full(len(pairs), np.nan)
+    nodes = np.arange(shift, shift + n, dtype=np.int32)
+    answer = propagate(whole, nodes, "key", prob, agreement)
+    np.testing.assert_array_equal(prob[:shift], unary[:shift])
+    assert np.isnan(agreement[0])
+    np.testing.assert_allclose(prob[shift:], alone.prob, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(agreement[1:], alone.agreement, rtol=0, atol=1e-14)
+    assert answer.log_partition == pytest.approx(alone.log_partition, rel=1e-13)

@@ -11,7 +11,7 @@ from linkwise import PPC, Constraints
 from linkwise.inference import marginals
 from linkwise.mixture.links import prior as label_prior
 from linkwise.mixture.links.prior import DisjointPrior, LabelPrior
-from linkwise.mixture.links.rows import select_linked_rows
+from linkwise.mixture.links.rows import link_field, select_linked_rows
 from linkwise.mixture.links.weights import (
     PASSES_PER_COMPONENT,
     LastValue,
@@ -37,6 +37,20 @@ def feasible_links(rng, n, n_components, **options):
         except ValueError:
             continue
         return links
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_field_for_posterior_and_prior_gives_the_same_omega(seed, monkeypatch):
+    # A share below 0: also fields whose groups are mostly single or in pairs.
+    monkeypatch.setattr(label_prior, "_MOST", -1.0)
+    rng = np.random.default_rng(seed)
+    linked = linked_of(feasible_links(rng, 7, 3), 3)
+    links = link_field(linked.pairs, linked.coupling, len(linked.rows))
+    eta = rng.normal(size=3)
+    log_omega, counts = LabelPrior(linked, "exact", 0, links=links)(eta)
+    expected = prior_of(linked)(eta)
+    assert log_omega == pytest.approx(expected[0], rel=1e-12, abs=1e-12)
+    np.testing.assert_allclose(counts, expected[1], rtol=1e-11, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(60))

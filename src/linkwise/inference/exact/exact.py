@@ -58,11 +58,11 @@ def solve_marginals(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Marginals (n, K), agreement (m,) and log partition of every component that its plan calls feasible.
 
-    NaN in the rows of other components, and where the hard links allow no labelling (log partition -inf).
-    Written over the scores if the problem allows it.
+    NaN where the hard links allow no labelling (log partition -inf). Other components have NaN as agreement
+    and keep their scores. Written over the scores if the problem allows it.
     """
     if planned.forest.all():
-        return forest_marginals(problem)
+        return forest_marginals(problem, planned.component)
     prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.full(len(problem.pairs), np.nan)
     if problem.unary.shape[1] == 1:
@@ -74,14 +74,13 @@ def solve_marginals(
     log_partition = fill_forest(forest, problem.coupling, prob, agreement)
     # A component's scores are read before its probabilities are written, so both may be the same table.
     log_partition += junction_marginals(problem._replace(unary=prob), planned.buckets, prob, agreement)
-    prob[~planned.feasible[planned.component]] = np.nan
     return prob, agreement, log_partition
 
 
 def _rooted_trees(problem: Problem, planned: Plan) -> RootedForest:
     """The components that are trees, in the numbering of the problem."""
     nodes = np.flatnonzero(planned.forest[planned.component])
-    order, parent, edge = root_forest(induced_subgraph(problem.graph, nodes))
+    order, parent, edge = root_forest(induced_subgraph(problem.graph, nodes), planned.component[nodes])
     return RootedForest(nodes[order].astype(np.int32), parent, edge)
 
 

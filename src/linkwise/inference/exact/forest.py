@@ -56,28 +56,34 @@ class RootedForest(NamedTuple):
     edge: NDArray[np.int32]
 
 
-def root_forest(graph: Adjacency) -> RootedForest:
-    """Root every tree of a forest at its first node."""
+def root_forest(graph: Adjacency, component: NDArray[np.integer] | None = None) -> RootedForest:
+    """Root every tree of a forest at its first node.
+
+    ``component`` (n,): numbers of the trees in order of first appearance, if it is known to be a forest.
+    """
     n_nodes = len(graph.indptr) - 1
-    rows = np.repeat(np.arange(n_nodes), np.diff(graph.indptr))
-    component, n_trees = group_labels(n_nodes, np.column_stack((rows, graph.neighbours)))
-    if len(graph.neighbours) != 2 * (n_nodes - n_trees):
-        raise ValueError("the graph has a cycle: use the junction tree, or drop links to a spanning forest")
+    rows = np.repeat(np.arange(n_nodes, dtype=np.int32), np.diff(graph.indptr))
+    if component is None:
+        ends = np.column_stack((rows, graph.neighbours)).astype(np.int64)
+        component, n_trees = group_labels(n_nodes, ends)
+        if len(graph.neighbours) != 2 * (n_nodes - n_trees):
+            raise ValueError(
+                "the graph has a cycle: use the junction tree, or drop links to a spanning forest"
+            )
     # One search from an extra node joined to all roots; then tree by tree, each in the order of the search.
     roots = np.flatnonzero(np.diff(np.maximum.accumulate(component), prepend=-1))
-    indices = np.append(graph.neighbours, roots)
-    joined = sparse.csr_array(
-        (np.ones(len(indices)), indices, np.append(graph.indptr, len(indices))), shape=(n_nodes + 1,) * 2
-    )
+    indices = np.append(graph.neighbours, roots.astype(np.int32))
+    indptr = np.append(graph.indptr, np.int32(len(indices)))
+    joined = sparse.csr_array((np.ones(len(indices)), indices, indptr), shape=(n_nodes + 1,) * 2)
     order, above = breadth_first_order(joined, n_nodes)
-    del joined, indices
+    del joined, indices, indptr, roots
     order = order[1:][np.argsort(component[order[1:]], kind="stable")]
     # Kept from one EM step to the next, so half the memory counts; nobody has 2**31 nodes in memory.
     edge = np.full(n_nodes, -1, dtype=np.int32)
     to_parent = graph.neighbours == above[rows]
     edge[rows[to_parent]] = graph.edges[to_parent]
     place = np.full(n_nodes + 1, -1, dtype=np.int32)
-    place[order] = np.arange(n_nodes)
+    place[order] = np.arange(n_nodes, dtype=np.int32)
     return RootedForest(order, place[above[order]], edge[order])
 
 
@@ -234,12 +240,15 @@ def _solve_forest(
     return log_partition
 
 
-def forest_marginals(problem: Problem) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def forest_marginals(
+    problem: Problem, component: NDArray[np.integer] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Marginals (n, K), agreement (m,) and log partition of a problem whose graph is a forest.
 
-    The log partition is ``-inf`` and the marginals of a tree are NaN if its hard links allow no labelling.
+    ``component`` (n,) are its trees, if they are known (see ``root_forest``). The log partition is ``-inf``
+    and the marginals of a tree are NaN if its hard links allow no labelling.
     """
-    forest = cached(problem, "rooted forest", lambda: root_forest(problem.graph))
+    forest = cached(problem, "rooted forest", lambda: root_forest(problem.graph, component))
     prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.empty(len(problem.pairs))
     return prob, agreement, fill_forest(forest, problem.coupling, prob, agreement)

@@ -69,7 +69,7 @@ class Plan(NamedTuple):
     above the budget that the order (or any order) needs at least.
     """
 
-    component: NDArray[np.int64]
+    component: NDArray[np.int32]
     sizes: NDArray[np.int64]
     forest: NDArray[np.bool_]
     widths: NDArray[np.int64]
@@ -99,7 +99,8 @@ def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     widths = np.minimum(sizes - 1, 1)
     if n_labels == 1:
         # One label, one labelling: solved without tables.
-        return Plan(component, sizes, forest, widths, np.ones(n_components, dtype=bool), _no_buckets())
+        solvable = np.ones(n_components, dtype=bool)
+        return Plan(component.astype(np.int32), sizes, forest, widths, solvable, _no_buckets())
 
     max_width = _largest_width(max_table, n_labels)
     steps = _eliminate(problem.graph, np.flatnonzero(~forest[component]), component, widths, max_width)
@@ -108,7 +109,7 @@ def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     )
     narrow = (entries > 0) & (entries <= total_budget(max_table))
     buckets = _buckets(steps.select(narrow[component[steps.order]]), component, n_labels)
-    return Plan(component, sizes, forest, widths, forest | narrow, buckets)
+    return Plan(component.astype(np.int32), sizes, forest, widths, forest | narrow, buckets)
 
 
 def total_budget(max_table: int) -> int:
@@ -193,7 +194,7 @@ def _part(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
 
 
 @kernel
-def _neighbourhood(indptr: NDArray[np.int64], neighbours: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], size: int) -> NDArray[np.int64]:
     """The first nodes that a breadth-first search from node 0 meets."""
     near = np.empty(size, dtype=np.int64)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)

@@ -26,7 +26,7 @@ _ORPHAN = -3
 
 
 @kernel
-def _sisters(indptr: NDArray[np.int64], edges: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sisters(indptr: NDArray[np.int32], edges: NDArray[np.int64]) -> NDArray[np.int64]:
     """The other half of each half-edge."""
     n_half_edges = edges.shape[0]
     first = np.full(n_half_edges // 2, -1, dtype=np.int64)
@@ -46,7 +46,7 @@ def _augment(
     meeting: int,
     source_end: int,
     sink_end: int,
-    neighbours: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
     sister: NDArray[np.int64],
     residual: NDArray[np.float64],
     terminal: NDArray[np.float64],
@@ -115,7 +115,7 @@ def _augment(
 @kernel
 def _distance_to_root(
     node: int,
-    neighbours: NDArray[np.int64],
+    neighbours: NDArray[np.int32],
     parent: NDArray[np.int64],
     stamp: NDArray[np.int64],
     distance: NDArray[np.int64],
@@ -149,8 +149,8 @@ def _distance_to_root(
 def _adopt(
     orphans: NDArray[np.int64],
     n_orphans: int,
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     sister: NDArray[np.int64],
     residual: NDArray[np.float64],
     tree: NDArray[np.int8],
@@ -204,8 +204,8 @@ def _adopt(
 
 @kernel
 def _grow_and_augment(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     sister: NDArray[np.int64],
     residual: NDArray[np.float64],
     terminal: NDArray[np.float64],

@@ -149,7 +149,7 @@ def _starts(
 def _set_up(problem: Problem, starts: list[NDArray[np.int64]], rng: np.random.Generator) -> _Chains:
     """Renumber the problem for sweeps and find the points for block moves."""
     layout = sweep_layout(problem)
-    place = np.empty_like(layout.order)
+    place = np.empty(len(layout.order), dtype=np.int64)
     place[layout.order] = np.arange(len(place))
     strength = np.abs(problem.coupling)
     strong = (strength if strength.ndim == 1 else strength.max(axis=1)) >= STRONG

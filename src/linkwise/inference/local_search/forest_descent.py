@@ -30,8 +30,8 @@ _ROUNDING = 1e-14
 @kernel
 def _condition(
     unary: NDArray[np.float64],
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
     coupling: NDArray[np.float64],
     order: NDArray[np.int64],
@@ -135,8 +135,8 @@ def _maximise(
 @kernel
 def _accept(
     unary: NDArray[np.float64],
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
     coupling: NDArray[np.float64],
     nodes: NDArray[np.int64],

@@ -37,8 +37,8 @@ class Descent(NamedTuple):
 @kernel
 def _visit(
     unary: NDArray[np.float64],
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
     coupling: NDArray[np.float64],
     order: NDArray[np.int64],

@@ -29,8 +29,8 @@ def _find(tree: NDArray[np.int64], node: int) -> int:
 
 @kernel
 def grow_forest(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     order: NDArray[np.int64],
     tree: NDArray[np.int64],
     roots: NDArray[np.int64],
@@ -86,8 +86,8 @@ def grow_forest(
 
 @kernel
 def root_chosen(
-    indptr: NDArray[np.int64],
-    neighbours: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
     candidates: NDArray[np.int64],
     tree: NDArray[np.int64],

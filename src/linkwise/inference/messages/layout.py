@@ -6,12 +6,14 @@ reads its incoming messages in one piece and writes outgoing ones to the rows ``
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import inline_kernel, kernel
+from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import hint, load, padded, splat
 from linkwise.graph import Adjacency, breadth_first_order
 from linkwise.inference.problem import Problem
@@ -27,13 +29,20 @@ __all__ = [
     "LinkTables",
     "MessageGraph",
     "PotentialTables",
+    "differ_of",
+    "gain_of",
     "link_tables",
     "load_agree",
     "message_graph",
     "outgoing",
     "potential_tables",
-    "reward_shift",
+    "reversed_slots",
+    "row_of_scores",
     "row_to_write",
+    "shift_scores",
+    "targets",
+    "to_numbers",
+    "to_scores",
 ]
 
 #: Returned instead of a change when a message left the range of floats, and when no label is left for a node.
@@ -43,70 +52,77 @@ LINEAR, LOGARITHMIC, MAXIMUM = 0, 1, 2
 #: A message differ + gain * h with gain < 0 cancels where h is near 1: relative to its smallest value, agree,
 #: rounding is off by 2e-16 / agree. Cannot-links with a smaller potential take the longer way.
 _EVEN = 1e-3
-#: The ``gain`` of such links; a true gain lies in [-1, 1].
+#: The gain of such links; a true gain lies in [-1, 1].
 UNEVEN = -2.0
 #: How many messages before it is written a row is fetched. Hardware does not foresee the rows of neighbours:
 #: without, a sweep over a random graph takes 1.6 times as long.
 _AHEAD = 12
-#: Rows of scores laid out at a time, so that there is no second table in between.
-_ROWS = 4096
+#: How many places before its visit a row of scores is fetched.
+_SCORES_AHEAD = 8
+#: Numbers below exp(-700) are as good as 0 beside the 1 of the best label.
+_LOWEST = -700.0
+#: A cannot-link whose potential is 0; see ``PotentialTables.links``.
+_NEVER = -2.0
 
 
 class MessageGraph(NamedTuple):
     """Half-edges by place, those to earlier places before those to later ones.
 
     A sweep visits the places in turn; ``order`` (n,) has the node at each. Place p has the half-edges
-    ``indptr[p]:indptr[p + 1]``, from ``split[p]`` on those to later places. By half-edge (2 m,):
-    ``target``, the place at the other end; ``reverse``, the same link seen from there; ``edges``, the row
-    of ``pairs``. ``earlier_rows`` and ``later_rows`` (m,) are the rows that a pass to earlier and to later
-    places writes, in the order of the half-edges; a place writes ``later_rows[later_ptr[p]:later_ptr[p +
-    1]]``.
+    ``indptr[p]:indptr[p + 1]``, from ``split[p]`` on those to later places. ``edges`` (2 m,) has the row of
+    ``pairs`` by half-edge. ``earlier_rows`` and ``later_rows`` (m,) are the rows that a pass to earlier and
+    to later places writes, in the order of the half-edges; a place writes
+    ``later_rows[later_ptr[p]:later_ptr[p + 1]]``. Nodes and links are those of a whole problem, of which the
+    graph may be a part.
+
+    Kept from one EM step to the next, so half the memory counts.
     """
 
-    order: NDArray[np.int64]
-    indptr: NDArray[np.int64]
-    split: NDArray[np.int64]
-    target: NDArray[np.int64]
-    reverse: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    earlier_rows: NDArray[np.int64]
-    later_rows: NDArray[np.int64]
-    later_ptr: NDArray[np.int64]
+    order: NDArray[np.int32]
+    indptr: NDArray[np.int32]
+    split: NDArray[np.int32]
+    edges: NDArray[np.int32]
+    earlier_rows: NDArray[np.int32]
+    later_rows: NDArray[np.int32]
+    later_ptr: NDArray[np.int32]
     max_degree: int
 
 
 class LinkTables(NamedTuple):
     """The part of the ``PotentialTables`` that scores do not change."""
 
+    links: NDArray[np.float64]
     agree: NDArray[np.float64]
-    differ: NDArray[np.float64]
-    gain: NDArray[np.float64]
 
 
 class PotentialTables(NamedTuple):
-    """Scores and links laid out for a sweep, with rows padded to ``width``.
+    """Scores and links as a sweep reads them.
 
-    ``unary`` (n * width,): rows by place, shifted so that the largest log entry is 0; the labels of the
-    padding are forbidden. ``agree`` (2 m,) or (m, width) and ``differ`` (2 m,): potentials of equal and
-    different labels, per half-edge; ``agree`` per link and label if the coupling is. ``gain`` (2 m,): agree
-    - differ where a message may be written differ + gain * h (see ``_EVEN``), ``UNEVEN`` for couplings per
-    label and strong cannot-links. ``coupling`` (m,) or (m, K): that of the problem, with its number of
-    labels.
+    ``unary`` (n * K,): rows by node, shifted so that the largest log entry is 0. ``LINEAR`` has exp(s) for
+    s > -700 and s itself below, which counts as 0: so scores come back from their numbers (see
+    ``to_scores``).
+
+    ``links`` (2 m,), by half-edge: of the potentials of equal and different labels, divided by the larger
+    one, that is 1, it has the smaller one; with a minus sign if it is that of equal labels (cannot-links),
+    or ``_NEVER`` if that one is 0. ``MAXIMUM`` has the coupling instead. If couplings depend on the label,
+    ``agree`` (m, width) has the potentials of equal labels by link and ``links`` those of different ones;
+    otherwise ``agree`` (0,) is empty. ``coupling`` (m,) or (m, K): that of the problem, with its number of
+    labels, which fill a row of a message up to ``width``.
     """
 
     unary: NDArray[np.float64]
+    links: NDArray[np.float64]
     agree: NDArray[np.float64]
-    differ: NDArray[np.float64]
-    gain: NDArray[np.float64]
     coupling: NDArray[np.float64]
     n_labels: int
+    width: int
 
 
 @inline_kernel
 def outgoing(
-    indptr: NDArray[np.int64],
-    split: NDArray[np.int64],
-    later_ptr: NDArray[np.int64],
+    indptr: NDArray[np.int32],
+    split: NDArray[np.int32],
+    later_ptr: NDArray[np.int32],
     place: int,
     forwards: bool,
 ) -> tuple[int, int, int]:
@@ -119,7 +135,7 @@ def outgoing(
 
 @inline_kernel
 def row_to_write(
-    rows: NDArray[np.int64], at: int, forwards: bool, messages: NDArray[np.float64], width: int
+    rows: NDArray[np.int32], at: int, forwards: bool, messages: NDArray[np.float64], width: int
 ) -> int:
     """First entry of the row that a pass writes as its ``at``-th; prefetches one that comes soon."""
     ahead = _AHEAD if forwards else -_AHEAD
@@ -129,18 +145,49 @@ def row_to_write(
 
 
 @inline_kernel
-def load_agree(agree: NDArray[np.float64], slot: int, edge: int, k: int) -> Any:
+def row_of_scores(
+    unary: NDArray[np.float64], order: NDArray[np.int32], place: int, forwards: bool, n_labels: int
+) -> int:
+    """First entry of the scores of a place; prefetches those of one that comes soon."""
+    ahead = _SCORES_AHEAD if forwards else -_SCORES_AHEAD
+    soon = order[min(max(place + ahead, 0), order.shape[0] - 1)] * n_labels
+    hint(unary, soon, soon + n_labels)
+    return order[place] * n_labels
+
+
+@inline_kernel
+def differ_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int) -> float:
+    """Potential of different labels."""
+    if agree.ndim == 1 and links[slot] < 0.0:
+        return 1.0
+    return links[slot]
+
+
+@inline_kernel
+def load_agree(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int, edge: int, k: int) -> Any:
     """Potentials of equal labels k, k + 1, ..."""
-    if agree.ndim == 1:
-        return splat(agree[slot])
-    return load(agree, edge * agree.shape[1] + k)
+    if agree.ndim == 2:
+        return load(agree, edge * agree.shape[1] + k)
+    link = links[slot]
+    if link >= 0.0:
+        return splat(1.0)
+    return splat(0.0 if link == _NEVER else -link)
+
+
+@inline_kernel
+def gain_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int) -> float:
+    """Agree - differ where a message may be written differ + gain * h (see ``_EVEN``), else ``UNEVEN``."""
+    link = links[slot]
+    if agree.ndim == 2 or -_EVEN < link < 0.0 or link == _NEVER:
+        return UNEVEN
+    return 1.0 - link if link >= 0.0 else -link - 1.0
 
 
 @kernel
-def _reversed_slots(edges: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each half-edge the other half-edge of the same link."""
+def reversed_slots(edges: NDArray[np.int32], n_links: int) -> NDArray[np.int32]:
+    """For each half-edge the other half-edge of the same link; rows of ``pairs`` are below ``n_links``."""
     reverse = np.empty_like(edges)
-    slot_of = np.full(edges.shape[0] // 2, -1, dtype=np.int64)
+    slot_of = np.full(n_links, -1, dtype=np.int32)
     for slot in range(edges.shape[0]):
         other = slot_of[edges[slot]]
         if other < 0:
@@ -151,66 +198,112 @@ def _reversed_slots(edges: NDArray[np.int64]) -> NDArray[np.int64]:
     return reverse
 
 
-def message_graph(graph: Adjacency) -> MessageGraph:
-    """Lay the graph out for sweeps in breadth-first order.
+@kernel
+def _written_rows(
+    indptr: NDArray[np.int32], split: NDArray[np.int32], reverse: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """``earlier_rows``, ``later_rows`` and ``later_ptr`` of a ``MessageGraph``."""
+    n_places = split.shape[0]
+    earlier = np.empty(reverse.shape[0] // 2, dtype=np.int32)
+    later = np.empty(reverse.shape[0] // 2, dtype=np.int32)
+    later_ptr = np.zeros(n_places + 1, dtype=np.int32)
+    for place in range(n_places):
+        n_later = later_ptr[place]
+        for slot in range(indptr[place], split[place]):
+            earlier[slot - n_later] = reverse[slot]
+        for slot in range(split[place], indptr[place + 1]):
+            later[n_later + slot - split[place]] = reverse[slot]
+        later_ptr[place + 1] = n_later + indptr[place + 1] - split[place]
+    return earlier, later, later_ptr
+
+
+def message_graph(graph: Adjacency, nodes: NDArray[np.int32] | None = None) -> MessageGraph:
+    """Lay the graph, or the components of it that have these nodes, out for sweeps in breadth-first order.
 
     On a forest every place then has one earlier neighbour, its parent, so that one sweep backwards and
     forwards is exact.
     """
-    order = breadth_first_order(graph)
-    indptr, split, target, edges = renumbered(order, *graph)
-    reverse = _reversed_slots(edges)
-    degree = np.diff(indptr)
-    later = target > np.repeat(np.arange(len(order)), degree)
-    later_ptr = np.concatenate([[0], np.cumsum(indptr[1:] - split)])
-    return MessageGraph(
-        order, indptr, split, target, reverse, edges,
-        reverse[~later], reverse[later], later_ptr, int(degree.max(initial=0)),
-    )  # fmt: skip
+    order = breadth_first_order(graph, nodes)
+    indptr, split, _, edges = renumbered(order, *graph)
+    earlier, later, later_ptr = _written_rows(
+        indptr, split, reversed_slots(edges, int(edges.max(initial=-1)) + 1)
+    )
+    max_degree = int(np.diff(indptr).max(initial=0))
+    return MessageGraph(order, indptr, split, edges, earlier, later, later_ptr, max_degree)
 
 
-def potential_tables(
-    problem: Problem, graph: MessageGraph, arithmetic: int, links: LinkTables | None = None
-) -> PotentialTables:
-    """Scores and links in the layout of ``graph``; ``links`` are those of ``link_tables``, if known.
+def targets(graph: MessageGraph) -> NDArray[np.int32]:
+    """The place (2 m,) at the other end of each half-edge."""
+    owner = np.repeat(np.arange(len(graph.order), dtype=np.int32), np.diff(graph.indptr))
+    return owner[reversed_slots(graph.edges, int(graph.edges.max(initial=-1)) + 1)]
 
-    ``LINEAR``: all in [0, 1]; ``LOGARITHMIC``: log unary, links in [0, 1]; ``MAXIMUM``: all logarithms.
-    """
-    n_nodes, n_labels = problem.unary.shape
-    unary = np.full((n_nodes, padded(n_labels)), -np.inf)
-    for start in range(0, n_nodes, _ROWS):
-        rows = slice(start, start + _ROWS)
-        unary[rows, :n_labels] = problem.unary[graph.order[rows]]
-    unary -= unary.max(axis=1, keepdims=True)
-    if arithmetic == LINEAR:
-        np.exp(unary, out=unary)
-    if links is None:
-        links = link_tables(problem, graph, arithmetic)
-    return PotentialTables(unary.ravel(), *links, problem.coupling, n_labels)
+
+@kernel
+def shift_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> float:
+    """Subtract from each of these rows its largest score; the sum of what was subtracted."""
+    total = 0.0
+    lost = 0.0
+    for place in range(order.shape[0]):
+        row = table[order[place]]
+        top = -np.inf
+        for k in range(row.shape[0]):
+            top = max(top, row[k])
+        for k in range(row.shape[0]):
+            row[k] -= top
+        # Compensated: digits lost to a long sum are added at its end.
+        top += lost
+        new = total + top
+        lost = top - (new - total)
+        total = new
+    return total + lost
+
+
+@kernel
+def to_numbers(table: NDArray[np.float64], order: NDArray[np.int32]) -> None:
+    """Replace the shifted scores of these rows by their exponentials, as ``PotentialTables`` says."""
+    for place in range(order.shape[0]):
+        row = table[order[place]]
+        for k in range(row.shape[0]):
+            if row[k] > _LOWEST:
+                row[k] = exp_nonpositive(row[k])
+
+
+@kernel
+def to_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> None:
+    """Take ``to_numbers`` back."""
+    for place in range(order.shape[0]):
+        row = table[order[place]]
+        for k in range(row.shape[0]):
+            if row[k] > 0.0:
+                row[k] = math.log(row[k])
+
+
+def potential_tables(table: NDArray[np.float64], problem: Problem, links: LinkTables) -> PotentialTables:
+    """Shifted scores (n, K), or their exponentials, and the links for a sweep."""
+    n_labels = table.shape[1]
+    return PotentialTables(table.reshape(-1), *links, problem.coupling, n_labels, padded(n_labels))
 
 
 def link_tables(problem: Problem, graph: MessageGraph, arithmetic: int) -> LinkTables:
-    """Potentials of the links in the layout of ``graph``; scores do not matter."""
-    n_labels = problem.unary.shape[1]
-    if problem.coupling.ndim == 1:
-        links = problem.coupling[graph.edges]
-        agree, differ = np.minimum(links, 0.0), -np.maximum(links, 0.0)
-    else:
-        shift = reward_shift(problem.coupling)
-        agree = np.zeros((len(problem.coupling), padded(n_labels)))
-        agree[:, :n_labels] = problem.coupling - shift[:, None]
-        differ = -shift[graph.edges]
+    """Potentials of the links in the layout of ``graph``; scores do not matter.
+
+    ``LINEAR`` and ``LOGARITHMIC``: in [0, 1]; ``MAXIMUM``: logarithms.
+    """
+    coupling = problem.coupling
+    if coupling.ndim == 1:
+        links = coupling[graph.edges]
+        if arithmetic != MAXIMUM:
+            repels = links < 0.0
+            np.negative(np.abs(links, out=links), out=links)
+            np.exp(links, out=links)
+            links[repels & (links == 0.0)] = -_NEVER
+            np.negative(links, out=links, where=repels)
+        return LinkTables(links, np.empty(0))
+    shift = np.maximum(coupling.max(axis=1), 0.0)
+    agree = np.zeros((len(coupling), padded(coupling.shape[1])))
+    agree[:, : coupling.shape[1]] = coupling - shift[:, None]
+    links = -shift[graph.edges]
     if arithmetic != MAXIMUM:
         np.exp(agree, out=agree)
-        np.exp(differ, out=differ)
-    gain = np.full(len(differ), UNEVEN)
-    if problem.coupling.ndim == 1:
-        np.subtract(agree, differ, out=gain, where=links >= np.log(_EVEN))
-    return LinkTables(agree, differ, gain)
-
-
-def reward_shift(coupling: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the tables subtract from the log potentials of each link so that none exceeds 0."""
-    if coupling.ndim == 1:
-        return np.zeros(len(coupling))
-    return np.maximum(coupling.max(axis=1), 0.0)
+        np.exp(links, out=links)
+    return LinkTables(links, agree)

@@ -34,8 +34,11 @@ from linkwise.inference.messages.layout import (
     UNEVEN,
     MessageGraph,
     PotentialTables,
+    differ_of,
+    gain_of,
     load_agree,
     outgoing,
+    row_of_scores,
     row_to_write,
 )
 
@@ -60,12 +63,13 @@ def sweep_linear(
     A change is relative to the entry of the message. Products over all other messages come from running
     products on both sides (``before``, ``after``), not from dividing the belief by a message.
     """
-    indptr, split, edges, later_ptr = graph.indptr, graph.split, graph.edges, graph.later_ptr
+    order, edges = graph.order, graph.edges
+    indptr, split, later_ptr = graph.indptr, graph.split, graph.later_ptr
     rows = graph.later_rows if forwards else graph.earlier_rows
-    unary, agree, differ, gain = tables.unary, tables.agree, tables.differ, tables.gain
-    width = unary.shape[0] // max(split.shape[0], 1)
+    unary, links, agree, n_labels = tables.unary, tables.links, tables.agree, tables.n_labels
+    width = tables.width
     before = np.empty(max(graph.max_degree, 1) * width)
-    after, cavity = np.empty(width), np.empty(width)
+    after, cavity, own = np.empty(width), np.empty(width), np.zeros(width)
     zero = splat(0.0)
     one = splat(1.0)
     keep = splat(damping)
@@ -75,8 +79,11 @@ def sweep_linear(
         first, last, offset = outgoing(indptr, split, later_ptr, place, forwards)
         if first == last:
             continue
+        row = row_of_scores(unary, order, place, forwards, n_labels)
+        for k in range(n_labels):
+            own[k] = max(unary[row + k], 0.0)
         for k in range(0, width, WIDTH):
-            product = load(unary, place * width + k)
+            product = load(own, k)
             for slot in range(indptr[place], first):
                 product = product * load(messages, slot * width + k)
             store(before, k, product)
@@ -103,9 +110,10 @@ def sweep_linear(
             scale = 1.0 / mass
             out = row_to_write(rows, offset + slot, forwards, messages, width)
             smallest = one
-            if gain[slot] > UNEVEN:
-                base = splat(differ[slot])
-                slope = splat(gain[slot] * scale)
+            gain = gain_of(links, agree, slot)
+            base = splat(differ_of(links, agree, slot))
+            if gain > UNEVEN:
+                slope = splat(gain * scale)
                 for k in range(0, width, WIDTH):
                     new = base + slope * load(cavity, k)
                     old = load(messages, out + k)
@@ -127,13 +135,12 @@ def sweep_linear(
                     n_top = n_top + select_below(h, top, zero, one)
                 rest = splat(lane_sum(others) + (lane_sum(n_top) - 1.0) * largest)
                 everything = splat(mass)
-                apart = splat(differ[slot])
                 normaliser = splat(scale)
                 edge = edges[slot]
                 for k in range(0, width, WIDTH):
                     h = load(cavity, k)
                     complement = select_below(h, top, everything - h, rest)
-                    new = (apart * complement + load_agree(agree, slot, edge, k) * h) * normaliser
+                    new = (base * complement + load_agree(links, agree, slot, edge, k) * h) * normaliser
                     old = load(messages, out + k)
                     step = new - old
                     size = larger(step, zero - step)

@@ -32,8 +32,10 @@ from linkwise.inference.messages.layout import (
     CONTRADICTION,
     MessageGraph,
     PotentialTables,
+    differ_of,
     load_agree,
     outgoing,
+    row_of_scores,
     row_to_write,
 )
 from linkwise.inference.problem import log_agree, log_differ
@@ -103,8 +105,8 @@ def log_message(
     top: float,
     slot: int,
     edge: int,
+    links: NDArray[np.float64],
     agree: NDArray[np.float64],
-    differ: NDArray[np.float64],
     coupling: NDArray[np.float64],
     n_labels: int,
     weight: NDArray[np.float64],
@@ -127,11 +129,11 @@ def log_message(
     mass = lane_sum(total)
     everything = splat(mass)
     rest = splat(lane_sum(others) + (lane_sum(n_top) - 1.0))
-    apart = splat(differ[slot])
+    apart = splat(differ_of(links, agree, slot))
     for k in range(0, width, WIDTH):
         w = load(weight, k)
         complement = select_below(w, one, everything - w, rest)
-        store(weight, k, apart * complement + load_agree(agree, slot, edge, k) * w)
+        store(weight, k, apart * complement + load_agree(links, agree, slot, edge, k) * w)
     smallest = np.inf
     for k in range(n_labels):
         smallest = min(smallest, weight[k])
@@ -144,19 +146,22 @@ def log_message(
 
 @inline_kernel
 def sum_before(
-    place: int,
+    own: NDArray[np.float64],
+    begin: int,
     first: int,
     last: int,
-    indptr: NDArray[np.int64],
-    unary: NDArray[np.float64],
+    end: int,
     messages: NDArray[np.float64],
     before: NDArray[np.float64],
     after: NDArray[np.float64],
 ) -> None:
-    """Write unary scores plus messages before each half-edge of first:last, and messages from ``last`` on."""
-    begin, end, width = indptr[place], indptr[place + 1], after.shape[0]
+    """Write own scores plus messages before each half-edge of first:last, and messages from ``last`` on.
+
+    The half-edges of the place are begin:end; ``own`` (width,) has its scores, padded with -inf.
+    """
+    width = own.shape[0]
     for k in range(0, width, WIDTH):
-        total = load(unary, place * width + k)
+        total = load(own, k)
         for slot in range(begin, first):
             total = total + load(messages, slot * width + k)
         store(before, k, total)
@@ -184,10 +189,12 @@ def sweep_log(
     A change is measured against the old entry where that is above 1, so that scores of 1e12 nats can converge
     at all. Sums over all other messages come from running sums on both sides, never by subtraction.
     """
-    indptr, split, edges, later_ptr = graph.indptr, graph.split, graph.edges, graph.later_ptr
+    order, edges = graph.order, graph.edges
+    indptr, split, later_ptr = graph.indptr, graph.split, graph.later_ptr
     rows = graph.later_rows if forwards else graph.earlier_rows
-    unary, agree, differ, coupling = tables.unary, tables.agree, tables.differ, tables.coupling
-    n_labels, width = tables.n_labels, unary.shape[0] // max(split.shape[0], 1)
+    unary, links, agree, coupling = tables.unary, tables.links, tables.agree, tables.coupling
+    n_labels, width = tables.n_labels, tables.width
+    own = np.full(width, -np.inf)
     before = np.empty(max(graph.max_degree, 1) * width)
     after, cavity, weight, fresh = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     zero = splat(0.0)
@@ -200,7 +207,9 @@ def sweep_log(
         first, last, offset = outgoing(indptr, split, later_ptr, place, forwards)
         if first == last:
             continue
-        sum_before(place, first, last, indptr, unary, messages, before, after)
+        row = row_of_scores(unary, order, place, forwards, n_labels)
+        own[:n_labels] = unary[row : row + n_labels]
+        sum_before(own, indptr[place], first, last, indptr[place + 1], messages, before, after)
         lowest = 0.0
         for slot in range(last - 1, first - 1, -1):
             highest = splat(-np.inf)
@@ -212,7 +221,7 @@ def sweep_log(
                 store(after, k, behind + load(messages, slot * width + k))
             top = lane_max(highest)
             lowest = min(lowest, top)
-            log_message(cavity, top, slot, edges[slot], agree, differ, coupling, n_labels, weight, fresh)
+            log_message(cavity, top, slot, edges[slot], links, agree, coupling, n_labels, weight, fresh)
             out = row_to_write(rows, offset + slot, forwards, messages, width)
             for k in range(0, width, WIDTH):
                 new = load(fresh, k)

@@ -16,8 +16,11 @@ from linkwise.inference.messages.layout import (
     MAXIMUM,
     MessageGraph,
     PotentialTables,
+    link_tables,
     message_graph,
     potential_tables,
+    shift_scores,
+    targets,
 )
 from linkwise.inference.messages.sweeps import SETTLED, sweep_bands, sweep_work, sweeps, sweeps_within
 from linkwise.inference.problem import Problem, log_ratio
@@ -34,6 +37,7 @@ _PATIENCE = 100
 @kernel
 def _decode(
     graph: MessageGraph,
+    target: NDArray[np.int32],
     tables: PotentialTables,
     messages: NDArray[np.float64],
     labels: NDArray[np.int64],
@@ -43,13 +47,15 @@ def _decode(
     On a forest in breadth-first order this is the back-tracking of dynamic programming. Elsewhere it
     breaks ties consistently, where the best label of each belief by itself would not.
     """
-    order, indptr, split, target, edges = graph.order, graph.indptr, graph.split, graph.target, graph.edges
+    order, indptr, split, edges = graph.order, graph.indptr, graph.split, graph.edges
     unary, coupling, n_labels = tables.unary, tables.coupling, tables.n_labels
-    width = unary.shape[0] // max(order.shape[0], 1)
+    width = tables.width
     score = np.empty(width)
     for place in range(order.shape[0]):
+        row = order[place] * n_labels
+        score[:n_labels] = unary[row : row + n_labels]
         for k in range(0, width, WIDTH):
-            total = load(unary, place * width + k)
+            total = load(score, k)
             for slot in range(split[place], indptr[place + 1]):
                 total = total + load(messages, slot * width + k)
             store(score, k, total)
@@ -99,9 +105,10 @@ def max_product(
     graph = message_graph(problem.graph)
     scale = _typical_score(problem)
     jitter = 0.0 if forest else _JITTER * scale
-    tables = potential_tables(
-        problem._replace(unary=problem.unary + jitter * rng.random((n_nodes, n_labels))), graph, MAXIMUM
-    )
+    unary = problem.unary + jitter * rng.random((n_nodes, n_labels))
+    shift_scores(unary, graph.order)
+    tables = potential_tables(unary, problem, link_tables(problem, graph, MAXIMUM))
+    target = targets(graph)
     messages = np.zeros(len(graph.edges) * padded(n_labels))
     component, n_components = group_labels(n_nodes, problem.pairs)
     labels = best = problem.unary.argmax(axis=1)
@@ -117,7 +124,7 @@ def max_product(
             return EngineLabels(best, -np.inf, True, True, len(residuals), {"residuals": np.array(residuals)})
         residuals.append(change)
         n_iter = len(residuals)
-        _decode(graph, tables, messages, labels)
+        _decode(graph, target, tables, messages, labels)
         scores = component_scores(problem, labels, component, n_components)
         better = (scores > best_scores) | (n_iter == 1)
         if better.any():

@@ -7,22 +7,32 @@ With h the log cavity of the sender, a link sends (Bilenko & Basu 2004, section 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels import contracting_kernel
+from linkwise._kernels import contracting_kernel, inline_kernel
 from linkwise._kernels.simd import WIDTH, lane_max, lane_sum, larger, load, select_below, splat, store
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     MessageGraph,
     PotentialTables,
-    load_agree,
     outgoing,
+    row_of_scores,
     row_to_write,
 )
 from linkwise.inference.messages.logarithmic import sum_before
 
 __all__ = ["sweep_max"]
+
+
+@inline_kernel
+def _load_agree(agree: NDArray[np.float64], link: float, edge: int, k: int) -> Any:
+    """Log potentials of equal labels k, k + 1, ..."""
+    if agree.ndim == 2:
+        return load(agree, edge * agree.shape[1] + k)
+    return splat(min(link, 0.0))
 
 
 @contracting_kernel
@@ -36,10 +46,12 @@ def sweep_max(
     damping: float,
 ) -> float:
     """Send from the places start:stop to later or earlier ones; the largest change or ``CONTRADICTION``."""
-    indptr, split, edges, later_ptr = graph.indptr, graph.split, graph.edges, graph.later_ptr
+    order, edges = graph.order, graph.edges
+    indptr, split, later_ptr = graph.indptr, graph.split, graph.later_ptr
     rows = graph.later_rows if forwards else graph.earlier_rows
-    unary, agree, differ = tables.unary, tables.agree, tables.differ
-    width = unary.shape[0] // max(split.shape[0], 1)
+    unary, links, agree, n_labels = tables.unary, tables.links, tables.agree, tables.n_labels
+    width = tables.width
+    own = np.full(width, -np.inf)
     before = np.empty(max(graph.max_degree, 1) * width)
     after, cavity = np.empty(width), np.empty(width)
     zero = splat(0.0)
@@ -53,7 +65,9 @@ def sweep_max(
         first, last, offset = outgoing(indptr, split, later_ptr, place, forwards)
         if first == last:
             continue
-        sum_before(place, first, last, indptr, unary, messages, before, after)
+        row = row_of_scores(unary, order, place, forwards, n_labels)
+        own[:n_labels] = unary[row : row + n_labels]
+        sum_before(own, indptr[place], first, last, indptr[place + 1], messages, before, after)
         lowest_top = 0.0
         for slot in range(last - 1, first - 1, -1):
             highest = lowest
@@ -73,13 +87,14 @@ def sweep_max(
                 runner_up = larger(select_below(h, top, h, lowest), runner_up)
                 n_top = n_top + select_below(h, top, zero, one)
             second = splat(lane_max(runner_up) if lane_sum(n_top) == 1.0 else largest)
-            penalty = splat(differ[slot])
+            link = links[slot]
+            penalty = splat(link if agree.ndim == 2 else -max(link, 0.0))
             edge = edges[slot]
             highest = lowest
             for k in range(0, width, WIDTH):
                 h = load(cavity, k)
                 apart = penalty + select_below(h, top, top, second)
-                new = larger(load_agree(agree, slot, edge, k) + h, apart)
+                new = larger(_load_agree(agree, link, edge, k) + h, apart)
                 store(cavity, k, new)
                 highest = larger(new, highest)
             shift = splat(lane_max(highest))

@@ -12,6 +12,7 @@ It is stationary in the messages, so a small error of theirs counts only squared
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import padded
 from linkwise._threads import Workers
-from linkwise.graph import is_forest
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
@@ -33,8 +33,13 @@ from linkwise.inference.messages.layout import (
     PotentialTables,
     link_tables,
     message_graph,
+    outgoing,
     potential_tables,
-    reward_shift,
+    row_of_scores,
+    row_to_write,
+    shift_scores,
+    to_numbers,
+    to_scores,
 )
 from linkwise.inference.messages.logarithmic import log_message, sum_before
 from linkwise.inference.messages.sweeps import (
@@ -44,13 +49,12 @@ from linkwise.inference.messages.sweeps import (
     Propagation,
     run_to_fixed_point,
     sweep_bands,
-    sweep_work,
     sweeps,
     sweeps_within,
 )
 from linkwise.inference.problem import Problem, cached, log_agree
 
-__all__ = ["belief_propagation", "run_messages"]
+__all__ = ["belief_propagation", "propagate", "run_messages"]
 
 
 @marginals_engine(
@@ -87,23 +91,54 @@ def belief_propagation(
     messages were plain numbers or, for potentials beyond the range of floats, logarithms,
     ``details["work"]`` the message entries, and ``details["limited"]`` whether their limit ended it.
     """
-    forest = cached(problem, "is forest", lambda: is_forest(len(problem.unary), problem.pairs))
-    graph = cached(problem, "message graph", lambda: message_graph(problem.graph))
+    prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
+    agreement = np.full(len(problem.pairs), 1.0 / prob.shape[1])
+    return propagate(
+        problem, None, None, prob, agreement, n_threads=n_threads, damping=damping, tol=tol,
+        max_iter=max_iter, max_work=max_work,
+    )  # fmt: skip
+
+
+def propagate(
+    problem: Problem,
+    nodes: NDArray[np.int32] | None,
+    key: Hashable,
+    prob: NDArray[np.float64],
+    agreement: NDArray[np.float64],
+    *,
+    n_threads: int = 1,
+    damping: float = 0.3,
+    tol: float = 1e-8,
+    max_iter: int = 300,
+    max_work: float | None = None,
+) -> EngineMarginals:
+    """Belief propagation in the components that have these nodes (None: all), where their scores stand.
+
+    In ``prob`` (n, K) the scores of the nodes become beliefs, and ``agreement`` (m,) receives that of their
+    links; the log partition is theirs alone. What is known of these nodes is cached under ``key``.
+    """
+    graph = cached(problem, ("message graph", key), lambda: message_graph(problem.graph, nodes))
     # The same for messages that are numbers and for those that are logarithms.
-    links = cached(problem, "link tables", lambda: link_tables(problem, graph, LINEAR))
-    bands = cached(problem, "bands", lambda: sweep_bands(graph, forest))
+    links = cached(problem, ("link tables", key), lambda: link_tables(problem, graph, LINEAR))
+    # In breadth-first order every ring leaves a place with two earlier neighbours.
+    forest = bool((graph.split - graph.indptr[:-1] <= 1).all())
+    constant = shift_scores(prob, graph.order)
+    bands = cached(problem, ("bands", key), lambda: sweep_bands(graph, forest))
     workers = Workers(n_threads)
     work = 0
     for arithmetic in (LINEAR, LOGARITHMIC):
-        per_sweep = sweep_work(problem) * (LOGARITHMIC_ENTRY if arithmetic == LOGARITHMIC else 1)
+        per_sweep = len(graph.edges) * padded(prob.shape[1])
+        per_sweep *= LOGARITHMIC_ENTRY if arithmetic == LOGARITHMIC else 1
         most = sweeps_within(None if max_work is None else max_work - work, per_sweep, max_iter)
         messages, run = run_messages(
-            problem, graph, arithmetic, links, damping=0.0 if forest else damping, tol=tol, max_iter=most,
-            bands=bands, workers=workers,
+            problem, graph, arithmetic, links, prob, damping=0.0 if forest else damping, tol=tol,
+            max_iter=most, bands=bands, workers=workers,
         )  # fmt: skip
         work += per_sweep * len(run.residuals)
         if run.failure != OUT_OF_RANGE:
             break
+        # Freed before those in logarithms are made.
+        messages = np.empty(0)
     n_iter = len(run.residuals)
     details: dict[str, Any] = {
         "work": work,
@@ -112,13 +147,15 @@ def belief_propagation(
         "arithmetic": "linear" if arithmetic == LINEAR else "logarithmic",
     }
     if run.failure == CONTRADICTION:
-        prob = np.full(problem.unary.shape, np.nan)
-        agreement = np.full(len(problem.pairs), np.nan)
+        prob[graph.order] = np.nan
+        agreement[graph.edges] = np.nan
         return EngineMarginals(prob, -np.inf, agreement, True, True, n_iter, "exact", details)
     if arithmetic == LINEAR:
         np.log(messages, out=messages)
-    tables = potential_tables(problem, graph, LOGARITHMIC, links)
-    prob, agreement, log_partition = _beliefs_from_messages(problem, graph, tables, messages)
+    tables = potential_tables(prob, problem, links)
+    log_partition = constant + _node_beliefs(graph, tables, messages)
+    if log_partition > -np.inf:
+        log_partition += _link_beliefs(graph, tables, messages, agreement)
     # A node without a label proves that there is no labelling, whatever the graph.
     exact = (forest and run.converged) or log_partition == -np.inf
     return EngineMarginals(
@@ -137,7 +174,8 @@ def run_messages(
     problem: Problem,
     graph: MessageGraph,
     arithmetic: int,
-    links: LinkTables | None = None,
+    links: LinkTables,
+    scores: NDArray[np.float64],
     *,
     damping: float,
     tol: float,
@@ -145,51 +183,59 @@ def run_messages(
     bands: Bands | None = None,
     workers: Workers | None = None,
 ) -> tuple[NDArray[np.float64], Propagation]:
-    """Sum-product messages from a flat start in one arithmetic, and how the iteration ended."""
-    tables = potential_tables(problem, graph, arithmetic, links)
+    """Sum-product messages from a flat start in one arithmetic, and how the iteration ended.
+
+    ``scores`` (n, K) are shifted; numbers take their place while the messages are numbers.
+    """
+    tables = potential_tables(scores, problem, links)
     flat = 1.0 if arithmetic == LINEAR else 0.0
-    messages = np.full(len(graph.edges) * padded(tables.n_labels), flat)
+    messages = np.full(len(graph.edges) * tables.width, flat)
     changes = sweeps(
         arithmetic, graph, tables, messages, damping=damping, settled=SETTLED,
         bands=bands, workers=workers,
     )  # fmt: skip
-    return messages, run_to_fixed_point(changes, tol, max_iter)
+    if arithmetic == LINEAR:
+        to_numbers(scores, graph.order)
+    run = run_to_fixed_point(changes, tol, max_iter)
+    if arithmetic == LINEAR:
+        to_scores(scores, graph.order)
+    return messages, run
 
 
 @kernel
-def _node_beliefs(
-    graph: MessageGraph,
-    unary: NDArray[np.float64],
-    messages: NDArray[np.float64],
-    n_labels: int,
-    width: int,
-    prob: NDArray[np.float64],
-    terms: NDArray[np.float64],
-) -> None:
-    """Beliefs of all places; a cavity, shifted to maximum 0, replaces the message it leaves out."""
+def _node_beliefs(graph: MessageGraph, tables: PotentialTables, messages: NDArray[np.float64]) -> float:
+    """Beliefs of all places take the place of their scores; the terms of the nodes in log Z.
+
+    A cavity, shifted to maximum 0, replaces the message it leaves out. -inf if a node has no label left.
+    """
     order, indptr = graph.order, graph.indptr
+    unary, n_labels, width = tables.unary, tables.n_labels, tables.width
     before = np.empty(max(graph.max_degree, 1) * width)
     after = np.empty(width)
+    own = np.full(width, -np.inf)
+    total = 0.0
+    lost = 0.0
     for place in range(order.shape[0]):
         first = indptr[place]
         last = indptr[place + 1]
-        sum_before(place, first, last, indptr, unary, messages, before, after)
+        own_row = row_of_scores(unary, order, place, True, n_labels)
+        own[:n_labels] = unary[own_row : own_row + n_labels]
+        sum_before(own, first, first, last, last, messages, before, after)
         for k in range(n_labels):
             after[k] = before[max(last - first - 1, 0) * width + k]
             if last > first:
                 after[k] += messages[(last - 1) * width + k]
         top = _largest(after, 0, n_labels)
         if top == -np.inf:
-            terms[place] = -np.inf
-            return
+            return -np.inf
         mass = 0.0
         for k in range(n_labels):
             after[k] = exp_nonpositive(after[k] - top)
             mass += after[k]
         for k in range(n_labels):
-            prob[order[place], k] = after[k] / mass
+            unary[own_row + k] = after[k] / mass
         log_mass = math.log(mass)
-        terms[place] = top + log_mass
+        term = top + log_mass
         after[:] = 0.0
         for slot in range(last - 1, first - 1, -1):
             row = slot * width
@@ -202,7 +248,13 @@ def _node_beliefs(
                 messages[row + k] -= highest
             for k in range(n_labels, width):
                 messages[row + k] = -np.inf
-            terms[place] -= (top - highest) + log_mass
+            term -= (top - highest) + log_mass
+        # Compensated: digits lost to a long sum are added at its end.
+        term += lost
+        new = total + term
+        lost = term - (new - total)
+        total = new
+    return total + lost
 
 
 @inline_kernel
@@ -219,57 +271,43 @@ def _link_beliefs(
     graph: MessageGraph,
     tables: PotentialTables,
     cavities: NDArray[np.float64],
-    width: int,
-    shift: NDArray[np.float64],
     agreement: NDArray[np.float64],
-    terms: NDArray[np.float64],
-) -> None:
-    """Probability of equal labels and log Z_ij of every link, from the cavities of its two ends."""
-    indptr, split, reverse, edges = graph.indptr, graph.split, graph.reverse, graph.edges
-    agree, differ, coupling, n_labels = tables.agree, tables.differ, tables.coupling, tables.n_labels
+) -> float:
+    """Probability of equal labels of every link from the cavities of its two ends; the sum of log Z_ij."""
+    indptr, split, later_ptr, edges = graph.indptr, graph.split, graph.later_ptr, graph.edges
+    links, agree, coupling = tables.links, tables.agree, tables.coupling
+    n_labels, width = tables.n_labels, tables.width
     mine = np.empty(width)
     weight = np.empty(width)
     joint = np.empty(width)
+    total = 0.0
+    lost = 0.0
     for place in range(split.shape[0]):
-        for slot in range(split[place], indptr[place + 1]):
+        first, last, offset = outgoing(indptr, split, later_ptr, place, True)
+        for slot in range(first, last):
             edge = edges[slot]
-            theirs = reverse[slot] * width
+            theirs = row_to_write(graph.later_rows, offset + slot, True, cavities, width)
             for k in range(width):
                 mine[k] = cavities[slot * width + k]
-            log_message(mine, 0.0, slot, edge, agree, differ, coupling, n_labels, weight, joint)
+            shift = 0.0
+            for k in range(n_labels):
+                shift = max(shift, log_agree(coupling, edge, k))
+            log_message(mine, 0.0, slot, edge, links, agree, coupling, n_labels, weight, joint)
             for k in range(n_labels):
                 joint[k] += cavities[theirs + k]
             top = _largest(joint, 0, n_labels)
             if top == -np.inf:
-                terms[edge] = -np.inf
-                return
+                return -np.inf
             mass = 0.0
             equal = 0.0
             for k in range(n_labels):
-                log_equal = log_agree(coupling, edge, k) - shift[edge] + (mine[k] + cavities[theirs + k])
+                log_equal = log_agree(coupling, edge, k) - shift + (mine[k] + cavities[theirs + k])
                 mass += exp_nonpositive(joint[k] - top)
                 equal += exp_nonpositive(log_equal - top)
-            terms[edge] = top + math.log(mass) + shift[edge]
             agreement[edge] = min(equal / mass, 1.0)
-
-
-def _beliefs_from_messages(
-    problem: Problem, graph: MessageGraph, tables: PotentialTables, messages: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Node beliefs (n, K), P(equal) of every link, and Bethe's log Z, -inf if a node has no label left.
-
-    ``tables`` and ``messages`` are logarithms; the messages are overwritten.
-    """
-    n_nodes, n_labels = problem.unary.shape
-    width = padded(n_labels)
-    constant = problem.unary.max(axis=1).sum()
-    prob = problem.unary if problem.may_overwrite_unary else np.empty((n_nodes, n_labels))
-    prob[:] = 1.0 / n_labels
-    agreement = np.full(len(problem.pairs), 1.0 / n_labels)
-    node_terms, link_terms = np.zeros(n_nodes), np.zeros(len(problem.pairs))
-    _node_beliefs(graph, tables.unary, messages, n_labels, width, prob, node_terms)
-    if (node_terms == -np.inf).any():
-        return prob, agreement, -np.inf
-    shift = reward_shift(problem.coupling)
-    _link_beliefs(graph, tables, messages, width, shift, agreement, link_terms)
-    return prob, agreement, float(constant + node_terms.sum() + link_terms.sum())
+            # Compensated: digits lost to a long sum are added at its end.
+            term = top + math.log(mass) + shift + lost
+            new = total + term
+            lost = term - (new - total)
+            total = new
+    return total + lost

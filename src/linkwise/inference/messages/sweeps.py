@@ -27,7 +27,14 @@ from numpy.typing import NDArray
 
 from linkwise._kernels.simd import padded
 from linkwise._threads import Workers
-from linkwise.inference.messages.layout import LINEAR, LOGARITHMIC, MAXIMUM, MessageGraph, PotentialTables
+from linkwise.inference.messages.layout import (
+    LINEAR,
+    LOGARITHMIC,
+    MAXIMUM,
+    MessageGraph,
+    PotentialTables,
+    targets,
+)
 from linkwise.inference.messages.linear import sweep_linear
 from linkwise.inference.messages.logarithmic import sweep_log
 from linkwise.inference.messages.maximum import sweep_max
@@ -94,7 +101,7 @@ def sweep_bands(graph: MessageGraph, forest: bool) -> Bands:
         band = np.repeat(np.arange(n_bands), np.diff(bounds))
         furthest = np.arange(n_places)
         some = np.diff(graph.indptr) > 0
-        furthest[some] = np.maximum.reduceat(graph.target, graph.indptr[:-1][some])
+        furthest[some] = np.maximum.reduceat(targets(graph), graph.indptr[:-1][some])
         if (band[furthest] <= band + 1).all():
             bands = list(pairwise(bounds.tolist()))
             return [bands[0::2], bands[1::2]]
@@ -120,7 +127,8 @@ def sweeps(
     drift, and damping would double the sweeps for nothing.
     """
     sweep = _SWEEPS[arithmetic]
-    repulsive = bool((tables.coupling < 0.0).any())
+    of_labels = tables.coupling.ndim == 2
+    repulsive = bool(((tables.coupling[graph.edges] if of_labels else tables.links) < 0.0).any())
     kept = damping
     previous = np.inf
     while True:

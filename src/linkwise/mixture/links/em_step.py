@@ -44,7 +44,8 @@ class LinkedStep:
     ``noise`` has the answers whose error rates are learned; ``coupling`` of the parameters is then one for
     each answer. None learns nothing. ``random_state`` seeds the engines, the same in every step, so that EM
     sees one deterministic objective. ``n_starts`` runs of EM share the limit of work of a fit; a ``max_work``
-    among ``inference_options`` holds for each call instead. ``posterior`` is that of the last step.
+    among ``inference_options`` holds for each call instead. ``start`` has the marginals of the last step
+    if an iterative engine is to start from them.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class LinkedStep:
         self.noise = noise
         self.random_state = random_state
         self.workers = workers
-        self.posterior: LinkedPosterior | None = None
+        self.start: NDArray[np.float64] | None = None
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
         self._max_work = None
         if linked is not None and "max_work" not in engine.options:
@@ -84,13 +85,15 @@ class LinkedStep:
         if linked is not None and mixing == "disjoint":
             self._prior = DisjointPrior(linked)
         elif linked is not None and mixing != "ignore":
-            self._prior = LabelPrior(linked, inference, random_state, self._max_work, engine.options)
+            self._prior = LabelPrior(
+                linked, inference, random_state, self._max_work, engine.options, self._links
+            )
         self._log_omega = LastValue(self._prior)
 
     def fresh(self) -> LinkedStep:
         """The same step for another run of EM; what is known of the links is shared."""
         step = copy(self)
-        step.posterior = None
+        step.start = None
         step._prior = copy(self._prior)
         step._log_omega = LastValue(step._prior)
         return step
@@ -113,19 +116,23 @@ class LinkedStep:
             if self.mixing != "fixed":
                 log_weights = _log_shares(statistics.counts)
         else:
-            free_counts = statistics.counts
-            posterior = self.e_step(parameters)
-            statistics += self._linked_statistics(parameters, posterior)
-            log_weights, penalty = self._mixing_step(free_counts, posterior, log_weights)
-            objective += self._of_links(posterior, penalty, coupling)
+            n_free = float(statistics.counts.sum())
+            responsibilities, found = self.e_step(parameters)
+            counts = statistics.counts + self.linked.prior_power @ responsibilities
+            statistics += self._linked_statistics(parameters, responsibilities)
+            log_partition = found.log_partition
             if self.noise is not None:
-                coupling = self.noise.learned(coupling, posterior.marginals.agreement)
+                coupling = self.noise.learned(coupling, found.agreement)
+            # The prior is a field of the same size: it has the memory of the posterior.
+            del responsibilities, found
+            log_weights, penalty = self._mixing_step(counts, n_free, log_weights)
+            objective += self._of_links(log_partition, penalty, parameters.coupling)
         new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
         return new, objective / self.points.n_samples
 
-    def _of_links(self, posterior: LinkedPosterior, penalty: float, coupling: NDArray[np.float64]) -> float:
+    def _of_links(self, log_partition: float, penalty: float, coupling: NDArray[np.float64]) -> float:
         """The part of the objective that the linked rows bring."""
-        part = posterior.marginals.log_partition - penalty
+        part = log_partition - penalty
         if self.noise is not None:
             # Links as observations: a right one has probability gamma, a wrong one 1 - gamma.
             part += self.noise.log_likelihood(coupling)
@@ -143,9 +150,9 @@ class LinkedStep:
         if self.linked is not None:
             step = self.fresh()
             step.inference, step.inference_options = "auto", {}
-            posterior = step.e_step(parameters)
+            log_partition = step.e_step(parameters).marginals.log_partition
             penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
-            value += self._of_links(posterior, penalty, parameters.coupling)
+            value += self._of_links(log_partition, penalty, parameters.coupling)
         return value / self.points.n_samples
 
     @property
@@ -168,11 +175,7 @@ class LinkedStep:
         if self.noise is not None:
             coupling = self.noise.of_links(parameters.coupling)
             links = link_field(self.linked.pairs, coupling, len(self.linked.rows))
-        initial = None
-        if self.posterior is not None and (self._limited or self._uses_initial):
-            initial = self.posterior.marginals.prob
-        # Two posteriors at a time only where the last one is a start.
-        self.posterior = None
+        initial, self.start = self.start, None
         log_density = log_density_pass(
             self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
         )
@@ -182,7 +185,7 @@ class LinkedStep:
             assert self._work_left is not None
             # Once belief propagation is too dear it stays so: EM is to see one objective.
             options["max_work"] = 1.0 if self._limited else max(self._work_left, 1.0)
-        self.posterior = linked_posterior(
+        posterior = linked_posterior(
             self.linked,
             links,
             log_density,
@@ -194,31 +197,30 @@ class LinkedStep:
         )
         if limited:
             assert self._work_left is not None
-            details = self.posterior.marginals.details
+            details = posterior.marginals.details
             self._work_left -= details["work"]
             self._limited = self._limited or details.get("limited", False)
-        return self.posterior
+        if self._limited or self._uses_initial:
+            self.start = posterior.marginals.prob
+        return posterior
 
-    def _linked_statistics(self, parameters: MixtureParameters, posterior: LinkedPosterior) -> Statistics:
+    def _linked_statistics(
+        self, parameters: MixtureParameters, responsibilities: NDArray[np.float64]
+    ) -> Statistics:
         assert self.linked is not None
         return statistics_pass(
             self.points,
             parameters.gaussians.means,
-            posterior.responsibilities,
+            responsibilities,
             self.covariance_type,
             rows=self.linked.rows,
             workers=self.workers,
         )
 
     def _mixing_step(
-        self,
-        free_counts: NDArray[np.float64],
-        posterior: LinkedPosterior,
-        log_weights: NDArray[np.float64],
+        self, counts: NDArray[np.float64], n_free: float, log_weights: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], float]:
         """New log weights, and log Omega at the old ones (0 when links count as observations)."""
-        assert self.linked is not None
-        counts = free_counts + self.linked.prior_power @ posterior.responsibilities
         if self._leaves_out_omega:
             return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
 
@@ -229,7 +231,7 @@ class LinkedStep:
             return grid_mixing(counts, self._log_omega).log_weights, penalty
         exact = not isinstance(self._prior, LabelPrior) or self._prior.exact
         step = newton_mixing(
-            counts, float(free_counts.sum()), log_weights, self._log_omega,
+            counts, n_free, log_weights, self._log_omega,
             max_passes=MAX_PASSES if exact else PASSES_PER_COMPONENT * len(counts),
             concave=not isinstance(self._prior, DisjointPrior),
         )  # fmt: skip

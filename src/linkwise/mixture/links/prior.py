@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.graph import group_labels
-from linkwise.inference import marginals
+from linkwise.inference import PottsField, marginals
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.inference.problem import Problem, induced, reduce_field
 from linkwise.mixture.links.rows import LinkedRows, link_field, sum_components
@@ -29,6 +29,9 @@ __all__ = ["DisjointPrior", "LabelPrior"]
 
 #: Kinds of pairs taken at once, so that many kinds need little memory.
 _KINDS_AT_ONCE = 4096
+#: Share of the groups that must be in larger components if one field is to serve posterior and prior. The
+#: others then go through inference with them instead of closed forms.
+_MOST = 0.9
 
 
 class _GroupPrior:
@@ -83,7 +86,8 @@ class LabelPrior(_GroupPrior):
     limits the table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once
     they are used up (``limited``), the larger components count as if their rows were independent: log Omega
     keeps the value it had, and the weights follow the responsibilities. ``exact`` says whether everything
-    so far was.
+    so far was. ``links`` is the field of the posterior: where nearly all groups are in larger components it
+    serves for the prior as well, and what inference works out from the links is kept once.
     """
 
     def __init__(
@@ -93,6 +97,7 @@ class LabelPrior(_GroupPrior):
         random_state: int,
         max_work: float | None = None,
         options: Mapping[str, Any] | None = None,
+        links: PottsField | None = None,
     ) -> None:
         engine = find_marginals_engine(method, options)
         self._method = method if engine.differentiable else "auto"
@@ -108,6 +113,11 @@ class LabelPrior(_GroupPrior):
         self._singles, self._n_singles = np.unique(power[n_groups == 1], return_counts=True)
         self._set_pairs(problem, power, n_groups[problem.pairs[:, 0]] == 2)
         rest = np.flatnonzero(n_groups > 2)
+        if links is not None and max_work is None and len(rest) > _MOST * len(power):
+            self._singles, self._n_singles = np.empty(0), np.empty(0, dtype=np.int64)
+            self._set_pairs(problem, power, np.zeros(len(problem.pairs), dtype=bool))
+            self._constant, self._rest_power, self._rest = 0.0, linked.prior_power, links
+            return
         self._rest_power = power[rest]
         inside, _ = induced(problem, rest)
         self._rest = link_field(inside.pairs, inside.coupling, len(rest))
