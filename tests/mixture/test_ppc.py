@@ -470,7 +470,7 @@ class TestBadInput:
             ({"mixing": "guess"}, "mixing must be one of exact, disjoint, grid, ignore, fixed"),
             ({"init_params": "luck"}, "init_params must be one of"),
             ({"decode": "coin"}, "decode must be one of"),
-            ({"learn_noise": "much"}, "learn_noise must be False, True"),
+            ({"learn_noise": "much"}, "learn_noise is .much.: pass False, True"),
             ({"components_per_cluster": 0}, "components_per_cluster must be a whole number >= 1"),
             ({"n_components": 5, "mixing": "grid"}, "limited to 4"),
             ({"weights_init": [0.5, 0.6]}, "weights_init must be >= 0 and sum to 1"),
