@@ -107,6 +107,7 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
                 sep=separator,
                 header=0,
                 names=names,
+                float_precision="round_trip",  # pandas 2 would round the last digit
                 # In a single column an empty line is a missing value.
                 skip_blank_lines=len(names) > 1,
                 encoding="utf-8-sig",
