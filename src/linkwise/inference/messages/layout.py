@@ -224,7 +224,8 @@ def message_graph(graph: Adjacency, nodes: NDArray[np.int32] | None = None) -> M
     forwards is exact.
     """
     order = breadth_first_order(graph, nodes)
-    indptr, split, _, edges = renumbered(order, *graph)
+    indptr, split, target, edges = renumbered(order, *graph)
+    del target
     earlier, later, later_ptr = _written_rows(
         indptr, split, reversed_slots(edges, int(edges.max(initial=-1)) + 1)
     )
