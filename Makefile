@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test check lint bench reproduce docs clean
 
 help:
-	@echo "make demo       what links buy, on bundled data; writes build/demo/report.html"
+	@echo "make demo       what links gain, on bundled data; writes build/demo/report.html"
 	@echo "make test       lint, type-check, doctests and the whole test suite"
 	@echo "make check      lint, type-check and the tests that tests/quick.txt names: a minute, before every commit"
 	@echo "make lint       ruff and mypy only"
