@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 #: Lowest first. A room that is not named here is on top.
 LAYERS = (
     ("exceptions", "_kernels", "_exports", "_files"),
-    ("graph", "_threads", "_run_warnings", "_compat"),
+    ("graph", "_threads", "_running", "_compat"),
     (
         "constraints",
         "_validation",
@@ -23,7 +23,6 @@ LAYERS = (
         "_row_tables",
         "_neighbourhoods",
         "_transformers",
-        "_interruption",
         "beliefs",
         "metrics",
     ),

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from linkwise import Constraints
 from linkwise.displays import ConstraintGraphDisplay
-from linkwise.displays._graph_layout import circle, pack, stress_layout
 from linkwise.displays._style import COLOURS, VIOLATED
+from linkwise.displays.constraint_graph import circle, pack, stress_layout
 
 LINKS = Constraints(
     12,

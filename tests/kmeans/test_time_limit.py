@@ -15,7 +15,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from linkwise import Constraints, COPKMeans
-from linkwise._interruption import run_interruptibly
+from linkwise._running import run_interruptibly
 from linkwise.graph import adjacency, group_labels
 from linkwise.inference import best_labels
 from linkwise.kmeans.hard.assignment import assign_chunklets

@@ -44,7 +44,7 @@ class TestLearnNoise:
 
     @pytest.mark.parametrize("given", ["garbage", "True", 2, -1, 0.5, 0.0, None, np.float64(1.0)])
     def test_anything_else_is_refused(self, given):
-        with pytest.raises(ValueError, match='learn_noise is .*: pass False, True, "kind" or "source"'):
+        with pytest.raises(ValueError, match=r'learn_noise is .*: pass False, True, "kind" or "source"'):
             PPC(2, learn_noise=given).fit(self.X, constraints=self.links)
 
 

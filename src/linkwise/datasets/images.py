@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
 from linkwise._validation import as_generator
-from linkwise.datasets._common import check_count, check_scale
+from linkwise.datasets.points import check_count, check_scale
 
 __all__ = ["make_noisy_objects", "make_occluder", "make_texture_mosaic", "texture_features"]
 

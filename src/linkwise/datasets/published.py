@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._validation import as_generator
-from linkwise.datasets._common import GaussianPart, Points, check_count, draw_parts
+from linkwise.datasets.points import GaussianPart, Points, check_count, draw_parts
 
 __all__ = ["load_bundled", "make_eleven_gaussians", "make_waveform"]
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from linkwise._interruption import run_interruptibly
+from linkwise._running import run_interruptibly
 from linkwise.inference.problem import Problem
 
 __all__ = ["Program", "Relaxation", "label_program", "solve_relaxation"]

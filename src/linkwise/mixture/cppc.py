@@ -35,8 +35,7 @@ from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
 from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.classes.starts import class_start, half_start
 from linkwise.mixture.em import best_run
-from linkwise.mixture.gaussian.conditioning import condition
-from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.data import Points, condition
 from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_free_parameters
 from linkwise.mixture.prediction import FittedMixture
 

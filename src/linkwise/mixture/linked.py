@@ -25,8 +25,7 @@ from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
-from linkwise.mixture.gaussian.conditioning import condition
-from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.data import Points, condition
 from linkwise.mixture.gaussian.gaussians import (
     COVARIANCE_TYPES,
     Gaussians,

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._validation import check_constraints, check_whole_number
 from linkwise.constraints import Constraints
-from linkwise.mixture.gaussian.conditioning import new_points
-from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.data import Points, new_points
 from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
 from linkwise.mixture.gaussian.passes import Posterior, posterior_pass
 

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from linkwise._run_warnings import warn_once
+from linkwise._running import warn_once
 from linkwise._validation import align_rows, as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.exceptions import InfeasibleConstraints

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from linkwise._interruption import run_interruptibly
+from linkwise._running import run_interruptibly
 from linkwise.inference.local_polytope import label_program
 from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import problem_score

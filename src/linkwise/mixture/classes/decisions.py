@@ -18,7 +18,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from linkwise._heat_map import signed
-from linkwise._run_warnings import warn_once
+from linkwise._running import warn_once
 from linkwise._validation import as_generator, as_vector, label_codes
 
 if TYPE_CHECKING:

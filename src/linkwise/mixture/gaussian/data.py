@@ -1,14 +1,25 @@
-"""The data as the kernels read it: any memory layout, never copied, centred while it is loaded."""
+"""The data as the kernels read it: any memory layout, centred, refused where squares would overflow."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Points", "points_of"]
+from linkwise.mixture.gaussian.gaussians import Gaussians
+
+__all__ = ["Conditioned", "Points", "condition", "new_points", "points_of"]
+
+#: Sums of the squares of a billion such numbers are still far from the largest float64.
+_LARGEST = 1e140
+#: The same for float32, whose squares reach to 1e38 and down to 1e-38.
+_LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
+#: Starts compare squared lengths of rows: farther from the origin than this, in spans of the data, they would
+#: lose more than half of their digits.
+_FAR = 1e4
+_COMFORTABLE = (1e-70, 1e70)
 
 
 class Points(NamedTuple):
@@ -70,3 +81,71 @@ def points_of(X: NDArray[np.floating], offset: ArrayLike | None = None) -> Point
     else:
         centre = np.array(offset, dtype=np.float64)
     return Points(values, row_stride, column_stride, centre, n_samples)
+
+
+class Conditioned(NamedTuple):
+    """Data as EM and as its starts see them.
+
+    Attributes
+    ----------
+    points : Points
+        In the type of the data; in float64 if squares do not fit into float32.
+    for_starts : (n, d)
+        The data, or a copy that is centred and divided by a power of two if their digits would be lost.
+        Starts are assignments of rows, which neither changes.
+    """
+
+    points: Points
+    for_starts: NDArray[np.floating]
+
+
+def condition(
+    X: NDArray[np.floating], reg_covar: float, names: NDArray[np.object_] | None = None
+) -> Conditioned:
+    """Prepare data for EM."""
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    largest = float(max(high.max(), -low.min()))
+    if largest > _LARGEST:
+        _refuse(X, names)
+    widest = float((high - low).max())
+    if X.dtype == np.float32 and not _in_reach_of_float32(largest, widest, reg_covar**0.5):
+        X = X.astype(np.float64)
+    # The mean of equal numbers may be none of them; far from the origin the difference is not small.
+    centre = np.clip(X.mean(axis=0, dtype=np.float64), low, high)
+    points = points_of(X, centre)
+    smallest, greatest = _COMFORTABLE
+    if largest <= _FAR * widest and smallest < widest < greatest:
+        return Conditioned(points, X)
+    # A power of two changes no digit.
+    scale = 2.0 ** np.floor(np.log2(widest)) if widest > 0.0 else 1.0
+    return Conditioned(points, (X.astype(np.float64) - centre) / scale)
+
+
+def new_points(
+    X: NDArray[np.floating], gaussians: Gaussians, names: NDArray[np.object_] | None = None
+) -> Points:
+    """Prepare rows to be compared with fitted densities, which they may be far from."""
+    largest = float(max(X.max(), -X.min())) if X.size else 0.0
+    if largest > _LARGEST:
+        _refuse(X, names)
+    if X.dtype == np.float32:
+        reach = max(largest, float(np.abs(gaussians.means).max()))
+        factor = float(np.abs(gaussians.factors).max())
+        if not _in_reach_of_float32(reach, factor, reach * factor):
+            X = X.astype(np.float64)
+    return points_of(X)
+
+
+def _in_reach_of_float32(*sizes: float) -> bool:
+    """Whether the squares of these positive numbers fit into float32; zero does."""
+    return all(size == 0.0 or _SMALLEST_SINGLE <= size <= _LARGEST_SINGLE for size in sizes)
+
+
+def _refuse(X: NDArray[np.floating], names: NDArray[np.object_] | None) -> NoReturn:
+    """Name the column with the largest number."""
+    row, column = np.unravel_index(np.abs(X).argmax(), X.shape)
+    name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"
+    raise ValueError(
+        f"{name} holds {X[row, column]:.3g} in row {row}, whose square overflows; divide the column by "
+        f"{10.0 ** np.floor(np.log10(abs(X[row, column]))):.0g}"
+    )

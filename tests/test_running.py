@@ -2,7 +2,7 @@
 
 import warnings
 
-from linkwise._run_warnings import warn_once
+from linkwise._running import warn_once
 
 
 class SummedUpWarning(UserWarning):
