@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from linkwise._row_tables import SMALLEST_RANGE, exact_origin, from_origin, label_sums, refuse_vanishing
+from linkwise._row_tables import (
+    SMALLEST_RANGE,
+    column_extremes,
+    exact_origin,
+    from_origin,
+    label_sums,
+    refuse_vanishing,
+)
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
 from linkwise.kmeans.distortions.metric_steps import (
     PenaltyBound,
@@ -55,7 +62,7 @@ class EuclideanRows:
 
     @cached_property
     def _extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        return self.X.min(axis=0), self.X.max(axis=0)
+        return column_extremes(self.X)
 
     @cached_property
     def squared_range(self) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._row_tables import column_extremes
 from linkwise.mixture.gaussian.gaussians import Gaussians
 
 __all__ = ["Conditioned", "Points", "condition", "new_points", "points_of"]
@@ -103,7 +104,7 @@ def condition(
     X: NDArray[np.floating], reg_covar: float, names: NDArray[np.object_] | None = None
 ) -> Conditioned:
     """Prepare data for EM."""
-    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    low, high = (end.astype(np.float64) for end in column_extremes(X))
     largest = float(max(high.max(), -low.min()))
     if largest > _LARGEST:
         _refuse(X, names)
