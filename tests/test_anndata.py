@@ -162,6 +162,12 @@ def test_links_and_labels_together_and_the_doubtful_link_is_named():
     assert (doubtful["probability_wrong"] > 0.9).all()
 
 
+def test_settings_beside_an_estimator_are_used():
+    adata, _ = blobs()
+    cluster(adata, n_clusters=3, method=PPC(2, random_state=0))
+    assert len(adata.obs["linkwise"].cat.categories) == 3
+
+
 def test_copy_leaves_the_object_and_own_results_are_replaced():
     adata, _ = blobs()
     copied = cluster(adata, n_clusters=3, method="PPC", copy=True)
@@ -200,10 +206,12 @@ def mistakes():
         ({"method": "KMeans", "n_clusters": 3}, "KMeans.*PPC"),
         ({"method": "CPPC", "n_clusters": 3}, "labels"),
         ({"beliefs": np.eye(2), "labels": "known"}, "beliefs"),
+        ({"links": same_links()[0], "certainty": 0.9, "n_clusters": 3}, "certainty.*leave it out"),
+        ({"labels": "known", "certainty": 0.9, "method": "CPPC"}, "certainty.*beliefs"),
     ], {"looped": looped, "torn": torn, "nan": nan}
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(14))
 def test_mistakes_are_named_and_nothing_is_written(number):
     cases, matrices = mistakes()
     arguments, message = cases[number]

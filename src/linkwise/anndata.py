@@ -111,6 +111,12 @@ def cluster(
         raise ValueError(
             'beliefs are about the types in labels: pass labels="column of obs" and method="CPPC"'
         )
+    carried = isinstance(links, Constraints) or (isinstance(links, str) and links in target.obsp)
+    if certainty is not None and (by_class or (carried and labels is None)):
+        raise ValueError(
+            "certainty has nothing to apply to: CPPC takes beliefs, Constraints and matrices of obsp have "
+            "weights of their own; leave it out, or build the links with it"
+        )
     types = None if labels is None else _types(target, labels)
     constraints = _links(target, links, certainty)
     if types is not None and not by_class:
@@ -231,7 +237,8 @@ def _estimator(
 ) -> Any:
     """The estimator to fit, from its name or from one with settings of its own."""
     if isinstance(method, BaseEstimator):
-        return clone(method)
+        given = {"n_clusters": n_clusters, "beliefs": beliefs}
+        return clone(method).set_params(**{name: value for name, value in given.items() if value is not None})
     if n_clusters is None and types is not None:
         n_clusters = len({name for name in types if name is not None})
     if n_clusters is None and method != "CPPC":
