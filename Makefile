@@ -55,6 +55,7 @@ reproduce: $(VENV)/.dev
 	$(RUN) -m experiments --$(SCALE) $(if $(DATA),--data $(DATA)) $(NAMES)
 
 docs: $(VENV)/.docs
+	rm -rf docs/generated
 	$(RUN) -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
