@@ -57,6 +57,13 @@ def beliefs_of(y):
     return ClassBeliefs(table, classes=names)
 
 
+def _spectral(algorithm):
+    """With the defaults that the numbers were recorded with; today's are measured to be better."""
+    return ConstrainedSpectralClustering(
+        3, algorithm=algorithm, softness=0.1, base_rates=None, keep_hard_links=False, random_state=0
+    )
+
+
 HARD, SOFT = ("hard", "overlapping"), ("soft", "soft_overlapping", "noisy")
 ESTIMATORS = {
     "PPC": (lambda: PPC(3, random_state=0), ("none", *HARD, *SOFT)),
@@ -81,9 +88,12 @@ ESTIMATORS = {
     "PCKMeans": (lambda: PCKMeans(3, random_state=0), ("none", *HARD, *SOFT)),
     "MPCKMeans": (lambda: MPCKMeans(3, random_state=0), (*HARD, *SOFT)),
     "COPKMeans": (lambda: COPKMeans(3, random_state=0), ("none", *HARD)),
-    "Spectral A": (lambda: ConstrainedSpectralClustering(3, algorithm="A", random_state=0), (*HARD, *SOFT)),
-    "Spectral B": (lambda: ConstrainedSpectralClustering(3, algorithm="B", random_state=0), (*HARD, *SOFT)),
-    "SpectralLearning": (lambda: SpectralLearning(3, random_state=0), ("none", *HARD)),
+    "Spectral A": (lambda: _spectral("A"), (*HARD, *SOFT)),
+    "Spectral B": (lambda: _spectral("B"), (*HARD, *SOFT)),
+    "SpectralLearning": (
+        lambda: SpectralLearning(3, keep_hard_links=False, random_state=0),
+        ("none", *HARD),
+    ),
 }
 CASES = [
     (name, kind, estimator)

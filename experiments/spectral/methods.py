@@ -54,11 +54,16 @@ class Method(NamedTuple):
     hard: bool = False
 
 
-#: Links as in the paper: hard, and only as many eigenvectors as clusters; A for two clusters, else B.
-_PAPER = {"softness": 1e-5, "n_extra_eigenvectors": 0}
+#: Links and labels as in the paper: hard links are evidence that the labels may break, a certainty counts as
+#: it is, and there are as many eigenvectors as clusters; A for two clusters, else B.
+_PLAIN = {"n_extra_eigenvectors": 0, "base_rates": None, "keep_hard_links": False}
+_PAPER = {"softness": 1e-5, **_PLAIN}
 
 #: The paper's algorithms with softened links.
-_SOFT = {"softness": 0.1, "n_extra_eigenvectors": 0}
+_SOFT = {"softness": 0.1, **_PLAIN}
+
+#: Kamvar's method does not enforce links either.
+_KAMVAR = {"keep_hard_links": False}
 
 _OURS = {
     "default": Method(ConstrainedSpectralClustering, {}),
@@ -77,7 +82,7 @@ VECTOR_METHODS: dict[str, Method] = {
         f"paper x{width:g}": Method(ConstrainedSpectralClustering, {"affinity": "rbf", **_PAPER}, width)
         for width in (0.5, 1.0, 2.0)
     },
-    **{f"Kamvar x{width:g}": Method(SpectralLearning, {}, width) for width in (0.5, 1.0, 2.0)},
+    **{f"Kamvar x{width:g}": Method(SpectralLearning, _KAMVAR, width) for width in (0.5, 1.0, 2.0)},
     "COPKMeans": _COP,
     "PPC": Method(PPC, {"n_init": 3}),
 }
@@ -87,17 +92,17 @@ TEXT_METHODS: dict[str, Method] = {
     **_OURS,
     "reliability": _RELIABILITY,
     "paper": Method(ConstrainedSpectralClustering, {"affinity": "heat", **_PAPER}),
-    "Kamvar heat": Method(SpectralLearning, {"affinity": "heat"}),
-    "Kamvar x0.5": Method(SpectralLearning, {}, 0.5),
-    "Kamvar x1": Method(SpectralLearning, {}, 1.0),
+    "Kamvar heat": Method(SpectralLearning, {"affinity": "heat", **_KAMVAR}),
+    "Kamvar x0.5": Method(SpectralLearning, _KAMVAR, 0.5),
+    "Kamvar x1": Method(SpectralLearning, _KAMVAR, 1.0),
 }
 
 #: Images, where a link must reach far: the paper's Gaussian, and the heat kernel.
 IMAGE_METHODS: dict[str, Method] = {
     **_OURS,
     "paper x2": Method(ConstrainedSpectralClustering, {"affinity": "rbf", **_PAPER}, 2.0),
-    "Kamvar x2": Method(SpectralLearning, {}, 2.0),
-    "Kamvar heat": Method(SpectralLearning, {"affinity": "heat"}),
+    "Kamvar x2": Method(SpectralLearning, _KAMVAR, 2.0),
+    "Kamvar heat": Method(SpectralLearning, {"affinity": "heat", **_KAMVAR}),
 }
 
 

@@ -107,7 +107,7 @@ def test_what_a_stored_spectral_model_cannot_do(iris, tmp_path):
     twin = load_model(save_model(model, tmp_path / "heat"))
     with pytest.raises(ValueError, match="loaded from disk"):
         twin.update(None)
-    with pytest.raises(TypeError, match="affinity='heat' only"):
+    with pytest.raises(TypeError, match="affinity='heat' or 'self_tuning' only"):
         save_model(ConstrainedSpectralClustering(3, affinity="rbf", random_state=0).fit(X), tmp_path / "rbf")
 
 

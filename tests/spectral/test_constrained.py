@@ -71,7 +71,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 class TestWithoutLinks:
-    @pytest.mark.parametrize("affinity", ["heat", "rbf"])
+    @pytest.mark.parametrize("affinity", ["heat", "self_tuning", "rbf"])
     def test_is_plain_spectral_clustering(self, affinity):
         X, _ = make_blobs(150, centers=3, cluster_std=0.5, random_state=0)
         found = model(3, affinity=affinity, n_neighbors=15).fit(X)
@@ -108,7 +108,11 @@ class TestAffinity:
         pairs, signs = random_links(rng, 30, 12)
         links = Constraints(30, pairs[signs > 0], pairs[signs < 0], weight=2.0)
         found = model(
-            affinity="precomputed", algorithm=algorithm, negative_affinities=negative_affinities, softness=0.2
+            affinity="precomputed",
+            algorithm=algorithm,
+            negative_affinities=negative_affinities,
+            softness=0.2,
+            base_rates=None,
         )
         found = quietly(found.fit, K, constraints=links)
         variances = np.full(12, 0.2**2 / 2.0 * 3.3)
@@ -121,6 +125,37 @@ class TestAffinity:
             expected = np.maximum(expected, 0.0)
         np.testing.assert_allclose(found.affinity_matrix_, expected, atol=1e-10)
         assert found.trace_ratio_ == pytest.approx(expected.trace() / K.trace())
+
+    @pytest.mark.parametrize(("base_rates", "rate"), [(0.2, 0.2), ("auto", None)])
+    def test_certainties_become_chances_of_the_truth(self, base_rates, rate):
+        rng = np.random.default_rng(0)
+        K = gaussian(rng.normal(size=(30, 2)), 0.5)
+        pairs, signs = random_links(rng, 30, 12)
+        strength = rng.uniform(1.0, 2.0, 12)
+        links = Constraints(30, pairs[signs > 0], pairs[signs < 0],
+                            weight=np.concatenate([strength[signs > 0], strength[signs < 0]]))  # fmt: skip
+        found = model(affinity="precomputed", algorithm="A", softness=0.2, base_rates=base_rates)
+        found = quietly(found.fit, K, constraints=links)
+        if rate is None:
+            rate = found.base_rate_
+            assert 0.3 < rate < 0.7
+            assert rate != 0.5
+        assert found.base_rate_ == rate
+        g = 1.0 / (1.0 + np.exp(-2.0 * strength))
+        p = np.where(signs > 0, rate, 1.0 - rate)
+        chance = g * p / (g * p + (1.0 - g) * (1.0 - p))
+        assert chance.min() > 0.51
+        variances = 0.2**2 / (0.5 * np.log(chance / (1.0 - chance)))
+        expected = np.maximum(by_inverses(K, pairs, signs, variances), 0.0)
+        np.testing.assert_allclose(found.affinity_matrix_, expected, atol=1e-9)
+
+    def test_base_rates_leave_hard_links_alone(self):
+        X, y = make_four_blobs(20, random_state=0)
+        links = Constraints.sample(y, 20, random_state=0)
+        found = [model(base_rates=rates).fit(X, constraints=links) for rates in ("auto", None, 0.1)]
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0].affinity_matrix_, other.affinity_matrix_)
+        assert np.isnan(found[1].base_rate_)
 
     def test_figure_2_a_must_link_merges_two_clusters(self):
         rng = np.random.default_rng(0)
@@ -240,7 +275,8 @@ class TestFailureModes:
     def test_f2_a_triangle_of_hard_cannot_links(self):
         X = np.random.default_rng(0).normal(size=(40, 2))
         links = Constraints(40, cannot_link=[(0, 1), (1, 2), (0, 2)])
-        estimator = model(affinity="rbf", sigma=1.0, softness=1e-5)
+        # As in the paper: labels need not keep the links, which they cannot.
+        estimator = model(affinity="rbf", sigma=1.0, softness=1e-5, keep_hard_links=False)
         with (
             pytest.warns(UserWarning, match="0, 1 and 2 are pairwise linked apart"),
             pytest.warns(UserWarning, match="3 points without variance"),
@@ -248,7 +284,7 @@ class TestFailureModes:
             estimator.fit(X, constraints=links)
         assert estimator.affinity_matrix_.diagonal()[:3].max() < 1e-9
         assert [points.tolist() for points in estimator.unbalanced_components_] == [[0, 1, 2]]
-        softer = model(affinity="rbf", sigma=1.0, softness=0.5)
+        softer = model(affinity="rbf", sigma=1.0, softness=0.5, keep_hard_links=False)
         quietly(softer.fit, X, constraints=links)
         assert softer.affinity_matrix_.diagonal()[:3].min() > 0.05
         # Legal with three clusters, where algorithm B takes the links one by one.
@@ -264,7 +300,9 @@ class TestFailureModes:
         plain = rand_score(y, model(3, affinity="rbf", sigma=sigma).fit(X).labels_)
         scores = {}
         for tau in (0.0, 0.1):
-            estimator = model(3, affinity="rbf", sigma=sigma, softness=0.1, degree_regularisation=tau)
+            estimator = model(
+                3, affinity="rbf", sigma=sigma, softness=0.1, degree_regularisation=tau, keep_hard_links=False
+            )
             links = [Constraints.sample(y, 200, overlap=True, random_state=seed) for seed in range(3)]
             scores[tau] = np.mean([rand_score(y, estimator.fit(X, constraints=c).labels_) for c in links])
         assert plain > 0.95
@@ -346,9 +384,23 @@ class TestSolvers:
     def test_landmarks_cluster_all_points(self, options):
         X, y = make_rings(600, random_state=1)
         links = Constraints.sample(y, 80, overlap=True, random_state=0)
-        estimator = model(solver="landmark", n_landmarks=400, **options).fit(X, constraints=links)
+        # A softness with which the links choose no more eigenvectors than clusters.
+        estimator = model(solver="landmark", n_landmarks=400, softness=0.1, **options)
+        estimator.fit(X, constraints=links)
         assert rand_score(y, estimator.labels_) > 0.9
         assert estimator.embedding_.shape == (1200, 2)
+
+    @pytest.mark.parametrize("solver", ["dense", "landmark", "signed_laplacian", "basis"])
+    def test_self_tuning_on_every_solver(self, solver):
+        X, y = make_rings(200, random_state=1)
+        links = Constraints.sample(y, 60, overlap=True, certainty=0.95, random_state=0)
+        heat, tuned = (
+            model(solver=solver, affinity=affinity, n_landmarks=300).fit(X, constraints=links)
+            for affinity in ("heat", "self_tuning")
+        )
+        assert rand_score(y, tuned.labels_) > 0.8
+        assert np.abs(tuned.eigenvalues_[1] - heat.eigenvalues_[1]) > 1e-4
+        assert adjusted_rand_score(tuned.predict(X), tuned.labels_) > 0.98
 
     @pytest.mark.parametrize("solver", ["signed_laplacian", "basis"])
     def test_graph_solvers(self, solver):
@@ -356,7 +408,8 @@ class TestSolvers:
         links = Constraints.sample(y, 80, overlap=True, random_state=0)
         estimator = model(solver=solver).fit(X, constraints=links)
         assert rand_score(y, estimator.labels_) > 0.9
-        np.testing.assert_array_equal(estimator.predict(X), estimator.labels_)
+        free = np.setdiff1d(np.arange(len(y)), links.pairs)  # labels of linked rows obey links as well
+        np.testing.assert_array_equal(estimator.predict(X)[free], estimator.labels_[free])
 
     def test_the_factor_of_the_basis_is_the_propagated_kernel(self):
         rng = np.random.default_rng(0)
@@ -509,14 +562,14 @@ class TestBadInput:
             dense = model(affinity=affinity).fit(X, constraints=links)
             found = model(affinity=affinity).fit(sparse.csr_matrix(X), constraints=links)
             assert adjusted_rand_score(found.labels_, dense.labels_) == 1.0
-            assert adjusted_rand_score(found.predict(sparse.csr_matrix(X)), dense.labels_) == 1.0
+            assert adjusted_rand_score(found.predict(sparse.csr_matrix(X)), dense.predict(X)) == 1.0
 
     @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"n_clusters": 0}, "n_clusters must be a whole number >= 1"),
             ({"n_clusters": 2.0}, "n_clusters must be a whole number"),
-            ({"affinity": "cosine"}, "affinity must be one of heat, rbf, precomputed"),
+            ({"affinity": "cosine"}, "affinity must be one of heat, self_tuning, rbf, precomputed"),
             ({"algorithm": "C"}, "algorithm must be one of"),
             ({"softness": -0.1}, "softness must be a finite number >= 0"),
             ({"softness": np.nan}, "softness must be a finite number"),
@@ -527,6 +580,8 @@ class TestBadInput:
             ({"diffusion_time": 0}, "diffusion_time must be a finite number > 0"),
             ({"assign_labels": "guess"}, "assign_labels must be one of"),
             ({"eigen_tol": 0.0}, "eigen_tol must be a finite number > 0"),
+            ({"base_rates": 1.0}, r"base_rates must be .* in \(0, 1\), got 1.0"),
+            ({"base_rates": "mine"}, "base_rates must be"),
             ({"n_landmarks": 1}, "n_landmarks must be a whole number >= 2"),
         ],
     )

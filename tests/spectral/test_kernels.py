@@ -14,8 +14,10 @@ from linkwise.spectral.kernels import (
     heat_columns,
     heat_kernel,
     local_scale,
+    nearest_neighbours,
     neighbour_graph,
     normalised_adjacency,
+    self_tuning_graph,
 )
 
 
@@ -109,3 +111,48 @@ class TestPrecomputed:
     def test_other_matrices_are_refused_with_the_reason(self, matrix, message):
         with pytest.raises(ValueError, match=message):
             check_kernel(matrix)
+
+
+class TestSelfTuningGraph:
+    def dense(self, X, n_neighbors):
+        """Loops over all pairs; no tree, no sparse matrix."""
+        n = len(X)
+        distances = np.array([[np.sqrt(((a - b) ** 2).sum()) for b in X] for a in X])
+        ranked = [sorted((distances[i, j], j) for j in range(n) if j != i) for i in range(n)]
+        scale = np.array([ranked[i][min(7, n - 1) - 1][0] for i in range(n)])
+        weights = np.zeros((n, n))
+        for i in range(n):
+            for distance, j in ranked[i][:n_neighbors]:
+                weight = max(np.exp(-(distance**2) / (scale[i] * scale[j])), 1e-6)
+                weights[i, j] = weights[j, i] = weight
+        return weights
+
+    @pytest.mark.parametrize("n_neighbors", [3, 7, 12])
+    def test_against_the_definition(self, n_neighbors):
+        rng = np.random.default_rng(0)
+        X = np.concatenate([rng.normal(size=(20, 2)), 0.01 * rng.normal(size=(20, 2)), [[40.0, 40.0]]])
+        graph = self_tuning_graph(nearest_neighbours(X), n_neighbors)
+        expected = self.dense(X, n_neighbors)
+        np.testing.assert_allclose(graph.toarray(), expected, rtol=1e-8)
+        assert expected[expected > 0].min() == 1e-6  # the outlier is far in units of the others
+
+    def test_does_not_depend_on_the_unit(self):
+        X = np.random.default_rng(0).normal(size=(30, 3))
+        graphs = [self_tuning_graph(nearest_neighbours(X * unit), 5).toarray() for unit in (1.0, 1e6)]
+        np.testing.assert_allclose(graphs[0], graphs[1], rtol=1e-6)
+
+    @pytest.mark.parametrize("X", [np.zeros((12, 2)), np.repeat([[0.0], [1.0]], 10, axis=0), [[0.0], [3.0]]])
+    def test_duplicates_and_few_points(self, X):
+        graph = self_tuning_graph(nearest_neighbours(np.asarray(X)), 5)
+        assert np.isfinite(graph.data).all()
+        assert (graph.sum(axis=1) > 0).all()
+        assert abs(graph - graph.T).max() == 0.0
+
+    def test_its_heat_kernel_is_a_kernel(self):
+        X = np.random.default_rng(1).normal(size=(60, 2)) ** 3
+        adjacency = normalised_adjacency(self_tuning_graph(nearest_neighbours(X), 6))
+        matrix = heat_kernel(adjacency, 5.0)
+        check_kernel(matrix)
+        plain = expm(-5.0 * (np.eye(60) - adjacency.toarray()))
+        scale = 1.0 / np.sqrt(plain.diagonal())
+        np.testing.assert_allclose(matrix, scale[:, np.newaxis] * plain * scale, atol=1e-10)

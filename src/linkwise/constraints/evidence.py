@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 
 from linkwise.constraints.io import cell_text
 from linkwise.exceptions import InfeasibleConstraints
@@ -13,12 +14,23 @@ from linkwise.graph import check_feasibility, path_witness, unique_pairs
 
 __all__ = [
     "Judgements",
+    "base_rate",
     "canonical",
     "certainty_weight",
     "check_source",
     "link_strength",
     "sorted_judgements",
+    "truth_weights",
 ]
+
+#: Pairs that the guess 1 / K counts as when the base rate is estimated.
+_PRIOR_PAIRS = 10.0
+
+#: Base rates stay this far from 0 and 1: links of one kind alone say little about the other.
+_RAREST = 1e-3
+
+#: Weight of a link whose answer is no more likely right than wrong: it counts for next to nothing.
+_LEAST_WEIGHT = 1e-3
 
 
 class Judgements(NamedTuple):
@@ -108,6 +120,39 @@ def certainty_weight(certainty: NDArray[np.float64] | np.float64) -> NDArray[np.
     """abs(W) = 0.5 log(g / (1 - g)) of a certainty g (Lu & Leen 2007, Eq. 2.15); 1 is hard."""
     with np.errstate(divide="ignore"):
         return np.asarray(0.5 * (np.log(certainty) - np.log1p(-certainty)))
+
+
+def base_rate(weights: NDArray[np.float64], n_clusters: int) -> float:
+    """P(same) of the pairs that were asked about, estimated from the answers and how sure they are.
+
+    With a_l = P(answer l | same), b_l = P(answer l | different) and log(a_l / b_l) = 2 W_l, it maximises the
+    sum of log(p a_l + (1 - p) b_l), and of ten pairs more of which a share 1 / K is the same. Pairs drawn
+    blindly from K classes of equal size have p = 1 / K; pairs that somebody chose have another, which the
+    answers tell.
+    """
+    if n_clusters < 2:
+        return 1.0 - _RAREST
+    values, counts = np.unique(weights, return_counts=True)
+    guess = 1.0 / n_clusters
+    rate = guess
+    for _ in range(1000):
+        same = expit(2.0 * values + logit(rate))
+        before, rate = rate, float(counts @ same + _PRIOR_PAIRS * guess) / (counts.sum() + _PRIOR_PAIRS)
+        if abs(rate - before) < 1e-9:
+            break
+    return float(np.clip(rate, _RAREST, 1.0 - _RAREST))
+
+
+def truth_weights(weights: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+    """Weights of P(truth | answer) from those of P(answer | truth), ``rate`` being P(same) before the answer.
+
+    A certainty g is the chance of the answer given the truth. The chance of the truth given the answer is
+    g p / (g p + (1 - g)(1 - p)), p being the base rate of what was said: half its log odds is the weight used
+    by methods that take links for facts about the pair. Hard links stay hard. An answer more likely wrong
+    than right still speaks for what it says, only too softly: it keeps its sign and a weight near 0.
+    """
+    odds = np.where(weights > 0, logit(rate), -logit(rate))
+    return np.asarray(np.sign(weights) * np.maximum(np.abs(weights) + 0.5 * odds, _LEAST_WEIGHT))
 
 
 def _refuse_value(

@@ -464,6 +464,7 @@ def _spectral_entries(model: Any) -> Entries:
     return Entries(
         {
             **_embedding_entries(model),
+            "base_rate_": real(0.0, 1.0),
             "n_redundant_": whole(),
             "unbalanced_components_": list_of(array("i", ANY, low=0, below="N")),
             "trace_ratio_": real(),

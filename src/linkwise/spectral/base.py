@@ -23,14 +23,21 @@ from linkwise._validation import (
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
+from linkwise.kmeans.hard.links import HardLinks, hard_links
 from linkwise.spectral.kernels import check_kernel
 from linkwise.spectral.out_of_sample import Extension, extension_of
-from linkwise.spectral.rounding import ASSIGNMENTS, assign_labels, cluster_centers, leading_rows
-from linkwise.spectral.solvers import AffinitySettings
+from linkwise.spectral.rounding import (
+    ASSIGNMENTS,
+    assign_labels,
+    cluster_centers,
+    labels_keeping,
+    leading_rows,
+)
+from linkwise.spectral.solvers import GRAPH_AFFINITIES, AffinitySettings
 
-__all__ = ["SpectralClusterer"]
+__all__ = ["SpectralClusterer", "is_number"]
 
-AFFINITIES = ("heat", "rbf", "precomputed")
+AFFINITIES = (*GRAPH_AFFINITIES, "rbf", "precomputed")
 
 
 class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
@@ -156,7 +163,11 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
             check_number(getattr(self, name), name, positive=positive)
         for name, allowed in self._choices().items():
             check_choice(getattr(self, name), name, allowed)
-        if self.sigma != "auto" and not (_is_number(self.sigma) and self.sigma > 0):
+        if not isinstance(self.keep_hard_links, bool | np.bool_):
+            raise ValueError(
+                f"keep_hard_links must be True or False, got {self.keep_hard_links!r}; pass one of these"
+            )
+        if self.sigma != "auto" and not (is_number(self.sigma) and self.sigma > 0):
             raise ValueError(f'sigma must be "auto" or a number > 0, got {self.sigma!r}; pass one of these')
 
     def _whole_numbers(self) -> dict[str, int]:
@@ -171,10 +182,31 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
     def _new_seed(self) -> int:
         return int(as_generator(self.random_state).integers(2**31))
 
-    def _new_labels(self, rows: NDArray[np.float64], seed: int) -> NDArray[np.int64]:
-        return assign_labels(
-            rows, self.n_clusters, self.assign_labels, n_init=self.n_init, rng=np.random.default_rng(seed)
-        )
+    def _hard_links(self, constraints: Constraints | None) -> HardLinks | None:
+        """The hard links that labels must keep; None if there are none. Refused if no labels keep them."""
+        if constraints is None or not self.keep_hard_links:
+            return None
+        hard = np.isinf(constraints.weights)
+        if not hard.any():
+            return None
+        pairs, must = constraints.pairs[hard], constraints.weights[hard] > 0
+        return hard_links(Constraints(len(constraints), pairs[must], pairs[~must]), int(self.n_clusters))
+
+    def _new_labels(
+        self, rows: NDArray[np.float64], seed: int, hard: HardLinks | None = None
+    ) -> NDArray[np.int64]:
+        """Labels of rows of an embedding, which keep hard links."""
+        rng = np.random.default_rng(seed)
+        if hard is not None and self.assign_labels == "kmeans":
+            return labels_keeping(rows, hard, n_init=self.n_init, rng=rng)
+        labels = assign_labels(rows, self.n_clusters, self.assign_labels, n_init=self.n_init, rng=rng)
+        if hard is None:
+            return labels
+        # Clusters without rows have no mean: any row may stand for them.
+        centres = cluster_centers(rows, labels, self.n_clusters)
+        empty = np.isnan(centres[:, 0])
+        centres[empty] = rows[rng.choice(len(rows), int(empty.sum()), replace=False)]
+        return labels_keeping(rows, hard, n_init=1, rng=rng, start=centres)
 
     def _store_labels(
         self,
@@ -195,5 +227,6 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         self._store_cluster_names(constraints, self.n_clusters)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a parameter is a finite real number."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(float(value))

@@ -11,9 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from linkwise.constraints import Constraints
+from linkwise.constraints.evidence import base_rate, truth_weights
 from linkwise.graph import check_feasibility, group_labels
 from linkwise.graph.parity import link_parity
-from linkwise.spectral.base import SpectralClusterer
+from linkwise.spectral.base import SpectralClusterer, is_number
 from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
 from linkwise.spectral.normalised_cut import ACTIVE, UNREACHED, CutSettings
 from linkwise.spectral.rounding import (
@@ -22,7 +23,14 @@ from linkwise.spectral.rounding import (
     link_reliability,
     trusted_weights,
 )
-from linkwise.spectral.solvers import DenseSolver, LandmarkSolver, Solution, Solver, choose_solver
+from linkwise.spectral.solvers import (
+    GRAPH_AFFINITIES,
+    DenseSolver,
+    LandmarkSolver,
+    Solution,
+    Solver,
+    choose_solver,
+)
 
 __all__ = ["ConstrainedSpectralClustering"]
 
@@ -40,23 +48,30 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     The kernel K is read as the covariance of a Gaussian process whose sign is the label; a must-link observes
     f_i = f_j, a cannot-link f_i = -f_j, both up to the softness, and the posterior covariance is the new
-    affinity. A link thus acts like a wormhole between the neighbourhoods of its two ends. Links are evidence:
-    ``violation_rate_`` says which share of them the labels break.
+    affinity. A link thus acts like a wormhole between the neighbourhoods of its two ends. Soft links are
+    evidence: ``violation_rate_`` says which share of them the labels break. Hard links hold.
 
     Parameters
     ----------
     n_clusters : int, default=8
-    affinity : {"heat", "rbf", "precomputed"}, default="heat"
+    affinity : {"heat", "self_tuning", "rbf", "precomputed"}, default="heat"
         ``heat``: heat diffusion exp(-t Lap) on the graph of nearest neighbours, scaled to unit diagonal.
-        ``rbf``: Gaussian of width ``sigma``. ``precomputed``: X is the kernel, positive semi-definite. A
-        link reaches as far as the kernel does.
+        ``self_tuning``: the same, with edges that weigh exp(-d² / (s_i s_j)), s_i being the distance of i to
+        its 7th neighbour: for clusters of different density. ``rbf``: Gaussian of width ``sigma``.
+        ``precomputed``: X is the kernel, positive semi-definite. A link reaches as far as the kernel does.
     algorithm : {"auto", "A", "B"}, default="auto"
         ``A`` uses all links at once, right for two clusters. ``B`` uses cannot-links one at a time and keeps
         the smallest affinity, for more clusters. ``auto``: A for two clusters, else B.
-    softness : float, default=0.1
+    softness : float, default=1.0
         Standard deviation of a link relative to sqrt(mean diagonal of K). A link of weight w has softness /
         sqrt(w); a hard link counts as w = 1. Small values trust links blindly: a few wrong ones then do
-        much harm, and 0.3 did better with more than two clusters. The paper uses 1e-5.
+        much harm. The paper uses 1e-5.
+    base_rates : "auto", float or None, default="auto"
+        What a soft answer means before its certainty is used. A certainty is P(answer | truth); affinities
+        need P(truth | answer), which depends on how often pairs like this are the same: of ten equal classes
+        only one pair in ten is, so most answers "same, 80 % sure" about pairs drawn blindly are wrong. A
+        number is that share; "auto" estimates it from the answers, starting from 1 / n_clusters; None takes a
+        certainty for P(truth | answer). Hard links are not changed.
     negative_affinities : {"clip", "signed"}, default="clip"
         What to do with negative affinities: set them to 0 (the paper), or keep them and count them without
         sign in the degrees. The solvers "signed_laplacian" and "basis" cannot clip and always keep them.
@@ -87,6 +102,10 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
     n_init : int, default=10
         Starts of k-means.
+    keep_hard_links : bool, default=True
+        Whether labels keep every hard link: rows of the embedding are then clustered by k-means under hard
+        links, as in COPKMeans. Other ``assign_labels`` give its first centres. False is the paper's method,
+        for which a hard link is evidence that the labels may break.
     eigen_tol : float, default=1e-4
         Residual of the eigenvectors.
     random_state : int, RandomState, Generator or None
@@ -114,6 +133,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         affinity could have.
     objectives_ : (r,) float64
         The same whenever the eigensolver improved its vectors; one value for a complete decomposition.
+    base_rate_ : float
+        Share of the pairs asked about that are the same, as used for soft links; NaN for ``base_rates=None``.
     n_redundant_ : int
         Links implied by others (with algorithm B: must-links implied by must-links).
     unbalanced_components_ : list of (.,) int64 arrays
@@ -145,8 +166,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     Notes
     -----
-    Hard links are as strong as links of weight 1 here: no spectral method can enforce them. Use PPC or
-    COPKMeans where links must hold.
+    Hard links are as strong as links of weight 1 in the affinities, where nothing can enforce them; the
+    labels do. ``predict`` uses no links: for linked training rows it may differ from ``labels_``.
 
     References
     ----------
@@ -174,7 +195,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         *,
         affinity: str = "heat",
         algorithm: str = "auto",
-        softness: float = 0.1,
+        softness: float = 1.0,
+        base_rates: str | float | None = "auto",
         negative_affinities: str = "clip",
         solver: str = "auto",
         n_neighbors: int = 10,
@@ -187,6 +209,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         n_basis: int = 40,
         assign_labels: str = "kmeans",
         n_init: int = 10,
+        keep_hard_links: bool = True,
         eigen_tol: float = 1e-4,
         random_state: Any = None,
     ) -> None:
@@ -194,6 +217,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self.affinity = affinity
         self.algorithm = algorithm
         self.softness = softness
+        self.base_rates = base_rates
         self.negative_affinities = negative_affinities
         self.solver = solver
         self.n_neighbors = n_neighbors
@@ -206,6 +230,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self.n_basis = n_basis
         self.assign_labels = assign_labels
         self.n_init = n_init
+        self.keep_hard_links = keep_hard_links
         self.eigen_tol = eigen_tol
         self.random_state = random_state
 
@@ -229,10 +254,25 @@ class ConstrainedSpectralClustering(SpectralClusterer):
             "solver": SOLVERS,
         }
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        rates = self.base_rates
+        if rates is None or (isinstance(rates, str) and rates == "auto"):
+            return
+        if not (is_number(rates) and 0.0 < float(rates) < 1.0):
+            raise ValueError(
+                f'base_rates must be "auto", None or a share in (0, 1), got {rates!r}; pass one of these'
+            )
+
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
         """Cluster the rows of X (n_samples, n_features), dense or sparse, under links between them.
 
         For ``affinity="precomputed"`` X is the kernel, (n_samples, n_samples).
+
+        Raises
+        ------
+        InfeasibleConstraints
+            If no labels keep the hard links; ``witness`` has a few of them that contradict each other.
         """
         data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         self.algorithm_ = self.algorithm
@@ -277,10 +317,10 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     def _check_solver(self) -> None:
         if self.solver_ not in _GRAPH_SOLVERS:
             return
-        if self.affinity != "heat":
+        if self.affinity not in GRAPH_AFFINITIES:
             raise ValueError(
-                f"solver={self.solver_!r} works on the neighbour graph and needs affinity='heat', got "
-                f"{self.affinity!r}; use solver='landmark'"
+                f"solver={self.solver_!r} works on the neighbour graph and needs affinity='heat' or "
+                f"'self_tuning', got {self.affinity!r}; use solver='landmark'"
             )
         if self.algorithm_ == "B":
             raise ValueError(
@@ -322,14 +362,15 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     def _solve(
         self, pairs: NDArray[np.int64], weights: NDArray[np.float64], constraints: Constraints | None
     ) -> None:
+        hard = self._hard_links(constraints)
         self.__dict__.pop("link_reliability_", None)  # of an earlier fit
-        trusted = weights
+        trusted = self._corrected(weights)
         if self.reliability_subsets:
             self.link_reliability_ = link_reliability(
                 lambda *subset: self._labels(self._solver.solve(*subset), *subset)[0],
-                pairs, weights, int(self.reliability_subsets), np.random.default_rng(self._seed),
+                pairs, trusted, int(self.reliability_subsets), np.random.default_rng(self._seed),
             )  # fmt: skip
-            trusted = trusted_weights(weights, self.link_reliability_)
+            trusted = trusted_weights(trusted, self.link_reliability_)
         solution = self._solver.solve(pairs, trusted)
         self._extension = solution.extension
         self.trace_ratio_ = solution.trace_ratio
@@ -351,9 +392,20 @@ class ConstrainedSpectralClustering(SpectralClusterer):
             self.n_redundant_ = int(len(parity.independent) - parity.independent.sum())
             self.unbalanced_components_ = parity.unbalanced
         labels, n_columns = self._labels(solution, pairs, trusted)
+        if hard is not None:
+            labels = self._new_labels(leading_rows(solution.rows, n_columns), self._seed, hard)
         self.eigenvalues_ = solution.eigenvalues[:n_columns]
         self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.history, constraints)
         self._warn(solution, pairs, weights)
+
+    def _corrected(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights of P(truth | answer), see ``base_rates``."""
+        if self.base_rates is None:
+            self.base_rate_ = float("nan")
+            return weights
+        estimated = isinstance(self.base_rates, str)
+        self.base_rate_ = base_rate(weights, int(self.n_clusters)) if estimated else float(self.base_rates)
+        return truth_weights(weights, self.base_rate_)
 
     def _labels(
         self, solution: Solution, pairs: NDArray[np.int64], weights: NDArray[np.float64]

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import cg
 
 from linkwise._threads import chunk_bounds
 from linkwise.spectral.eigenvectors import factor_stays_sparse, smallest_eigenpairs
-from linkwise.spectral.kernels import nearest_neighbours, neighbour_graph, normalised_adjacency
+from linkwise.spectral.kernels import nearest_neighbours, normalised_adjacency
 from linkwise.spectral.normalised_cut import (
     WIPED_SHARE,
     CutSettings,
@@ -25,7 +25,7 @@ from linkwise.spectral.normalised_cut import (
 )
 from linkwise.spectral.out_of_sample import NeighbourExtension
 from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
-from linkwise.spectral.solvers import AffinitySettings, Solution, graph_parts, joined_parts
+from linkwise.spectral.solvers import AffinitySettings, Solution, affinity_graph, graph_parts, joined_parts
 
 __all__ = ["BasisSolver", "SignedLaplacianSolver"]
 
@@ -50,7 +50,7 @@ class _GraphSolver:
         self._affinity = affinity
         self._settings = settings
         self._seed = seed
-        graph = neighbour_graph(self._neighbours, affinity.n_neighbors)
+        graph = affinity_graph(self._neighbours, affinity)
         self._parts = graph_parts(graph)
         adjacency = normalised_adjacency(graph)
         self._laplacian = sparse.csr_array(sparse.eye_array(adjacency.shape[0]) - adjacency)

@@ -31,6 +31,7 @@ __all__ = [
     "nearest_neighbours",
     "neighbour_graph",
     "normalised_adjacency",
+    "self_tuning_graph",
 ]
 
 #: Columns of the heat kernel computed side by side: one cache line of a row.
@@ -42,6 +43,12 @@ _SLICE = 3 * 10**8
 #: Rows of a matrix that are compared with its columns at once.
 _BAND = 128
 
+#: A point's own scale is its distance to this neighbour (Zelnik-Manor & Perona 2004).
+_SCALE_NEIGHBOUR = 7
+
+#: Least weight of an edge to a near neighbour: an outlier stays tied to the points nearest to it.
+_LEAST_EDGE = 1e-6
+
 #: The Chebyshev series of the heat kernel is cut where the rest is below this.
 _SERIES_REST = 1e-13
 
@@ -50,6 +57,27 @@ def neighbour_graph(neighbours: NearestNeighbors, n_neighbors: int) -> sparse.cs
     """Symmetric graph (N, N) of ones with an edge where either point is among the nearest of the other."""
     count = min(n_neighbors, neighbours.n_samples_fit_ - 1)
     directed = sparse.csr_array(neighbours.kneighbors_graph(n_neighbors=count, mode="connectivity"))
+    return sparse.csr_array(directed.maximum(directed.T))
+
+
+def self_tuning_graph(neighbours: NearestNeighbors, n_neighbors: int) -> sparse.csr_array:
+    """The same edges with weights exp(-d_ij² / (s_i s_j)), s_i being the distance of i to its 7th neighbour.
+
+    Edges are short where points are dense (Zelnik-Manor & Perona 2004). On all pairs this is no positive
+    semi-definite kernel; as weights of a graph it need not be.
+    """
+    most = neighbours.n_samples_fit_ - 1
+    count, place = min(n_neighbors, most), min(_SCALE_NEIGHBOUR, most)
+    distances, nearest = neighbours.kneighbors(n_neighbors=max(count, place))
+    scale = distances[:, place - 1].copy()
+    # Duplicates have distance 0 to each other: then all scales are raised to the smallest positive one.
+    positive = scale[scale > 0.0]
+    scale = np.maximum(scale, positive.min() if positive.size else 1.0)
+    distances, nearest = distances[:, :count], nearest[:, :count]
+    weights = np.exp(-((distances / scale[:, np.newaxis]) * (distances / scale[nearest])))
+    starts = np.arange(0, weights.size + 1, count)
+    edges = np.maximum(weights, _LEAST_EDGE).ravel()
+    directed = sparse.csr_array((edges, nearest.ravel(), starts), shape=(most + 1, most + 1))
     return sparse.csr_array(directed.maximum(directed.T))
 
 
@@ -183,7 +211,7 @@ def nearest_neighbours(points: Any) -> NearestNeighbors:
     return NearestNeighbors().fit(from_origin(points, exact_origin(points)))
 
 
-def local_scale(neighbours: NearestNeighbors, *, neighbour: int = 7) -> float:
+def local_scale(neighbours: NearestNeighbors, *, neighbour: int = _SCALE_NEIGHBOUR) -> float:
     """Width for a Gaussian kernel: the median distance of the points to their 7th nearest neighbour.
 
     With many duplicates the median may be 0; then the median over the points with a positive distance is

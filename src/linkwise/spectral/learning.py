@@ -45,13 +45,16 @@ class SpectralLearning(SpectralClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    affinity : {"rbf", "heat", "precomputed"}, default="rbf"
+    affinity : {"rbf", "heat", "self_tuning", "precomputed"}, default="rbf"
         As in ConstrainedSpectralClustering.
     n_neighbors : int, default=10
     diffusion_time : float, default=20.0
     sigma : "auto" or float, default="auto"
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
     n_init : int, default=10
+    keep_hard_links : bool, default=True
+        Whether labels keep every hard link, as in ConstrainedSpectralClustering. False is the method of
+        Kamvar et al.
     eigen_tol : float, default=1e-4
     random_state : int, RandomState, Generator or None
 
@@ -111,6 +114,7 @@ class SpectralLearning(SpectralClusterer):
         sigma: str | float = "auto",
         assign_labels: str = "kmeans",
         n_init: int = 10,
+        keep_hard_links: bool = True,
         eigen_tol: float = 1e-4,
         random_state: Any = None,
     ) -> None:
@@ -121,6 +125,7 @@ class SpectralLearning(SpectralClusterer):
         self.sigma = sigma
         self.assign_labels = assign_labels
         self.n_init = n_init
+        self.keep_hard_links = keep_hard_links
         self.eigen_tol = eigen_tol
         self.random_state = random_state
 
@@ -128,8 +133,14 @@ class SpectralLearning(SpectralClusterer):
         """Cluster the rows of X (n_samples, n_features), dense or sparse, under links between them.
 
         For ``affinity="precomputed"`` X is the kernel, (n_samples, n_samples).
+
+        Raises
+        ------
+        InfeasibleConstraints
+            If no labels keep the hard links; ``witness`` has a few of them that contradict each other.
         """
         data, pairs, weights, constraints = self._checked_data(X, y, constraints)
+        hard = self._hard_links(constraints)
         seed = self._new_seed()
         kernel = KernelOf(data, self._affinity_settings(), np.arange(data.shape[0]))
         settings = CutSettings(int(self.n_clusters), "A", "clip", 1.0, 0.0, float(self.eigen_tol))
@@ -142,7 +153,7 @@ class SpectralLearning(SpectralClusterer):
         self.n_iter_ = cut.embedding.n_iter
         self._extension = kernel.extension(cut)
         rows = cut.embedding.rows()
-        labels = self._new_labels(rows, seed)
+        labels = self._new_labels(rows, seed, hard)
         self._store_labels(rows, labels, cut.embedding.history, constraints)
         if not self.converged_:
             warnings.warn(

@@ -84,8 +84,8 @@ class _KernelExtension(ABC):
     def state(self) -> dict[str, Any]:
         """Not offered: it would be the whole kernel."""
         raise TypeError(
-            "a spectral model can be stored with affinity='heat' only; others need the kernel for new rows"
-            ", so fit with that"
+            "a spectral model can be stored with affinity='heat' or 'self_tuning' only; others need the "
+            "kernel for new rows, so fit with one of these"
         )
 
     def rows(self, X: Any) -> NDArray[np.float64]:

@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 
+from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
+from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
+from linkwise.kmeans.hard.links import HardLinks
+from linkwise.kmeans.starts import start_centres
 from linkwise.spectral.normalised_cut import row_normalised
 
 __all__ = [
@@ -19,6 +23,7 @@ __all__ = [
     "discretise",
     "kept_links",
     "labels_by_vote",
+    "labels_keeping",
     "leading_rows",
     "link_reliability",
     "trusted_weights",
@@ -28,6 +33,9 @@ __all__ = [
 ASSIGNMENTS = ("kmeans", "discretize", "cluster_qr")
 
 Labeller = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]]
+
+#: Most moves of the centres, and seconds of search for labels of linked rows, of :func:`labels_keeping`.
+_MOST_MOVES, _TIME_LIMIT = 300, 30.0
 
 #: Share of the links in each subset of :func:`link_reliability`.
 _SUBSET_SHARE = 0.6
@@ -48,6 +56,39 @@ def assign_labels(
     if method == "discretize":
         return discretise(rows, rng=rng)
     return cluster_qr(rows)
+
+
+def labels_keeping(
+    rows: NDArray[np.float64],
+    links: HardLinks,
+    *,
+    n_init: int,
+    rng: np.random.Generator,
+    start: NDArray[np.float64] | None = None,
+) -> NDArray[np.int64]:
+    """Labels (N,) by k-means on rows (N, m) that break no hard link: the best of n_init k-means++ starts.
+
+    ``start`` (K, m) are centres to go on from instead. Raises InferenceBudgetExceeded if neither such labels
+    nor a proof that there are none was found.
+    """
+    k = links.n_clusters
+    distortion = SquaredEuclidean(None, k)
+    table = distortion.rows(np.ascontiguousarray(rows))
+    no_links = np.empty((0, 2), dtype=np.int64)
+    tol = 1e-4 * float(rows.var(axis=0).mean())
+    best, least, search_seconds = np.empty(0, dtype=np.int64), np.inf, 0.0
+    for _ in range(n_init if start is None else 1):
+        if len(best) and time_is_over(search_seconds, _TIME_LIMIT):
+            break
+        centres = start_centres(distortion, table, k, no_links, rng) if start is None else start
+        run = run_hard_descent(
+            distortion, table, links, centres, tol=tol, max_iter=_MOST_MOVES, time_limit=_TIME_LIMIT,
+            search_seconds=search_seconds,
+        )  # fmt: skip
+        search_seconds += sum(answer.search_seconds for answer in run.assignments)
+        if run.history[-1] < least:
+            best, least = run.labels, run.history[-1]
+    return best
 
 
 def discretise(
