@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise._neighbourhoods import choose_far_apart, neighbourhoods
+from linkwise._neighbourhoods import choose_far_apart, groups_apart, neighbourhoods
 
 
 def test_neighbourhoods_are_the_groups_of_two_and_more():
@@ -41,3 +41,83 @@ def test_distinct_leaves_coincident_groups_out():
     place = np.array([0.0, 0.0, 3.0, 0.0])
     found = choose_far_apart(lambda g: np.abs(place - place[g]), np.ones(4), 4, first=1, distinct=True)
     assert found.tolist() == [1, 2]
+
+
+def test_groups_apart_by_hand():
+    must_link, cannot_link = np.array([[0, 3], [7, 8]]), np.array([[3, 8], [0, 7], [2, 8], [4, 2], [0, 3]])
+    members, groups, n_neighbourhoods, apart = groups_apart(9, must_link, cannot_link)
+    assert members.tolist() == [0, 3, 7, 8, 2, 4]
+    assert groups.tolist() == [0, 0, 1, 1, 2, 3]  # rows 2 and 4 are groups of one
+    assert n_neighbourhoods == 2
+    # Twice said is said once; the cannot-link inside the first neighbourhood says nothing about groups.
+    assert apart.tolist() == [[0, 1], [1, 2], [2, 3]]
+
+
+def test_groups_apart_without_links_of_a_kind():
+    none, pairs = np.empty((0, 2), dtype=np.int64), np.array([[1, 4], [4, 2]])
+    members, groups, n_neighbourhoods, apart = groups_apart(5, pairs, none)
+    assert (members.tolist(), groups.tolist(), n_neighbourhoods) == ([1, 2, 4], [0, 0, 0], 1)
+    assert apart.shape == (0, 2)
+    members, groups, n_neighbourhoods, apart = groups_apart(5, none, pairs)
+    assert (members.tolist(), groups.tolist(), n_neighbourhoods) == ([1, 2, 4], [0, 1, 2], 0)
+    assert apart.tolist() == [[0, 2], [1, 2]]
+
+
+class TestGroupsKnownToDiffer:
+    #: On a line; all of one size.
+    place = np.array([0.0, 1.0, 10.0, 11.0])
+
+    def choose(self, n_chosen, apart, **options):
+        return choose_far_apart(
+            lambda g: np.abs(self.place - self.place[g]),
+            np.ones(4),
+            n_chosen,
+            apart=np.array(apart).reshape(-1, 2),
+            **{"first": 0, **options},
+        ).tolist()
+
+    def test_by_hand(self):
+        assert self.choose(3, []) == [0, 3, 1]  # the farthest, and then 1 and 2 at distance 1
+        assert self.choose(2, [(0, 1)]) == [0, 1]  # near, but known to differ
+        assert self.choose(2, [(0, 1), (0, 2)]) == [0, 2]  # of two that are, the farther
+        assert self.choose(3, [(0, 1), (1, 2)]) == [0, 1, 2]  # 2 counts from 0 only, and 3 from 1
+        assert self.choose(3, [(0, 1), (1, 2), (0, 2)]) == [0, 2, 1]  # three that all differ
+
+    def test_what_is_known_ends_the_choice(self):
+        assert self.choose(4, [(0, 1), (2, 3)], only_apart=True) == [0, 1]
+        assert self.choose(4, [(0, 3), (1, 3), (1, 2)], first=[0, 1], only_apart=True) == [0, 1, 3]
+
+    def test_a_group_at_the_same_place_is_no_seed_though_it_differs(self):
+        same = np.array([0.0, 0.0, 5.0])
+        found = choose_far_apart(
+            lambda g: np.abs(same - same[g]), np.ones(3), 2, first=0, apart=np.array([[0, 1]])
+        )
+        assert found.tolist() == [0, 2]
+
+    @pytest.mark.parametrize("seed", range(30))
+    def test_equals_the_definition(self, seed):
+        rng = np.random.default_rng(seed)
+        place, sizes = rng.normal(size=(9, 2)), rng.integers(1, 9, size=9).astype(float)
+        distance = np.sqrt(((place[:, np.newaxis] - place) ** 2).sum(axis=2))
+        pairs = [(i, j) for j in range(9) for i in range(j) if rng.random() < 0.3]
+        found = choose_far_apart(lambda g: distance[g], sizes, 5, first=3, apart=np.array(pairs))
+        known = {frozenset(pair) for pair in pairs}
+        chosen = [3]
+        while len(chosen) < 5:
+
+            def value(g, c):
+                return distance[g, c] * np.sqrt(sizes[g] * sizes[c])
+
+            scores = {}
+            for g in set(range(9)) - set(chosen):
+                unsure = [value(g, c) for c in chosen if frozenset((g, c)) not in known]
+                scores[g] = (min(unsure, default=np.inf), min(value(g, c) for c in chosen))
+            chosen.append(max(scores, key=scores.get))
+        assert found.tolist() == chosen
+
+    def test_draws_in_proportion_to_the_squared_value(self):
+        rng, counts = np.random.default_rng(0), np.zeros(4)
+        for _ in range(4000):
+            counts[self.choose(2, [], rng=rng)[1]] += 1
+        expected = self.place**2 / (self.place**2).sum()
+        assert counts / 4000 == pytest.approx(expected, abs=0.03)

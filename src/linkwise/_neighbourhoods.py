@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.graph import group_labels
+from linkwise.graph import adjacency, group_labels
 
-__all__ = ["choose_far_apart", "neighbourhoods"]
+__all__ = ["choose_far_apart", "groups_apart", "neighbourhoods"]
 
 
 def neighbourhoods(
@@ -22,27 +22,74 @@ def neighbourhoods(
     return members, groups.astype(np.int64), len(kept)
 
 
+def groups_apart(
+    n_samples: int, must_link: NDArray[np.int64], cannot_link: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int, NDArray[np.int64]]:
+    """Neighbourhoods, then the other rows with a cannot-link as groups of one, and which groups differ.
+
+    Returns the linked rows (c,), the group of each of them (c,), the number of neighbourhoods, which are the
+    first groups, and the pairs of groups (m, 2) between which there is a cannot-link. A cannot-link inside a
+    neighbourhood contradicts its must-links and is left out.
+    """
+    members, groups, n_neighbourhoods = neighbourhoods(n_samples, must_link)
+    single = np.setdiff1d(cannot_link, members)
+    members = np.concatenate([members, single])
+    groups = np.concatenate([groups, n_neighbourhoods + np.arange(len(single))])
+    place = np.empty(n_samples, dtype=np.int64)
+    place[members] = groups
+    apart = place[cannot_link].reshape(-1, 2)
+    apart = np.unique(np.sort(apart[apart[:, 0] != apart[:, 1]], axis=1), axis=0)
+    return members, groups, n_neighbourhoods, apart
+
+
 def choose_far_apart(
     distances: Callable[[int], NDArray[np.float64]],
     sizes: NDArray[np.float64],
     n_chosen: int,
-    first: int,
+    first: int | Sequence[int],
     *,
+    apart: NDArray[np.int64] | None = None,
+    only_apart: bool = False,
+    rng: np.random.Generator | None = None,
     distinct: bool = False,
 ) -> NDArray[np.int64]:
     """Weighted farthest-first traversal: choose large groups far from those already chosen.
 
-    ``distances(g)`` are those of all groups to group g. Each next group maximises, over the nearest chosen
-    group, the distance times the root of both sizes; of equals the first. With ``distinct`` it ends early
-    where all others coincide with chosen ones.
+    ``distances(g)`` are those of all groups to group g; ``first`` is chosen already. Each next group
+    maximises, over the nearest chosen group, the distance times the root of both sizes; of equals the first.
+    With ``distinct`` it ends early where all others coincide with chosen ones.
+
+    ``apart`` (m, 2) are pairs of groups that are known to differ: however near, they do not count as near
+    each other. So a group that is known to differ from all chosen ones comes before any other; of several,
+    the farthest. With ``only_apart`` it ends early without such a group. With ``rng`` the next group is not
+    the one of the largest value, but drawn in proportion to the square of its value.
     """
-    chosen = [first]
-    gap = np.full(len(sizes), np.inf)
+    n_groups = len(sizes)
+    graph = adjacency(n_groups, np.empty((0, 2), dtype=np.int64) if apart is None else apart)
+    chosen = [first] if isinstance(first, int) else list(first)
+    # To the nearest chosen group, and to the nearest of those that are not known to differ.
+    nearest, gap = np.full(n_groups, np.inf), np.full(n_groups, np.inf)
+    n_seen = 0
     while len(chosen) < n_chosen:
-        last = chosen[-1]
-        gap = np.minimum(gap, distances(last) * np.sqrt(sizes * sizes[last]))
-        gap[chosen] = -1.0
-        if distinct and gap.max() <= 0.0:
+        for group in chosen[n_seen:]:
+            value = distances(group) * np.sqrt(sizes * sizes[group])
+            nearest = np.minimum(nearest, value)
+            value[graph.neighbours[graph.indptr[group] : graph.indptr[group + 1]]] = np.inf
+            gap = np.minimum(gap, value)
+        n_seen = len(chosen)
+        nearest[chosen] = gap[chosen] = -1.0
+        differs = np.isinf(gap) & (nearest > 0.0)
+        if differs.any():
+            worth = np.where(differs, nearest, -1.0)
+        elif only_apart:
             break
-        chosen.append(int(gap.argmax()))
+        else:
+            worth = np.where(np.isinf(gap), nearest, gap)
+        best = int(worth.argmax())
+        if distinct and worth[best] <= 0.0:
+            break
+        if rng is not None and worth[best] > 0.0:
+            chance = np.maximum(worth / worth[best], 0.0) ** 2
+            best = int(rng.choice(n_groups, p=chance / chance.sum()))
+        chosen.append(best)
     return np.array(chosen, dtype=np.int64)

@@ -49,3 +49,46 @@ def test_other_distortions(name):
         centres = start_centres(distortion, rows, 3, must_link, np.random.default_rng(0))
         assert centres.shape == (3, 4)
         assert len(np.unique(centres.round(9), axis=0)) == 3
+
+
+class TestCannotLinks:
+    #: Pairs of rows on a line, around 0.5, 3.5, 20.5 and 40.5.
+    X = np.array([0.0, 1.0, 3.0, 4.0, 20.0, 21.0, 40.0, 41.0])[:, np.newaxis]
+    must_link = np.arange(8).reshape(4, 2)
+
+    def start(self, n_clusters, must_link, cannot_link, seed=0, **options):
+        distortion = make_distortion("euclidean", None, n_clusters)
+        rows, links = distortion.rows(self.X), np.array(cannot_link, dtype=np.int64).reshape(-1, 2)
+        rng = np.random.default_rng(seed)
+        return start_centres(
+            distortion, rows, n_clusters, must_link, rng, cannot_link=links, **options
+        ).ravel()
+
+    def test_groups_linked_apart_are_different_seeds(self):
+        assert self.start(2, self.must_link, []).tolist() == [0.5, 40.5]
+        # Groups 0 and 1 are near each other, but differ for certain.
+        assert self.start(2, self.must_link, [(1, 2)]).tolist() == [0.5, 3.5]
+        assert self.start(3, self.must_link, [(1, 2)]).tolist() == [0.5, 3.5, 40.5]
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_also_in_restarts(self, seed):
+        centres = self.start(2, self.must_link[:3], [(0, 3), (1, 4), (2, 5)], seed, largest_first=False)
+        assert set(centres.tolist()) < {0.5, 3.5, 20.5}
+        clique = self.start(3, self.must_link, [(0, 3), (1, 4), (2, 5)], seed, largest_first=False)
+        if clique[0] != 40.5:
+            assert sorted(clique.tolist()) == [0.5, 3.5, 20.5]
+
+    def test_single_rows_complete_too_few_groups(self):
+        for seed in range(20):
+            # Row 3 differs from the group of rows 0 and 1, row 2 from both; row 7 from row 2 only.
+            centres = self.start(3, self.must_link[:1], [(0, 3), (1, 2), (2, 3), (2, 7)], seed)
+            assert centres.tolist() == [0.5, 4.0, 3.0]
+
+    def test_cannot_links_alone(self):
+        for seed in range(20):
+            centres = self.start(2, np.empty((0, 2), dtype=np.int64), [(2, 3)], seed)
+            assert sorted(centres.tolist()) == [3.0, 4.0]
+
+    def test_restarts_differ(self):
+        starts = {tuple(self.start(2, self.must_link, [], seed, largest_first=False)) for seed in range(60)}
+        assert len(starts) >= 6

@@ -34,9 +34,10 @@ class COPKMeans(FittedKMeans):
     Parameters
     ----------
     n_clusters : int, default=8
-    init : {"constraints", "k-means++"} or (n_clusters, n_features) array_like, default="constraints"
-        First centres: means of must-linked groups that are large and far apart, completed by k-means++ if
-        they are too few; k-means++ alone; or these.
+    init : {"auto", "k-means++", "constraints"} or (n_clusters, n_features) array_like, default="auto"
+        First centres. ``k-means++``: rows far apart. ``constraints``: means of must-linked groups that are
+        large, far apart and kept apart by cannot-links; too few are completed by single rows with
+        cannot-links and by k-means++. ``auto``: both in turn, beginning with k-means++. Or these centres.
     n_init : int, default=1
         Number of starts; the one with the lowest inertia is kept.
     max_iter : int, default=300
@@ -121,7 +122,7 @@ class COPKMeans(FittedKMeans):
         self,
         n_clusters: int = 8,
         *,
-        init: str | ArrayLike = "constraints",
+        init: str | ArrayLike = "auto",
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
@@ -170,22 +171,22 @@ class COPKMeans(FittedKMeans):
         links = self._hard_links(constraints)
         rng = as_generator(self.random_state)
         best: Run | None = None
-        n_starts, search_seconds = self.n_init if isinstance(self.init, str) else 1, 0.0
-        for number in range(n_starts):
+        n_starts, search_seconds = 0, 0.0
+        hopeless = None if links is None else np.zeros(len(links.sizes), dtype=bool)
+        for start, _ in self._starts(distortion, rows, origin, constraints, rng):
             if best is not None and time_is_over(search_seconds, self.time_limit):
-                n_starts = number
                 break
-            if self.verbose:
-                print(f"start {number + 1} of {n_starts}", flush=True)
+            n_starts += 1
             run = run_hard_descent(
                 distortion,
                 rows,
                 links,
-                self._start(distortion, rows, origin, constraints, rng, number),
+                start,
                 tol=self.tol * float(rows.X.var(axis=0).mean()),
                 max_iter=self.max_iter,
                 time_limit=self.time_limit,
                 search_seconds=search_seconds,
+                hopeless=hopeless,
                 n_threads=effective_n_jobs(self.n_jobs),
                 verbose=self.verbose,
             )

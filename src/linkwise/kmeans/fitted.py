@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,13 @@ from linkwise.kmeans.distortions.registry import make_distortion
 from linkwise.kmeans.starts import start_centres
 
 __all__ = ["FittedKMeans"]
+
+#: Kinds of starts that take turns, by the value of ``init``; without links all are k-means++.
+_INIT = {
+    "auto": ("k-means++", "constraints"),
+    "constraints": ("constraints",),
+    "k-means++": ("k-means++",),
+}
 
 
 class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
@@ -77,26 +85,52 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         return rows, origin
 
     def _check_init(self) -> None:
-        if isinstance(self.init, str) and self.init not in ("constraints", "k-means++"):
+        if isinstance(self.init, str) and self.init not in _INIT:
             raise ValueError(
-                f"init must be 'constraints', 'k-means++' or an array, got {self.init!r}; pass one of them"
+                f"init must be 'auto', 'constraints', 'k-means++' or an array, got {self.init!r}; "
+                "pass one of them"
             )
 
-    def _start(
+    def _starts(
         self,
         distortion: Distortion,
         rows: Any,
         origin: NDArray[np.float64],
         constraints: Constraints | None,
         rng: np.random.Generator,
-        number: int,
-    ) -> NDArray[np.float64]:
-        """First centres (K, d) of start ``number``."""
-        if isinstance(self.init, str):
-            must_link = np.empty((0, 2), dtype=np.int64)
-            if constraints is not None and self.init == "constraints":
-                must_link = constraints.must_link
-            return start_centres(distortion, rows, self.n_clusters, must_link, rng, largest_first=number == 0)
+    ) -> Iterator[tuple[NDArray[np.float64], np.random.Generator]]:
+        """First centres (K, d) of every start, and the generator with which its fit goes on.
+
+        The i-th start of a kind draws the same numbers whatever other kinds there are: the starts of "auto"
+        are half as many of "constraints" and half as many of "k-means++", those that each of them would make.
+        """
+        if not isinstance(self.init, str):
+            yield self._given_start(distortion, origin), rng
+            return
+        has_links = constraints is not None and constraints.n_pairs > 0
+        kinds = _INIT[self.init] if has_links else ("k-means++",)
+        first, seeds = copy.deepcopy(rng), rng.integers(2**63, size=self.n_init)
+        for number in range(self.n_init):
+            round_, kind = number // len(kinds), kinds[number % len(kinds)]
+            own = np.random.default_rng(seeds[round_]) if round_ else copy.deepcopy(first)
+            must_link = cannot_link = np.empty((0, 2), dtype=np.int64)
+            if constraints is not None and kind == "constraints":
+                must_link, cannot_link = constraints.must_link, constraints.cannot_link
+            centres = start_centres(
+                distortion,
+                rows,
+                self.n_clusters,
+                must_link,
+                own,
+                cannot_link=cannot_link,
+                largest_first=round_ == 0,
+            )
+            if self.verbose:
+                print(f"start {number + 1} of {self.n_init}, from {kind}", flush=True)
+            yield centres, own
+
+    def _given_start(self, distortion: Distortion, origin: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The centres (K, d) that ``init`` is."""
         centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
         if centres.shape != shape or not np.isfinite(centres).all():
             raise ValueError(

@@ -64,9 +64,10 @@ class HMRFKMeans(FittedKMeans):
         How labels of linked rows are found: a method of :func:`linkwise.inference.best_labels`.
     inference_options : dict or None, default=None
         Options of that method, e.g. ``{"max_iter": 50}``.
-    init : {"constraints", "k-means++"} or (n_clusters, n_features) array_like, default="constraints"
-        First centres: means of must-linked groups that are large and far apart, completed by k-means++ if
-        they are too few; k-means++ alone; or these.
+    init : {"auto", "k-means++", "constraints"} or (n_clusters, n_features) array_like, default="auto"
+        First centres. ``k-means++``: rows far apart. ``constraints``: means of must-linked groups that are
+        large, far apart and kept apart by cannot-links; too few are completed by single rows with
+        cannot-links and by k-means++. ``auto``: both in turn, beginning with k-means++. Or these centres.
     n_init : int, default=1
         Number of starts; the one with the lowest objective is kept.
     max_iter : int, default=100
@@ -162,7 +163,7 @@ class HMRFKMeans(FittedKMeans):
         weight: float | tuple[float, float] = 1.0,
         inference: str | Callable[..., Any] = "auto",
         inference_options: Mapping[str, Any] | None = None,
-        init: str | ArrayLike = "constraints",
+        init: str | ArrayLike = "auto",
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -219,15 +220,11 @@ class HMRFKMeans(FittedKMeans):
             want_bound=self.compute_gap,
         )
         rng = as_generator(self.random_state)
-        n_starts = self.n_init if isinstance(self.init, str) else 1
         best: Run | None = None
         # More threads than asked for make the many small matrix products of a fit slower, not faster.
         with threadpool_limits(n_threads, user_api="blas"):
-            for number in range(n_starts):
-                start = self._start(distortion, rows, origin, constraints, rng, number)
-                if self.verbose:
-                    print(f"start {number + 1} of {n_starts}", flush=True)
-                run = descent.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+            for start, own_rng in self._starts(distortion, rows, origin, constraints, rng):
+                run = descent.run(start, own_rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
                 if best is None or run.history[-1] < best.history[-1]:
                     best = run
         assert best is not None

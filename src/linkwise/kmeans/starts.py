@@ -1,4 +1,4 @@
-"""First centres: from groups of must-linked rows, and from rows far apart where there are too few groups."""
+"""First centres: from groups that links join and separate, and from rows far apart where these are too few."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._neighbourhoods import choose_far_apart, neighbourhoods
+from linkwise._neighbourhoods import choose_far_apart, groups_apart
 from linkwise.kmeans.distortions.base import Distortion
 
 __all__ = ["start_centres"]
@@ -23,30 +23,51 @@ def start_centres(
     must_link: NDArray[np.int64],
     rng: np.random.Generator,
     *,
+    cannot_link: NDArray[np.int64] | None = None,
     largest_first: bool = True,
 ) -> NDArray[np.float64]:
-    """Choose the first centres (K, d) as Basu, Bilenko & Mooney 2004 do.
+    """Choose the first centres (K, d) from links: those of Basu, Bilenko & Mooney 2004, and cannot-links.
 
-    Of at least K neighbourhoods, ``choose_far_apart`` takes K: from the largest one on, or for restarts from
-    one drawn in proportion to size. Fewer are all taken and completed by k-means++.
+    Of at least K neighbourhoods, ``choose_far_apart`` takes K, those first that cannot-links separate: from
+    the largest one on, or for restarts from one drawn in proportion to size, and the next ones drawn as well.
+    Fewer are all taken, then single rows that cannot-links separate from all of them and from each other; the
+    rest comes from k-means++. Without links that is k-means++ alone.
     """
-    members, groups, n_groups = neighbourhoods(len(rows), must_link)
-    if n_groups == 0:
-        first = rng.integers(len(rows), size=1)
-        centres = distortion.group_centres(rows.take(first), np.zeros(1, dtype=np.int64), 1)
+    nothing = np.empty((0, 2), dtype=np.int64)
+    members, groups, n_neighbourhoods, apart = groups_apart(
+        len(rows), must_link, nothing if cannot_link is None else cannot_link
+    )
+    if n_neighbourhoods >= n_clusters:
+        kept = groups < n_neighbourhoods
+        members, groups, apart = members[kept], groups[kept], apart[apart[:, 1] < n_neighbourhoods]
+    if len(members) == 0:
+        first_row = rng.integers(len(rows), size=1)
+        centres = distortion.group_centres(rows.take(first_row), np.zeros(1, dtype=np.int64), 1)
         return _add_distant(distortion, rows, centres, n_clusters, rng)
-    sizes = np.bincount(groups, minlength=n_groups).astype(np.float64)
-    centres = distortion.group_centres(rows.take(members), groups, n_groups)
-    if n_groups > n_clusters:
-        as_rows = distortion.rows_of_centres(centres)
+    sizes = np.bincount(groups).astype(np.float64)
+    centres = distortion.group_centres(rows.take(members), groups, len(sizes))
+    as_rows = distortion.rows_of_centres(centres)
 
-        def to_group(group: int) -> NDArray[np.float64]:
-            # The root makes a distance of a distortion, as it does of a squared distance.
-            return np.sqrt(np.maximum(distortion.distances(as_rows, centres[[group]], None)[:, 0], 0.0))
+    def to_group(group: int) -> NDArray[np.float64]:
+        # The root makes a distance of a distortion, as it does of a squared distance.
+        return np.sqrt(np.maximum(distortion.distances(as_rows, centres[[group]], None)[:, 0], 0.0))
 
-        first_group = int(sizes.argmax() if largest_first else rng.choice(n_groups, p=sizes / sizes.sum()))
-        centres = centres[choose_far_apart(to_group, sizes, n_clusters, first_group)]
-    return _add_distant(distortion, rows, centres, n_clusters, rng)
+    if 0 < n_neighbourhoods <= n_clusters:
+        first = list(range(n_neighbourhoods))
+    elif n_neighbourhoods and largest_first:
+        first = [int(sizes.argmax())]
+    else:
+        first = [int(rng.choice(len(sizes), p=sizes / sizes.sum()))]
+    chosen = choose_far_apart(
+        to_group,
+        sizes,
+        n_clusters,
+        first,
+        apart=apart,
+        only_apart=n_neighbourhoods < n_clusters,
+        rng=None if largest_first else rng,
+    )
+    return _add_distant(distortion, rows, centres[chosen], n_clusters, rng)
 
 
 def _add_distant(

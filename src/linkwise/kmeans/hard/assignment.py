@@ -68,6 +68,8 @@ def assign_chunklets(
     *,
     time_limit: float = 30.0,
     late_seconds: float = np.inf,
+    proof_seconds: float = np.inf,
+    hopeless: NDArray[np.bool_] | None = None,
     search_work: int | None = None,
 ) -> ChunkletLabels:
     """Labels of least total cost under which all chunklets that are linked apart differ.
@@ -80,15 +82,18 @@ def assign_chunklets(
 
     ``cost`` (g, K) is finite; a constant per chunklet does not matter. ``previous`` (g,) are labels that keep
     the links, e.g. those of the last step; they stay wherever nothing costs less. ``time_limit`` are the
-    seconds for groups that take long, ``late_seconds`` those after it in which good labels may still take a
-    while, and ``search_work`` is the work of the first search in one group.
+    seconds for groups that take long, of which proofs may take ``proof_seconds``; ``late_seconds`` are those
+    after the limit in which good labels may still take a while, and ``search_work`` is the work of the first
+    search in one group. ``hopeless`` (g,) marks components, at the number of each, where the long search and
+    the integer program failed in an earlier step: they are not tried again. It is changed in place.
 
     Raises InfeasibleConstraints if the links turn out to be contradictory, which only happens when
     ``links.start`` is None. Raises InferenceBudgetExceeded if ``links.start`` and ``previous`` are None and
     the budgets sufficed neither to find labels that keep the links nor to prove that there are none.
     """
     begin = time.perf_counter()
-    deadline = begin + time_limit
+    deadline, over = begin + min(time_limit, proof_seconds), begin + time_limit + late_seconds
+    hopeless = np.zeros(len(cost), dtype=bool) if hopeless is None else hopeless
     search_work = SEARCH_WORK if search_work is None else search_work
     excess = cost - cost.min(axis=1, keepdims=True)
     labels = excess.argmin(axis=1)
@@ -108,13 +113,13 @@ def assign_chunklets(
         edges = np.flatnonzero(active & touched[part[apart[:, 0]]])
         before = None if previous is None else previous[nodes]
         unsolved = _solve(
-            links, excess, nodes, edges, part[nodes], labels, engine, before, deadline, search_work
+            links, excess, nodes, edges, part[nodes], labels, engine, before, deadline, hopeless, search_work
         )
-        too_hard[component[unsolved]] = True
+        too_hard[component[unsolved]] = hopeless[component[unsolved]] = True
     hard = np.flatnonzero(too_hard[component])
     if hard.size:
         labels[hard], engine[hard] = _approximate(
-            links, excess, hard, previous, deadline + late_seconds, search_work
+            links, excess, hard, previous, over, search_work
         )
     if previous is not None:
         # An integer program closes its gap to 1e-6, so what it found may be no improvement.
@@ -136,6 +141,7 @@ def _solve(
     engine: NDArray[np.int64],
     before: NDArray[np.int64] | None,
     deadline: float,
+    hopeless: NDArray[np.bool_],
     search_work: int,
 ) -> NDArray[np.int64]:
     """Solve the parts of ``nodes`` that ``edges`` of ``apart`` join.
@@ -158,9 +164,14 @@ def _solve(
         start = None if cost[number] == np.inf else found[members]
         if start is None and links.start is not None:
             start = matched_start(links, excess, nodes[members])
+        in_vain = hopeless[links.component[nodes[members[0]]]]
         try:
             answer, optimal, solved_by = _solve_part(
-                table[members], np.searchsorted(members, pairs[inner]), start, deadline, search_work
+                table[members],
+                np.searchsorted(members, pairs[inner]),
+                start,
+                -np.inf if in_vain else deadline,
+                search_work,
             )
         except InfeasibleConstraints:
             refuse(links, edges[inner])
