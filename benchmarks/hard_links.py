@@ -64,8 +64,8 @@ def _cells(make: Callable[[], Any], X: Any, links: Constraints) -> list[Any]:
 def _rows(case: str, X: Any, links: Constraints, n_clusters: int, max_iter: int) -> Iterator[list[Any]]:
     for name, make in (
         ("PPC", lambda: PPC(n_clusters, max_iter=max_iter, random_state=0)),
-        ("HMRFKMeans", lambda: HMRFKMeans(n_clusters, random_state=0)),
-        ("COPKMeans", lambda: COPKMeans(n_clusters, random_state=0)),
+        ("HMRFKMeans", lambda: HMRFKMeans(n_clusters, n_init=1, random_state=0)),
+        ("COPKMeans", lambda: COPKMeans(n_clusters, n_init=1, random_state=0)),
     ):
         yield [case, links.n_pairs, n_clusters, name, *_cells(make, X, links)]
 

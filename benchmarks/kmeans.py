@@ -186,7 +186,8 @@ def _peer(name: str, X: Any, y: Any, links: Constraints, n_seeds: int) -> PeerRe
 
 
 def _fit(name: str, X: Any, links: Constraints, seed: int, n_jobs: int | None = None) -> Any:
-    settings: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
+    # One start from links, as the peer makes it.
+    settings: dict[str, Any] = {"init": "constraints", "n_init": 1, "random_state": seed, "n_jobs": n_jobs}
     if name == "PCKMeans":
         # The peer halves squared distances, as the paper does: its w = 1 is a weight of 2.
         return PCKMeans(CLUSTERS, weight=2.0, **settings).fit(X, constraints=links)

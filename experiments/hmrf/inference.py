@@ -93,6 +93,8 @@ def assignment_step(draw: int, data: str, links: int, flip: float) -> Step:
         len(np.unique(fold.y)),
         inference=recorded_icm,
         penalty_bound="diameter",
+        init="constraints",
+        n_init=1,
         max_iter=1,
         random_state=draw,
     )

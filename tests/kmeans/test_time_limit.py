@@ -107,6 +107,30 @@ class TestTimeLimit:
             assert method != "exact" or (options["time_limit"] == 0.0 and options["max_table"] <= 2**16)
         assert not links.violations(model.labels_).any()
 
+    def test_one_step_does_not_take_all_the_time_and_a_failed_proof_is_not_tried_again(self, monkeypatch):
+        X, links = vehicles(n=200, n_pairs=800)
+        groups, _ = group_labels(200, links.cannot_link)
+        assert np.bincount(groups).max() > 190
+        calls, steps = [], []
+
+        def counted_labels(field, method, seed, **options):
+            if options.get("time_limit", 0.0) > 0.0:
+                calls.append(options["time_limit"])
+            return best_labels(field, method, seed, **options)
+
+        monkeypatch.setattr("linkwise.kmeans.hard.assignment.SEARCH_WORK", 10**4)
+        monkeypatch.setattr("linkwise.kmeans.hard.assignment._LONGER_SEARCH", 1)
+        monkeypatch.setattr("linkwise.kmeans.hard.assignment.best_labels", counted_labels)
+        monkeypatch.setattr(
+            "linkwise.kmeans.hard.descent.assign_chunklets",
+            lambda *arguments, **options: steps.append(1) or assign_chunklets(*arguments, **options),
+        )
+        model = COPKMeans(4, n_init=3, time_limit=8.0, random_state=0).fit(X, constraints=links)
+        assert len(steps) > 6
+        assert len(calls) == 1  # one integer program, for the one large group
+        assert calls[0] <= 0.4  # a twentieth
+        assert not links.violations(model.labels_).any()
+
     def test_a_limit_that_is_not_hit_changes_nothing(self, monkeypatch):
         X, links = vehicles(n=150, n_pairs=300)
         fits = []

@@ -38,7 +38,7 @@ class COPKMeans(FittedKMeans):
         First centres. ``k-means++``: rows far apart. ``constraints``: means of must-linked groups that are
         large, far apart and kept apart by cannot-links; too few are completed by single rows with
         cannot-links and by k-means++. ``auto``: both in turn, beginning with k-means++. Or these centres.
-    n_init : int, default=1
+    n_init : int, default=10
         Number of starts; the one with the lowest inertia is kept.
     max_iter : int, default=300
     tol : float, default=1e-4
@@ -49,9 +49,10 @@ class COPKMeans(FittedKMeans):
         or more clusters, but hardly ever difficult.
     time_limit : float, default=30.0
         Seconds for the whole fit, all starts and iterations together, that the labels of linked rows may
-        take. After four fifths of them, good labels that keep the links are taken instead of the best ones;
-        when they are over, the fit ends within about a second, converged or not. The passes over the rows
-        are those of plain K-means and do not count.
+        take. A twentieth of them is the most that one step spends on a proof that its labels are the best;
+        after four fifths of them, good labels that keep the links are taken without a proof; when they are
+        over, the fit ends within about a second, converged or not. The passes over the rows are those of
+        plain K-means and do not count.
     random_state : int, RandomState, Generator or None
     n_jobs : int or None
         Threads. Results do not depend on it.
@@ -123,7 +124,7 @@ class COPKMeans(FittedKMeans):
         n_clusters: int = 8,
         *,
         init: str | ArrayLike = "auto",
-        n_init: int = 1,
+        n_init: int = 10,
         max_iter: int = 300,
         tol: float = 1e-4,
         node_budget: int = 200_000,

@@ -109,7 +109,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
             return
         has_links = constraints is not None and constraints.n_pairs > 0
         kinds = _INIT[self.init] if has_links else ("k-means++",)
-        first, seeds = copy.deepcopy(rng), rng.integers(2**63, size=self.n_init)
+        first, seeds = copy.deepcopy(rng), rng.integers(2**63, size=(self.n_init,))
         for number in range(self.n_init):
             round_, kind = number // len(kinds), kinds[number % len(kinds)]
             own = np.random.default_rng(seeds[round_]) if round_ else copy.deepcopy(first)

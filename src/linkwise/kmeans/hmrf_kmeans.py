@@ -68,7 +68,7 @@ class HMRFKMeans(FittedKMeans):
         First centres. ``k-means++``: rows far apart. ``constraints``: means of must-linked groups that are
         large, far apart and kept apart by cannot-links; too few are completed by single rows with
         cannot-links and by k-means++. ``auto``: both in turn, beginning with k-means++. Or these centres.
-    n_init : int, default=1
+    n_init : int, default=10
         Number of starts; the one with the lowest objective is kept.
     max_iter : int, default=100
     tol : float, default=1e-6
@@ -164,7 +164,7 @@ class HMRFKMeans(FittedKMeans):
         inference: str | Callable[..., Any] = "auto",
         inference_options: Mapping[str, Any] | None = None,
         init: str | ArrayLike = "auto",
-        n_init: int = 1,
+        n_init: int = 10,
         max_iter: int = 100,
         tol: float = 1e-6,
         penalty_bound: str = "box",

@@ -1,4 +1,4 @@
-"""First centres: from groups that links join and separate, and from rows far apart where these are too few."""
+"""First centres: from groups that links join and separate, completed by rows far apart."""
 
 from __future__ import annotations
 

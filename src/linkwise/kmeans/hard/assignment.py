@@ -118,9 +118,7 @@ def assign_chunklets(
         too_hard[component[unsolved]] = hopeless[component[unsolved]] = True
     hard = np.flatnonzero(too_hard[component])
     if hard.size:
-        labels[hard], engine[hard] = _approximate(
-            links, excess, hard, previous, over, search_work
-        )
+        labels[hard], engine[hard] = _approximate(links, excess, hard, previous, over, search_work)
     if previous is not None:
         # An integer program closes its gap to 1e-6, so what it found may be no improvement.
         rows = np.arange(len(labels))
