@@ -67,9 +67,7 @@ def hmrf_newsgroups(draw: int, task: str, links: int, documents: int = 400) -> l
         given = Constraints(documents, half[drawn.must_link], half[drawn.cannot_link], weight=1.0)
     rows = []
     for name, settings in METHODS.items():
-        model = HMRFKMeans(
-            len(np.unique(y)), metric=None, init="constraints", n_init=10, random_state=draw, **settings
-        )
+        model = HMRFKMeans(len(np.unique(y)), metric=None, n_init=10, random_state=draw, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             found = model.fit(dense.get(name, words), constraints=given).labels_

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from linkwise._validation import align_rows, as_generator, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
-from linkwise.kmeans.descent import Run
+from linkwise.kmeans.descent import Run, ended_lower
 from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
 from linkwise.kmeans.fitted import FittedKMeans
 from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
@@ -192,7 +192,7 @@ class COPKMeans(FittedKMeans):
                 verbose=self.verbose,
             )
             search_seconds += sum(answer.search_seconds for answer in run.assignments)
-            if best is None or run.history[-1] < best.history[-1]:
+            if ended_lower(run, best):
                 best = run
         assert best is not None
         self._store(best, origin, constraints, n_starts)

@@ -17,12 +17,14 @@ from linkwise.kmeans.assignment import (
 )
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
 
-__all__ = ["Descent", "Run"]
+__all__ = ["Descent", "Run", "ended_lower"]
 
 # Decrease that counts as none when the labels repeat, as a share of what rows pay for their clusters.
 _ROUNDING = 1e-12
 # Rise of the objective, as a share of what it is made of, that shows that a step has drowned in rounding.
 _RISE = 1e-12
+# Starts that end this near to each other, as a share of the objective, have met: the first of them is kept.
+_MEETING = 1e-10
 
 
 class Run(NamedTuple):
@@ -41,6 +43,15 @@ class Run(NamedTuple):
     n_reseeds: int
     counts: NDArray[np.float64]
     assignments: list[Any]
+
+
+def ended_lower(run: Run, best: Run | None) -> bool:
+    """Whether a run is the best so far; rounding, which units and threads change, does not decide."""
+    if best is None:
+        return True
+    lowest = best.history[-1]
+    margin = _MEETING * abs(lowest) if np.isfinite(lowest) else 0.0
+    return run.history[-1] < lowest - margin
 
 
 def _rises(reached: float, before: float, found: AssignmentPass) -> bool:

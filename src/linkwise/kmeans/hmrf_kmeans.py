@@ -24,7 +24,7 @@ from linkwise._validation import (
 from linkwise.constraints import Constraints
 from linkwise.inference.engines import find_labels_engine
 from linkwise.kmeans.assignment import weighted_links
-from linkwise.kmeans.descent import Descent, Run
+from linkwise.kmeans.descent import Descent, Run, ended_lower
 from linkwise.kmeans.fitted import FittedKMeans
 
 __all__ = ["HMRFKMeans"]
@@ -225,7 +225,7 @@ class HMRFKMeans(FittedKMeans):
         with threadpool_limits(n_threads, user_api="blas"):
             for start, own_rng in self._starts(distortion, rows, origin, constraints, rng):
                 run = descent.run(start, own_rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
-                if best is None or run.history[-1] < best.history[-1]:
+                if ended_lower(run, best):
                     best = run
         assert best is not None
         self._store(best, origin, constraints, 0 if links is None else len(links.rows))
