@@ -60,7 +60,13 @@ def beliefs_of(y):
 def _spectral(algorithm):
     """With the defaults that the numbers were recorded with; today's are measured to be better."""
     return ConstrainedSpectralClustering(
-        3, algorithm=algorithm, softness=0.1, base_rates=None, keep_hard_links=False, random_state=0
+        3,
+        algorithm=algorithm,
+        softness=0.1,
+        base_rates=None,
+        diffusion_time=20.0,
+        keep_hard_links=False,
+        random_state=0,
     )
 
 

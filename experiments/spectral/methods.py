@@ -56,7 +56,12 @@ class Method(NamedTuple):
 
 #: Links and labels as in the paper: hard links are evidence that the labels may break, a certainty counts as
 #: it is, and there are as many eigenvectors as clusters; A for two clusters, else B.
-_PLAIN = {"n_extra_eigenvectors": 0, "base_rates": None, "keep_hard_links": False}
+_PLAIN = {
+    "diffusion_time": 20.0,
+    "n_extra_eigenvectors": 0,
+    "base_rates": None,
+    "keep_hard_links": False,
+}
 _PAPER = {"softness": 1e-5, **_PLAIN}
 
 #: The paper's algorithms with softened links.

@@ -365,6 +365,38 @@ class TestUpdate:
         assert not hasattr(clone(estimator), "labels_")
 
 
+class TestDiffusionTime:
+    def test_rises_with_the_share_of_wrong_links(self):
+        X, _ = make_two_moons(60, random_state=0)
+
+        def time(estimator, **strength):
+            return estimator.fit(X, constraints=Constraints(len(X), [(0, 1)], [(2, 3)], **strength))
+
+        assert model().fit(X).diffusion_time_ == 20.0
+        for certainty, expected in ((None, 5.0), (0.99, 6.0), (0.95, 10.0), (0.85, 20.0), (0.6, 20.0)):
+            assert quietly(time, model(), certainty=certainty).diffusion_time_ == expected
+        assert quietly(time, model(), certainty=[0.99, 0.89]).diffusion_time_ == 11.0
+        assert quietly(time, model(diffusion_time=3), certainty=0.8).diffusion_time_ == 3.0
+        assert quietly(time, model(solver="basis")).diffusion_time_ == 20.0
+
+    @pytest.mark.parametrize("solver", ["dense", "landmark"])
+    def test_auto_is_that_time_and_updates_follow(self, solver):
+        X, y = make_two_moons(60, random_state=0)
+        sure = Constraints.sample(y, 10, certainty=0.99, random_state=0)
+        doubtful = Constraints.sample(y, 10, certainty=0.8, random_state=0)
+        options = {"solver": solver, "n_landmarks": 60}
+        found = model(**options).fit(X, constraints=sure)
+        for links, time in ((sure, 6.0), (doubtful, 20.0), (None, 20.0), (sure, 6.0)):
+            found.update(links)
+            fresh = model(diffusion_time=time, **options).fit(X, constraints=links)
+            np.testing.assert_array_equal(found.embedding_, fresh.embedding_)
+            np.testing.assert_array_equal(found.labels_, fresh.labels_)
+
+    def test_other_words_are_refused(self):
+        with pytest.raises(ValueError, match="diffusion_time must be"):
+            model(diffusion_time="long").fit(np.arange(20.0)[:, np.newaxis])
+
+
 class TestSolvers:
     @pytest.mark.parametrize("algorithm", ["A", "B"])
     @pytest.mark.parametrize("affinity", ["heat", "rbf", "precomputed"])

@@ -465,6 +465,7 @@ def _spectral_entries(model: Any) -> Entries:
         {
             **_embedding_entries(model),
             "base_rate_": real(0.0, 1.0),
+            "diffusion_time_": real(0.0),
             "n_redundant_": whole(),
             "unbalanced_components_": list_of(array("i", ANY, low=0, below="N")),
             "trace_ratio_": real(),

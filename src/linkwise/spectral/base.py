@@ -152,9 +152,9 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
             return np.empty((0, 2), dtype=np.int64), np.empty(0), None
         return constraints.pairs, constraints.weights, constraints
 
-    def _affinity_settings(self) -> AffinitySettings:
+    def _affinity_settings(self, diffusion_time: float) -> AffinitySettings:
         sigma = None if isinstance(self.sigma, str) else float(self.sigma)
-        return AffinitySettings(self.affinity, int(self.n_neighbors), float(self.diffusion_time), sigma)
+        return AffinitySettings(self.affinity, int(self.n_neighbors), diffusion_time, sigma)
 
     def _check_parameters(self) -> None:
         for name, least in self._whole_numbers().items():

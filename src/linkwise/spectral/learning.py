@@ -142,7 +142,7 @@ class SpectralLearning(SpectralClusterer):
         data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         hard = self._hard_links(constraints)
         seed = self._new_seed()
-        kernel = KernelOf(data, self._affinity_settings(), np.arange(data.shape[0]))
+        kernel = KernelOf(data, self._affinity_settings(float(self.diffusion_time)), np.arange(data.shape[0]))
         settings = CutSettings(int(self.n_clusters), "A", "clip", 1.0, 0.0, float(self.eigen_tol))
         none = np.empty((0, 2), dtype=np.int64), np.empty(0)
         affinity = overwritten_affinity(kernel.matrix, pairs, weights)
