@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from linkwise._exports import MODULES, resolver
 
 if TYPE_CHECKING:
+    from linkwise.auto.estimator import LinkedClustering as LinkedClustering
     from linkwise.beliefs import ClassBeliefs as ClassBeliefs
     from linkwise.constraints import Constraints as Constraints
     from linkwise.kmeans.cop_kmeans import COPKMeans as COPKMeans

@@ -23,6 +23,7 @@ ESTIMATORS = {
 
 MODULES = {
     **ESTIMATORS,
+    "LinkedClustering": "linkwise.auto.estimator",
     "ClassBeliefs": "linkwise.beliefs",
     "Constraints": "linkwise.constraints",
 }

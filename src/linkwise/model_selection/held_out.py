@@ -15,6 +15,7 @@ __all__ = [
     "HELD_OUT",
     "HeldOut",
     "LinkFold",
+    "Questions",
     "both_kinds",
     "corrected_error",
     "hold_out",
@@ -26,8 +27,11 @@ __all__ = [
 #: Share of the links of each kind that a fit does not see.
 HELD_OUT = 0.2
 
-#: Whole rows are left out if fewer than this share of the links left out would be news to a fit.
+#: Whole rows are left out if fewer than this share of the links left out would be news to a fit, or if there
+#: are fewer must-links than this share of the pairs that they put together.
 _NEWS = 0.5
+#: Pairs under hard links that fits are asked about at most.
+_MOST_QUESTIONS = 20_000
 
 
 class HeldOut(NamedTuple):
@@ -47,8 +51,21 @@ class HeldOut(NamedTuple):
         return float(0.5 * (np.mean(~together[0]) + np.mean(together[1])))
 
 
+class Questions(NamedTuple):
+    """Pairs (q, 2) that fits are asked about, whether they are the same (q,), and how sure it is, 2 g - 1."""
+
+    pairs: NDArray[np.int64]
+    same: NDArray[np.bool_]
+    trust: NDArray[np.float64]
+
+    @property
+    def n_independent(self) -> float:
+        """How many answers the questions are worth: a doubtful one counts less, and no row counts twice."""
+        return float(min((self.trust**2).sum(), len(np.unique(self.pairs))))
+
+
 class LinkFold(NamedTuple):
-    """Links to fit with, and the numbers (m,) of the links to ask: left out, and not implied by the others."""
+    """Links to fit with, and the numbers (m,) of the questions that are news to this fit."""
 
     kept: Constraints
     asked: NDArray[np.int64]
@@ -80,37 +97,89 @@ def hold_out(links: Constraints, seed: int) -> HeldOut:
     return HeldOut(without_pairs(links, out), must, cannot)
 
 
-def link_folds(links: Constraints, n_folds: int, rng: np.random.Generator) -> list[LinkFold]:
+def link_folds(
+    links: Constraints, n_folds: int, rng: np.random.Generator
+) -> tuple[Questions, list[LinkFold]]:
     """Leave out each link once, in folds with equal shares of must-links and cannot-links.
 
-    Where most links follow from the others, as in complete groups of rows, folds are made of rows instead: a
-    fold leaves out all links of its rows, so that their labels are news to the fit. Folds without a link to
-    ask are left out.
+    A link that follows from the others is not asked. Where most do, as in complete groups of rows or among
+    rows with labels, folds are made of rows: each leaves out all that hard links say about its rows, and asks
+    for their pairs with all others. Folds without a question are left out.
     """
+    trust = np.asarray(np.tanh(np.abs(links.weights)))
     fold_of = np.empty(links.n_pairs, dtype=np.int64)
     for kind in (np.flatnonzero(links.weights > 0), np.flatnonzero(links.weights < 0)):
         fold_of[rng.permutation(kind)] = (np.arange(len(kind)) + rng.integers(n_folds)) % n_folds
     left_out = [fold_of == fold for fold in range(n_folds)]
     news = [out & ~_implied(links, out) for out in left_out]
-    if sum(asked.sum() for asked in news) < _NEWS * links.n_pairs:
-        fold_of_row = _row_folds(links, n_folds, rng)
-        left_out = [(fold_of_row[links.pairs] == fold).any(axis=1) for fold in range(n_folds)]
-        news = [out & ~_implied(links, out) for out in left_out]
-    return [
+    group_sizes = np.unique(links.chunklets(), return_counts=True)[1]
+    n_together = int((group_sizes * (group_sizes - 1) // 2).sum())
+    n_hard = int(np.isposinf(links.weights).sum())
+    if sum(asked.sum() for asked in news) < _NEWS * links.n_pairs or n_together > n_hard / _NEWS:
+        return _row_folds(links, n_folds, rng)
+    folds = [
         LinkFold(without_pairs(links, out), np.flatnonzero(asked))
         for out, asked in zip(left_out, news, strict=True)
         if asked.any()
     ]
+    return Questions(links.pairs, links.weights > 0, trust), folds
 
 
-def _row_folds(links: Constraints, n_folds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Fold (n,) of every linked row, those of a must-linked group dealt out in turn; -1 without links."""
+def _row_folds(
+    links: Constraints, n_folds: int, rng: np.random.Generator
+) -> tuple[Questions, list[LinkFold]]:
+    """Folds of rows under hard links, those of a group dealt out in turn; soft links are asked, too."""
+    hard = np.isinf(links.weights)
     rows = np.unique(links.pairs)
-    group, _ = group_labels(links.n_samples, links.must_link)
+    group = links.chunklets()
     order = np.lexsort((rng.random(len(rows)), group[rows]))
     fold_of_row = np.full(links.n_samples, -1, dtype=np.int64)
     fold_of_row[rows[order]] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
-    return fold_of_row
+    apart = np.unique(_codes(links, np.sort(group[links.pairs[hard & (links.weights < 0)]], axis=1)))
+    # All pairs whose answer hard links imply, or many of them.
+    sure = np.unique(links.pairs[hard])
+    first, second = np.triu_indices(len(sure), 1)
+    if len(first) > _MOST_QUESTIONS:
+        some = rng.choice(len(first), _MOST_QUESTIONS, replace=False)
+        first, second = first[some], second[some]
+    pairs = np.stack([sure[first], sure[second]], axis=1)
+    same = group[pairs[:, 0]] == group[pairs[:, 1]]
+    known = same | np.isin(_codes(links, np.sort(group[pairs], axis=1)), apart)
+    pairs = np.concatenate([pairs[known], links.pairs[~hard]])
+    same = np.concatenate([same[known], links.weights[~hard] > 0])
+    trust = np.concatenate([np.ones(int(known.sum())), np.tanh(np.abs(links.weights[~hard]))])
+    folds = []
+    for fold in range(n_folds):
+        out = fold_of_row == fold
+        asked = np.flatnonzero(out[pairs].any(axis=1))
+        if len(asked):
+            folds.append(LinkFold(_without_rows(links, out, group, apart), asked))
+    return Questions(pairs, same, trust), folds
+
+
+def _without_rows(
+    links: Constraints, out: NDArray[np.bool_], group: NDArray[np.int64], apart: NDArray[np.int64]
+) -> Constraints:
+    """All that the links say about rows that are not ``out``: groups stay chained and linked apart."""
+    soft = np.isfinite(links.weights) & ~out[links.pairs].any(axis=1)
+    rows = np.setdiff1d(np.unique(links.pairs[np.isinf(links.weights)]), np.flatnonzero(out))
+    order = rows[np.argsort(group[rows], kind="stable")]
+    next_to = group[order[1:]] == group[order[:-1]]
+    chain = np.stack([order[:-1][next_to], order[1:][next_to]], axis=1)
+    first_of = np.full(links.n_samples, -1, dtype=np.int64)
+    first_of[group[order[::-1]]] = order[::-1]
+    ends = first_of[np.stack(np.divmod(apart, links.n_samples), axis=1)]
+    between = ends[(ends >= 0).all(axis=1)]
+    must, cannot = links.weights[soft] > 0, links.weights[soft] < 0
+    pairs, strength = links.pairs[soft], np.abs(links.weights[soft])
+    return Constraints(
+        links.n_samples,
+        np.concatenate([chain, pairs[must]]),
+        np.concatenate([between, pairs[cannot]]),
+        weight=np.concatenate(
+            [np.full(len(chain), np.inf), strength[must], np.full(len(between), np.inf), strength[cannot]]
+        ),
+    )
 
 
 def _implied(links: Constraints, out: NDArray[np.bool_]) -> NDArray[np.bool_]:

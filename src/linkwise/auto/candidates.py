@@ -1,0 +1,152 @@
+"""The clusterings that :class:`LinkedClustering` compares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier
+
+from linkwise.auto.groups import GroupClassifier
+from linkwise.kmeans.variants import MPCKMeans, PCKMeans
+from linkwise.mixture.ppc import PPC
+from linkwise.model_selection.held_out import takes_links
+from linkwise.spectral.constrained import ConstrainedSpectralClustering
+
+__all__ = ["CANDIDATES", "EFFORTS", "Candidate", "Effort", "own_candidates", "scouts"]
+
+
+class Candidate(NamedTuple):
+    """A clustering: ``build(n_clusters, seed)`` makes the estimator.
+
+    ``uses_links`` tells whether it sees links, ``needs_groups`` whether hard links must tell
+    groups of rows apart.
+    """
+
+    name: str
+    uses_links: bool
+    build: Callable[[int, int], Any]
+    needs_groups: bool = False
+
+    def fit(self, X: Any, links: Any, n_clusters: int, seed: int) -> Any:
+        """Fit the estimator to rows X (n, d), with the links if it uses them."""
+        model = self.build(n_clusters, seed)
+        return model.fit(X, constraints=links) if self.uses_links and links is not None else model.fit(X)
+
+
+class Effort(NamedTuple):
+    """How much a choice may cost: rows to choose on, candidates that vote in the end."""
+
+    n_rows: int
+    n_members: int
+
+
+#: What ``effort`` may be.
+EFFORTS = {"quick": Effort(1000, 3), "balanced": Effort(2000, 6), "thorough": Effort(3000, 10)}
+
+
+def _spectral(**settings: Any) -> Callable[[int, int], Any]:
+    return lambda k, seed: ConstrainedSpectralClustering(k, random_state=seed, **settings)
+
+
+def _mixture(**settings: Any) -> Callable[[int, int], Any]:
+    return lambda k, seed: PPC(k, random_state=seed, **settings)
+
+
+def _classifier(make: Callable[[int], Any]) -> Callable[[int, int], Any]:
+    return lambda k, seed: GroupClassifier(k, make(seed))
+
+
+def _discriminant(seed: int) -> Any:
+    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
+
+
+def _forest(seed: int) -> Any:
+    return ExtraTreesClassifier(100, random_state=seed)
+
+
+#: Candidates by name. The order decides between equals.
+CANDIDATES = {
+    candidate.name: candidate
+    for candidate in (
+        Candidate("spectral", True, _spectral()),
+        Candidate("spectral, firm", True, _spectral(softness=0.3)),
+        Candidate("spectral, short range", True, _spectral(diffusion_time=5.0)),
+        Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
+        Candidate("mixture", True, _mixture()),
+        Candidate("mixture, tied", True, _mixture(covariance_type="tied")),
+        Candidate("mixture, diagonal", True, _mixture(covariance_type="diag")),
+        Candidate("k-means, learned metric", True, lambda k, seed: MPCKMeans(k, random_state=seed)),
+        Candidate("discriminant of groups", True, _classifier(_discriminant), needs_groups=True),
+        Candidate("forest of groups", True, _classifier(_forest), needs_groups=True),
+        Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, random_state=seed)),
+        Candidate("mixture, no links", False, _mixture()),
+        Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
+        Candidate("spectral, no links", False, _spectral()),
+        Candidate("spectral, short range, no links", False, _spectral(diffusion_time=5.0)),
+    )
+}
+
+#: Candidates that look for the number of clusters before all are compared.
+_SCOUTS = ("spectral", "mixture, tied")
+
+#: Those of a quick choice.
+_QUICK = (
+    "spectral",
+    "spectral, short range",
+    "mixture",
+    "mixture, tied",
+    "discriminant of groups",
+    "k-means, no links",
+    "mixture, no links",
+)
+
+
+def scouts(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates that look for K: two that are quick and differ, or the first two."""
+    return [one for one in candidates if one.name in _SCOUTS] or list(candidates[:2])
+
+
+def own_candidates(given: Any, effort: str) -> list[Candidate]:
+    """Candidates as the user named them: "auto", names, estimators, or pairs (name, estimator)."""
+    if isinstance(given, str) and given == "auto":
+        names = _QUICK if effort == "quick" else tuple(CANDIDATES)
+        return [CANDIDATES[name] for name in names]
+    if isinstance(given, str) or not isinstance(given, Sequence) or not given:
+        raise ValueError(
+            f'candidates must be "auto" or a list of names and estimators, got {given!r}; pass for example '
+            '["spectral", PPC(covariance_type="diag")]'
+        )
+    found = [_own_candidate(one) for one in given]
+    own = [one.name for one in found]
+    twice = next((name for name in own if own.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"two candidates are named {twice!r}; pass pairs (name, estimator) with other names")
+    return found
+
+
+def _own_candidate(given: Any) -> Candidate:
+    if isinstance(given, str):
+        if given not in CANDIDATES:
+            raise ValueError(
+                f"there is no candidate {given!r}; use one of {', '.join(CANDIDATES)}, or an estimator"
+            )
+        return CANDIDATES[given]
+    name, estimator = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
+    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    count = next((key for key in ("n_clusters", "n_components") if key in parameters), None)
+    if count is None or not hasattr(estimator, "fit"):
+        raise ValueError(
+            f"candidate {given!r} is no clusterer with n_clusters or n_components; pass an estimator such as "
+            "PPC(covariance_type='diag')"
+        )
+
+    def build(n_clusters: int, seed: int) -> Any:
+        settings = {count: n_clusters}
+        if parameters.get("random_state", 0) is None:
+            settings["random_state"] = seed
+        return clone(estimator).set_params(**settings)
+
+    return Candidate(str(name or estimator), takes_links(estimator), build)

@@ -1,0 +1,121 @@
+"""Several clusterings made one: rows that most of them put together share a cluster.
+
+The weighted co-membership of rows i and j is S_ij = sum_m w_m [labels_m(i) = labels_m(j)] = (H H^T)_ij, where
+H holds sqrt(w_m) in the column of each cluster of clustering m. The normalised cut of S is found from H:
+the left singular vectors of D^(-1/2) H come from a matrix of the size of all clusters together, so that no
+table of rows by rows is made (Fern & Brodley 2004 cut the same graph).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.cluster import KMeans
+
+from linkwise.constraints import Constraints
+from linkwise.kmeans.hard.links import hard_links
+from linkwise.spectral.rounding import labels_keeping
+
+__all__ = ["Consensus", "consensus_labels", "consensus_rows", "membership_table"]
+
+_STARTS = 10
+#: Singular values below this share of the largest are rounding.
+_RANK = 1e-7
+
+
+def membership_table(memberships: Sequence[NDArray[np.integer]], weights: NDArray[np.float64]) -> Any:
+    """H (n, clusters of all) as a sparse matrix: sqrt(w_m) in the column of the cluster of each row."""
+    columns, start = [], 0
+    for labels in memberships:
+        columns.append(labels + start)
+        start += int(labels.max()) + 1
+    n, m = len(memberships[0]), len(memberships)
+    values = np.tile(np.sqrt(weights), n)
+    table = sparse.csr_array(
+        (values, np.stack(columns, axis=1).ravel(), np.arange(0, n * m + 1, m)), (n, start)
+    )
+    return table[:, np.flatnonzero(table.sum(axis=0))]
+
+
+def consensus_rows(table: Any, k: int) -> NDArray[np.float64]:
+    """Rows (n, k) of length one: the first k eigenvectors of the normalised co-membership H H^T."""
+    degree = table @ np.asarray(table.sum(axis=0)).ravel()
+    scaled = sparse.diags_array(1.0 / np.sqrt(degree)) @ table
+    values, vectors = np.linalg.eigh((scaled.T @ scaled).toarray())
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    real = values > _RANK * values[0]
+    rows = scaled @ (vectors[:, real] / np.sqrt(values[real]))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
+
+
+def consensus_labels(
+    memberships: Sequence[NDArray[np.integer]],
+    weights: NDArray[np.float64],
+    k: int,
+    links: Constraints | None,
+    seed: int,
+) -> NDArray[np.int64]:
+    """Labels (n,) of the weighted clusterings together, which keep every hard link."""
+    rows = consensus_rows(membership_table(memberships, weights), k)
+    hard = None if links is None else np.isinf(links.weights)
+    if hard is not None and hard.any():
+        assert links is not None
+        pairs, must = links.pairs[hard], links.weights[hard] > 0
+        kept = hard_links(Constraints(len(links), pairs[must], pairs[~must]), k)
+        return labels_keeping(rows, kept, n_init=_STARTS, rng=np.random.default_rng(seed))
+    distinct = len(np.unique(rows.round(9), axis=0))
+    return KMeans(min(k, distinct), n_init=_STARTS, random_state=seed).fit_predict(rows).astype(np.int64)
+
+
+class Consensus:
+    """Fitted clusterings that vote, and the clusters they agree on.
+
+    Attributes
+    ----------
+    names : tuple of str
+    estimators : tuple
+        Fitted clusterings.
+    weights : (m,) float64
+        Their votes, which sum to one.
+    labels_ : (n_samples,) int64
+        Labels of the training rows, which keep every hard link.
+    n_clusters : int
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        estimators: Sequence[Any],
+        weights: NDArray[np.float64],
+        n_clusters: int,
+        links: Constraints | None,
+        seed: int,
+    ) -> None:
+        self.names, self.estimators, self.weights = tuple(names), tuple(estimators), weights
+        self.n_clusters = n_clusters
+        memberships = [np.asarray(model.labels_, dtype=np.int64) for model in estimators]
+        self.labels_ = consensus_labels(memberships, weights, n_clusters, links, seed)
+        self.shares = tuple(_shares(labels, self.labels_, n_clusters) for labels in memberships)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Votes (n, K) for new rows: shares of the clusters in those of the members that a row falls into."""
+        votes = np.zeros((len(X), self.n_clusters))
+        for model, weight, share in zip(self.estimators, self.weights, self.shares, strict=True):
+            votes += weight * share[np.asarray(model.predict(X))]
+        return votes
+
+    def predict(self, X: Any) -> NDArray[np.int64]:
+        """The cluster (n,) with most votes."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1), dtype=np.int64)
+
+
+def _shares(member: NDArray[np.int64], labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+    """Share (K_m, K) of each cluster in the rows of a member's clusters; even for one without rows."""
+    counts = np.zeros((max(int(member.max()) + 1, k), k))
+    np.add.at(counts, (member, labels), 1.0)
+    total = counts.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / k))

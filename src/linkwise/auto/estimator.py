@@ -1,0 +1,448 @@
+"""LinkedClustering: one estimator that finds out by the links which clustering fits the data."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
+from linkwise._running import warn_once
+from linkwise._validation import align_rows, as_generator, check_choice, check_constraints, check_whole_number
+from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts
+from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
+from linkwise.auto.consensus import Consensus, consensus_labels
+from linkwise.auto.groups import mutual_groups
+from linkwise.auto.search import Trial, n_clusters_by_links, rows_to_choose_on, try_candidates
+from linkwise.constraints import Constraints
+from linkwise.constraints.naming import NamedClustersMixin
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.model_selection.held_out import LinkFold, Questions, link_folds
+
+__all__ = ["CandidateRecord", "LinkedClustering"]
+
+#: Numbers of clusters that "auto" tries.
+_MOST_CLUSTERS = 10
+#: Fewer links cannot choose.
+_FEWEST_LINKS = 5
+#: Candidates with a smaller vote are left out.
+_LEAST_VOTE = 0.02
+
+
+class CandidateRecord(NamedTuple):
+    """A candidate that was tried; a list of them makes a table: ``pandas.DataFrame(model.selection_)``.
+
+    Attributes
+    ----------
+    candidate : str
+    uses_links : bool
+    n_clusters : int
+    agreement : float
+        Share of the links left out of its fits that it keeps; NaN if it could not be asked.
+    error : float
+        Standard error of the agreement.
+    weight : float
+        Its vote in the result.
+    chosen : bool
+    reason : str
+        Why it was chosen, or why it failed.
+    """
+
+    candidate: str
+    uses_links: bool
+    n_clusters: int
+    agreement: float
+    error: float
+    weight: float
+    chosen: bool
+    reason: str
+
+
+class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator):
+    """Clustering whose method, and number of clusters, the links choose.
+
+    Nobody knows beforehand whether clusters are blobs, rings or neighbours in a graph, and whether links help
+    or mislead. Every candidate, with links and without, is fitted without a fifth of the links and asked
+    whether it agrees with them; after five such folds every link has been asked once. Candidates then vote,
+    the better they agreed the more, and rows that most votes put together share a cluster. Hard links are
+    never broken.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto", default="auto"
+        "auto": with labels the number of classes; with links the number that keeps most held-out links, of up
+        to ten; without both the lowest BIC of a mixture.
+    candidates : "auto" or list, default="auto"
+        Names of :data:`linkwise.auto.candidates.CANDIDATES`, clusterers, or pairs (name, clusterer).
+    cv : int, default=5
+        Folds of links.
+    effort : {"quick", "balanced", "thorough"}, default="balanced"
+        ``quick`` compares seven candidates on at most 1000 rows; ``balanced`` all on 2000, ``thorough`` on
+        3000. Up to 3, 6 or 10 of them vote.
+    random_state : int, RandomState, Generator or None
+    n_jobs : int or None
+        Threads over fits. Results do not depend on it.
+    verbose : int, default=0
+        1 prints the table of candidates.
+
+    Attributes
+    ----------
+    labels_ : (n_samples,) int64
+    n_clusters_ : int
+    best_estimator_ : estimator or Consensus
+        What gave the labels: a fitted candidate, or several with their votes.
+    selection_ : list of CandidateRecord
+        What was tried, how it agreed with links it had not seen, and its vote. The last record is that of all
+        votes together.
+    gain_ : Gain
+        How much better the result agrees with links it has not seen than the best candidate without links:
+        ``value``, and ``low`` and ``high`` of a 90 % interval; NaN without links.
+    violations_ : (n_pairs,) bool
+        Which links ``labels_`` break, in the order of ``constraints.pairs``; never a hard one.
+    noise_ : float
+        Share of the soft links that ``labels_`` break, an estimate of how many are wrong; NaN without.
+    n_rows_compared_ : int
+        Rows that candidates were compared on; all rows are in the final fits.
+    converged_ : bool
+        Whether all fits that vote converged.
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If labels were given: the classes, a name of each cluster and their counts, as in :class:`PPC`; also
+        ``split_classes_`` and ``shared_clusters_``.
+    n_features_in_ : int
+
+    See Also
+    --------
+    PPC, ConstrainedSpectralClustering, MPCKMeans : candidates, to be used alone.
+
+    Notes
+    -----
+    Columns are taken as they are: put them on comparable scales first (``StandardScaler``), because
+    k-means and graphs of neighbours depend on units.
+
+    A link that follows from others that a fit sees is not asked. Where most do, as in complete groups of
+    rows, all links of a fifth of the rows are left out instead.
+
+    References
+    ----------
+    T. Van Craenendonck and H. Blockeel, Constraint-based clustering selection, Machine Learning 106, 2017.
+
+    Examples
+    --------
+    >>> from linkwise import Constraints, LinkedClustering
+    >>> from linkwise.datasets import make_rings
+    >>> from linkwise.metrics import rand_score
+    >>> X, y = make_rings(200, random_state=0)
+    >>> links = Constraints.sample(y, 40, certainty=0.95, random_state=0)
+    >>> model = LinkedClustering(2, random_state=0).fit(X, constraints=links)
+    >>> rand_score(y, model.labels_) > 0.9
+    True
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True, "labels": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True, "labels": True}
+
+    def __init__(
+        self,
+        n_clusters: int | str = "auto",
+        *,
+        candidates: Any = "auto",
+        cv: int = 5,
+        effort: str = "balanced",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.candidates = candidates
+        self.cv = cv
+        self.effort = effort
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        constraints: Constraints | None = None,
+        labels: ArrayLike | None = None,
+    ) -> Self:
+        """Choose and fit a clustering of the rows of X (n_samples, n_features); y is ignored.
+
+        ``labels`` are classes of some rows, with -1, NaN or None for unknown ones. They become hard links.
+        """
+        check_choice(self.effort, "effort", tuple(EFFORTS))
+        effort, cv = EFFORTS[self.effort], check_whole_number(self.cv, "cv", 2)
+        candidates = own_candidates(self.candidates, self.effort)
+        X, constraints = align_rows(X, constraints)
+        data = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        links = _joined(check_constraints(constraints, len(data), y), labels, len(data))
+        counts = self._counts(len(data), links)
+        rng = as_generator(self.random_state)
+        seed = int(rng.integers(2**31))
+        if len(np.unique(mutual_groups(links, counts[-1]))) < 3:  # -1 and two groups
+            candidates = [one for one in candidates if not one.needs_groups] or candidates
+        task = fit_task(self, len(candidates))
+        rows = rows_to_choose_on(len(data), links, effort.n_rows, rng)
+        sample, known = data[rows], None if links is None else links[rows]
+        self.n_rows_compared_ = len(rows)
+        questions: Questions | None = None
+        folds: list[LinkFold] = []
+        if known is not None and known.n_pairs >= _FEWEST_LINKS:
+            questions, folds = link_folds(known, cv, rng)
+        with warn_once():
+            if questions is None or not folds:
+                self._fit_unasked(data, links, candidates, counts, seed)
+            else:
+                chosen, trials = self._compare(candidates, counts, sample, questions, folds, seed, task)
+                self._fit_chosen(data, links, questions, folds, chosen, trials, seed, effort.n_members)
+        self.labels_ = self.best_estimator_.labels_
+        self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
+        soft = np.empty(0, dtype=bool) if links is None else np.isfinite(links.weights)
+        self.noise_ = float(self.violations_[soft].mean()) if soft.any() else np.nan
+        self._store_cluster_names(links, self.n_clusters_)
+        if self.verbose:
+            print(self.table())
+        task.end()
+        return self
+
+    def fit_predict(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        constraints: Constraints | None = None,
+        labels: ArrayLike | None = None,
+    ) -> NDArray[np.int64]:
+        """Fit and return ``labels_``."""
+        return self.fit(X, y, constraints=constraints, labels=labels).labels_
+
+    def _counts(self, n_samples: int, links: Constraints | None) -> list[int]:
+        """Numbers of clusters to try: the one given, that of the classes, or all that hard links allow."""
+        if not isinstance(self.n_clusters, str):
+            k = check_whole_number(self.n_clusters, "n_clusters")
+            if k > n_samples:
+                raise ValueError(
+                    f"n_clusters={k} clusters cannot be made of n_samples={n_samples} rows; ask for fewer"
+                )
+            if links is not None:
+                links.check(k)
+            return [k]
+        check_choice(self.n_clusters, "n_clusters", ("auto",))
+        if links is not None and links.classes is not None:
+            links.check(len(links.classes))
+            return [len(links.classes)]
+        most = min(_MOST_CLUSTERS, n_samples)
+        if links is None:
+            return list(range(1, most + 1))
+        possible: list[int] = []
+        for k in range(2, n_samples + 1):
+            try:
+                links.check(k)
+            except InfeasibleConstraints:
+                if k == n_samples:
+                    raise
+            else:
+                possible.append(k)
+            if possible and k >= most:
+                break
+        return possible
+
+    def _compare(
+        self,
+        candidates: list[Candidate],
+        counts: list[int],
+        X: NDArray[np.floating],
+        questions: Questions,
+        folds: list[LinkFold],
+        seed: int,
+        task: Any,
+    ) -> tuple[list[Trial], list[Trial]]:
+        """Trials of all candidates with the number of clusters that scouts found, and all trials."""
+        earlier: list[Trial] = []
+        if len(counts) > 1:
+            earlier = try_candidates(
+                scouts(candidates), counts, X, questions, folds, seed, n_jobs=self.n_jobs
+            )
+            counts = [n_clusters_by_links(earlier, questions)]
+        done = {trial.candidate.name: trial for trial in earlier if trial.n_clusters == counts[0]}
+        left = [one for one in candidates if one.name not in done]
+        trials = try_candidates(left, counts, X, questions, folds, seed, n_jobs=self.n_jobs, task=task)
+        by_name = {**done, **{trial.candidate.name: trial for trial in trials}}
+        chosen = [by_name[one.name] for one in candidates]
+        if all(trial.failure for trial in chosen):
+            raise ValueError(f"no candidate could be fitted: {chosen[0].failure}; pass other candidates")
+        return chosen, [trial for trial in earlier if trial.n_clusters != counts[0]] + chosen
+
+    def _fit_chosen(
+        self,
+        data: NDArray[np.floating],
+        links: Constraints | None,
+        questions: Questions,
+        folds: list[LinkFold],
+        chosen: list[Trial],
+        trials: list[Trial],
+        seed: int,
+        n_members: int,
+    ) -> None:
+        """Fit the candidates that vote to all rows and links; store the result and what was tried."""
+        trust = questions.trust
+        k = self.n_clusters_ = chosen[0].n_clusters
+        votes = vote_weights(np.array([trial.agreement for trial in chosen]), questions.n_independent)
+        members = np.argsort(-votes, kind="stable")[:n_members]
+        members = members[votes[members] >= _LEAST_VOTE]
+        weights = votes[members] / votes[members].sum()
+        kept = held_out_kept(
+            questions,
+            folds,
+            [
+                consensus_labels([chosen[m].memberships[f] for m in members], weights, k, fold.kept, seed)
+                for f, fold in enumerate(folds)
+            ],
+        )
+        self._store_result(data, links, [chosen[m].candidate for m in members], weights, seed)
+        unlinked = [trial for trial in chosen if not trial.candidate.uses_links and not trial.failure]
+        best = max(unlinked, key=lambda trial: trial.agreement, default=None)
+        self.gain_ = Gain(np.nan, np.nan, np.nan) if best is None else paired_gain(kept, best.kept, trust)
+        vote_of = {chosen[m].candidate.name: float(w) for m, w in zip(members, weights, strict=True)}
+        self.selection_ = [_record(trial, k, vote_of) for trial in trials]
+        self._add_consensus_record(vote_of, *agreement(kept, trust))
+
+    def _fit_unasked(
+        self,
+        data: NDArray[np.floating],
+        links: Constraints | None,
+        candidates: list[Candidate],
+        counts: list[int],
+        seed: int,
+    ) -> None:
+        """Without links to ask, all candidates that fit what is known have the same vote."""
+        if links is not None and links.n_pairs:
+            warnings.warn(
+                f"{links.n_pairs} links are too few to choose a clustering by; candidates with links vote "
+                f"alike. Give at least {_FEWEST_LINKS} links that do not follow from each other.",
+                UserWarning,
+                stacklevel=4,
+            )
+        usable = [one for one in candidates if one.uses_links == (links is not None and links.n_pairs > 0)]
+        usable = usable or candidates
+        self.n_clusters_ = counts[0] if len(counts) == 1 else _lowest_bic(data, counts, seed)
+        votes = np.full(len(usable), 1.0 / len(usable))
+        self._store_result(data, links, usable, votes, seed)
+        self.gain_ = Gain(np.nan, np.nan, np.nan)
+        vote_of = {one.name: float(vote) for one, vote in zip(usable, votes, strict=True)}
+        self.selection_ = [
+            CandidateRecord(
+                one.name, one.uses_links, self.n_clusters_, np.nan, np.nan, vote_of.get(one.name, 0.0),
+                len(usable) == 1 and one.name in vote_of, "",
+            )
+            for one in candidates
+        ]  # fmt: skip
+        self._add_consensus_record(vote_of, np.nan, np.nan)
+
+    def _store_result(
+        self,
+        data: NDArray[np.floating],
+        links: Constraints | None,
+        members: list[Candidate],
+        weights: NDArray[np.float64],
+        seed: int,
+    ) -> None:
+        """Fit the members to all rows and links, and store them or the only one."""
+        k = self.n_clusters_
+        fitted = [one.fit(data, links, k, seed) for one in members]
+        self.converged_ = all(bool(getattr(model, "converged_", True)) for model in fitted)
+        if len(members) == 1 and not _breaks_hard_links(fitted[0].labels_, links):
+            self.best_estimator_ = fitted[0]
+            return
+        self.best_estimator_ = Consensus([one.name for one in members], fitted, weights, k, links, seed)
+
+    def _add_consensus_record(self, vote_of: dict[str, float], share: float, error: float) -> None:
+        """Record the votes together, unless there was one."""
+        if len(vote_of) > 1:
+            self.selection_.append(
+                CandidateRecord(
+                    "consensus", True, self.n_clusters_, share, error, 1.0, True,
+                    f"{len(vote_of)} candidates vote by their agreement",
+                )
+            )  # fmt: skip
+
+    # After fitting
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Clusters (n,) of new rows, of which no links are known."""
+        check_is_fitted(self)
+        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(self.best_estimator_.predict(data))
+
+    @available_if(lambda self: hasattr(self.best_estimator_, "predict_proba"))
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities (n, K) of the clusters of new rows; of several candidates the shares of votes."""
+        check_is_fitted(self)
+        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return np.asarray(self.best_estimator_.predict_proba(data))
+
+    def table(self) -> str:
+        """The candidates and what links gained, as text."""
+        check_is_fitted(self)
+        width = max(len(record.candidate) for record in self.selection_)
+        lines = [f"{'candidate':{width}}  clusters  agreement  error  vote"]
+        for record in sorted(
+            self.selection_, key=lambda one: (one.chosen, _or_least(one.agreement)), reverse=True
+        ):
+            lines.append(
+                f"{record.candidate:{width}}  {record.n_clusters:8d}  {record.agreement:9.3f}  "
+                f"{record.error:5.3f}  {record.weight:4.2f}{'  chosen' if record.chosen else ''}"
+                f"{'  ' + record.reason if record.reason else ''}"
+            )
+        return "\n".join(lines)
+
+
+def _joined(links: Constraints | None, labels: ArrayLike | None, n_samples: int) -> Constraints | None:
+    """Links and those of labels together; None if there are none. Rows have their places from here on."""
+    links = None if links is None else links.with_index(None)
+    if labels is None:
+        return links
+    told = Constraints.from_labels(labels)
+    if len(told) != n_samples:
+        raise ValueError(
+            f"labels has {len(told)} entries, but X has {n_samples} rows; give -1 or None for unknown ones"
+        )
+    return told if links is None else links + told
+
+
+def _breaks_hard_links(labels: NDArray[np.integer], links: Constraints | None) -> bool:
+    return links is not None and bool(links.violations(labels)[np.isinf(links.weights)].any())
+
+
+def _lowest_bic(data: NDArray[np.floating], counts: list[int], seed: int) -> int:
+    """The number of clusters whose mixture with a common covariance has the lowest BIC."""
+    from linkwise.mixture.ppc import PPC
+
+    values = []
+    for k in counts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            values.append(PPC(k, covariance_type="tied", random_state=seed).fit(data).bic(data))
+    return counts[int(np.argmin(values))]
+
+
+def _record(trial: Trial, k: int, vote_of: dict[str, float]) -> CandidateRecord:
+    """What is said about a trial."""
+    weight = vote_of.get(trial.candidate.name, 0.0) if trial.n_clusters == k else 0.0
+    return CandidateRecord(
+        trial.candidate.name, trial.candidate.uses_links, trial.n_clusters, trial.agreement, trial.error,
+        weight, weight == 1.0, trial.failure,
+    )  # fmt: skip
+
+
+def _or_least(value: float) -> float:
+    """The value, or less than any for NaN."""
+    return value if np.isfinite(value) else -np.inf

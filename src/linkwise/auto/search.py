@@ -1,0 +1,134 @@
+"""Trials of candidates: each is fitted without a part of the links and asked about that part."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from linkwise._compat import FitTask
+from linkwise.auto.candidates import Candidate
+from linkwise.auto.choice import agreement, held_out_kept
+from linkwise.constraints import Constraints
+from linkwise.exceptions import InferenceBudgetExceeded
+from linkwise.graph import group_labels
+from linkwise.model_selection.held_out import LinkFold, Questions
+
+__all__ = ["Trial", "n_clusters_by_links", "rows_to_choose_on", "try_candidates"]
+
+#: An agreement lower by less than this many standard errors speaks for the smaller number of clusters.
+_CAUTION = 1.0
+
+
+class Trial(NamedTuple):
+    """What a candidate did: labels (n,) by fold, which questions (q,) it answers right, or its failure."""
+
+    candidate: Candidate
+    n_clusters: int
+    memberships: tuple[NDArray[np.int64], ...]
+    kept: NDArray[np.float64]
+    agreement: float
+    error: float
+    failure: str = ""
+
+
+def try_candidates(
+    candidates: Sequence[Candidate],
+    counts: Sequence[int],
+    X: Any,
+    questions: Questions,
+    folds: Sequence[LinkFold],
+    seed: int,
+    *,
+    n_jobs: int | None = None,
+    task: FitTask | None = None,
+) -> list[Trial]:
+    """Try every candidate with every number of clusters; one without links is fitted once for all folds."""
+    pieces = [
+        (candidate, k, fold)
+        for k in counts
+        for candidate in candidates
+        for fold in (folds if candidate.uses_links else folds[:1])
+    ]
+    with warnings.catch_warnings():
+        # The chosen candidates are fitted again, and warn then.
+        warnings.simplefilter("ignore")
+        found = iter(
+            Parallel(n_jobs=n_jobs, prefer="threads")(delayed(_labels)(*piece, X, seed) for piece in pieces)
+        )
+    trials = []
+    for number, (k, candidate) in enumerate((k, candidate) for k in counts for candidate in candidates):
+        stage = None if task is None else task.subtask("candidate", number)
+        parts = [next(found) for _ in (folds if candidate.uses_links else folds[:1])]
+        failure = next((part for part in parts if isinstance(part, str)), "")
+        memberships = tuple(part for part in parts if not isinstance(part, str))
+        if failure:
+            kept = np.full(len(questions.pairs), np.nan)
+        else:
+            memberships = memberships if candidate.uses_links else memberships * len(folds)
+            kept = held_out_kept(questions, folds, memberships)
+        trials.append(Trial(candidate, k, memberships, kept, *agreement(kept, questions.trust), failure))
+        if stage is not None:
+            stage.end()
+    return trials
+
+
+def _labels(candidate: Candidate, k: int, fold: LinkFold, X: Any, seed: int) -> NDArray[np.int64] | str:
+    """Labels of a candidate that sees the links of a fold, or why there are none."""
+    try:
+        return np.asarray(candidate.fit(X, fold.kept, k, seed).labels_, dtype=np.int64)
+    except (ValueError, InferenceBudgetExceeded, np.linalg.LinAlgError) as error:
+        return str(error)
+
+
+def n_clusters_by_links(trials: Sequence[Trial], questions: Questions) -> int:
+    """The number of clusters that keeps most held-out links, must-links and cannot-links counting half.
+
+    The smallest one is taken whose best trial is not worse by more than a standard error of the difference.
+    """
+    weight = questions.trust.copy()
+    for kind in (questions.same, ~questions.same):
+        weight[kind] /= max(weight[kind].sum(), 1e-12)
+    scored = [(agreement(trial.kept, weight)[0], trial) for trial in trials if not trial.failure]
+    best_of: dict[int, tuple[float, Trial]] = {}
+    for value, trial in scored:
+        if trial.n_clusters not in best_of or value > best_of[trial.n_clusters][0]:
+            best_of[trial.n_clusters] = (value, trial)
+    if not best_of:
+        raise ValueError(f"no candidate could be fitted: {trials[0].failure}; pass other candidates")
+    _, best = max(best_of.values(), key=lambda entry: entry[0])
+    for k in sorted(best_of):
+        loss, error = agreement(best.kept - best_of[k][1].kept, weight)
+        if loss <= _CAUTION * error:
+            return k
+    return best.n_clusters
+
+
+def rows_to_choose_on(
+    n_samples: int, links: Constraints | None, n_rows: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Sorted rows (at most about ``n_rows``) that candidates are compared on: linked rows first, then any.
+
+    If there are more linked rows, whole groups of linked rows are drawn until half of the rows are taken.
+    """
+    if n_samples <= n_rows:
+        return np.arange(n_samples)
+    chosen = np.zeros(n_samples, dtype=bool)
+    if links is not None and links.n_pairs:
+        linked = np.unique(links.pairs)
+        group = group_labels(n_samples, links.pairs)[0][linked]
+        if len(linked) > n_rows // 2:
+            _, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
+            order = rng.permutation(len(sizes))
+            taken = np.zeros(len(sizes), dtype=bool)
+            taken[order[: max(1, int(np.searchsorted(np.cumsum(sizes[order]), n_rows // 2, "right")))]] = True
+            linked = linked[taken[group]]
+        chosen[linked] = True
+    others = np.flatnonzero(~chosen)
+    n_more = max(n_rows - int(chosen.sum()), n_rows // 4)
+    chosen[rng.choice(others, min(n_more, len(others)), replace=False)] = True
+    return np.flatnonzero(chosen)
