@@ -61,6 +61,7 @@ def _spectral(algorithm):
     """With the defaults that the numbers were recorded with; today's are measured to be better."""
     return ConstrainedSpectralClustering(
         3,
+        affinity="heat",
         algorithm=algorithm,
         softness=0.1,
         base_rates=None,

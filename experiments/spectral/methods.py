@@ -65,7 +65,7 @@ _PLAIN = {
 _PAPER = {"softness": 1e-5, **_PLAIN}
 
 #: The paper's algorithms with softened links.
-_SOFT = {"softness": 0.1, **_PLAIN}
+_SOFT = {"affinity": "heat", "softness": 0.1, **_PLAIN}
 
 #: Kamvar's method does not enforce links either.
 _KAMVAR = {"keep_hard_links": False}

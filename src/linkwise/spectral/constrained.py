@@ -61,11 +61,12 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     Parameters
     ----------
     n_clusters : int, default=8
-    affinity : {"heat", "self_tuning", "rbf", "precomputed"}, default="heat"
+    affinity : {"self_tuning", "heat", "rbf", "precomputed"}, default="self_tuning"
         ``heat``: heat diffusion exp(-t Lap) on the graph of nearest neighbours, scaled to unit diagonal.
         ``self_tuning``: the same, with edges that weigh exp(-d² / (s_i s_j)), s_i being the distance of i to
-        its 7th neighbour: for clusters of different density. ``rbf``: Gaussian of width ``sigma``.
-        ``precomputed``: X is the kernel, positive semi-definite. A link reaches as far as the kernel does.
+        its 7th neighbour; ``heat`` lets all edges weigh the same, which suits the regular places of pixels.
+        ``rbf``: Gaussian of width ``sigma``. ``precomputed``: X is the kernel, positive semi-definite. A link
+        reaches as far as the kernel does.
     algorithm : {"auto", "A", "B"}, default="auto"
         ``A`` uses all links at once, right for two clusters. ``B`` uses cannot-links one at a time and keeps
         the smallest affinity, for more clusters. ``auto``: A for two clusters, else B.
@@ -84,9 +85,9 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         sign in the degrees. The solvers "signed_laplacian" and "basis" cannot clip and always keep them.
     solver : {"auto", "dense", "landmark", "signed_laplacian", "basis"}, default="auto"
         ``dense`` stores N x N matrices. ``landmark`` does so for ``n_landmarks`` points and all ends of
-        links, and extends. ``basis`` (algorithm A, heat) works in the span of ``n_basis`` eigenvectors of
-        the graph, and answers a changed set of links fastest. ``signed_laplacian`` (algorithm A, heat) makes
-        links edges of the graph. ``auto``: dense up to 3000 rows, landmark beyond.
+        links, and extends. ``basis`` works in the span of ``n_basis`` eigenvectors of the graph, and answers
+        a changed set of links fastest; ``signed_laplacian`` makes links edges of the graph. Both are for
+        algorithm A and a graph of neighbours. ``auto``: dense up to 3000 rows, landmark beyond.
     n_neighbors : int, default=10
         Of the graph, and of the mean that extends it to new rows.
     diffusion_time : "auto" or float, default="auto"
@@ -204,7 +205,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self,
         n_clusters: int = 8,
         *,
-        affinity: str = "heat",
+        affinity: str = "self_tuning",
         algorithm: str = "auto",
         softness: float = 1.0,
         base_rates: str | float | None = "auto",
