@@ -71,10 +71,11 @@ def _forest(seed: int) -> Any:
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate("spectral", True, _spectral()),
+        Candidate("spectral, near", True, _spectral(diffusion_time=5.0)),
+        Candidate("spectral, far", True, _spectral(diffusion_time=20.0)),
         Candidate("spectral, firm", True, _spectral(softness=0.3)),
-        Candidate("spectral, short range", True, _spectral(diffusion_time=5.0)),
         Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
+        Candidate("spectral, self-tuning", True, _spectral(affinity="self_tuning")),
         Candidate("mixture", True, _mixture()),
         Candidate("mixture, tied", True, _mixture(covariance_type="tied")),
         Candidate("mixture, diagonal", True, _mixture(covariance_type="diag")),
@@ -84,18 +85,18 @@ CANDIDATES = {
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, random_state=seed)),
         Candidate("mixture, no links", False, _mixture()),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
-        Candidate("spectral, no links", False, _spectral()),
-        Candidate("spectral, short range, no links", False, _spectral(diffusion_time=5.0)),
+        Candidate("spectral, near, no links", False, _spectral(diffusion_time=5.0)),
+        Candidate("spectral, far, no links", False, _spectral(diffusion_time=20.0)),
     )
 }
 
 #: Candidates that look for the number of clusters before all are compared.
-_SCOUTS = ("spectral", "mixture, tied")
+_SCOUTS = ("spectral, near", "mixture, tied")
 
 #: Those of a quick choice.
 _QUICK = (
-    "spectral",
-    "spectral, short range",
+    "spectral, near",
+    "spectral, far",
     "mixture",
     "mixture, tied",
     "discriminant of groups",
@@ -117,7 +118,7 @@ def own_candidates(given: Any, effort: str) -> list[Candidate]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         raise ValueError(
             f'candidates must be "auto" or a list of names and estimators, got {given!r}; pass for example '
-            '["spectral", PPC(covariance_type="diag")]'
+            '["spectral, near", PPC(covariance_type="diag")]'
         )
     found = [_own_candidate(one) for one in given]
     own = [one.name for one in found]
