@@ -75,7 +75,7 @@ CANDIDATES = {
         Candidate("spectral, far", True, _spectral(diffusion_time=20.0)),
         Candidate("spectral, firm", True, _spectral(softness=0.3)),
         Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
-        Candidate("spectral, self-tuning", True, _spectral(affinity="self_tuning")),
+        Candidate("spectral, plain graph", True, _spectral(affinity="heat")),
         Candidate("mixture", True, _mixture()),
         Candidate("mixture, tied", True, _mixture(covariance_type="tied")),
         Candidate("mixture, diagonal", True, _mixture(covariance_type="diag")),
