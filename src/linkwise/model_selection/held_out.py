@@ -115,7 +115,8 @@ def link_folds(
     group_sizes = np.unique(links.chunklets(), return_counts=True)[1]
     n_together = int((group_sizes * (group_sizes - 1) // 2).sum())
     n_hard = int(np.isposinf(links.weights).sum())
-    if sum(asked.sum() for asked in news) < _NEWS * links.n_pairs or n_together > n_hard / _NEWS:
+    few_news = sum(asked.sum() for asked in news) < _NEWS * links.n_pairs or n_together > n_hard / _NEWS
+    if few_news or _of_labels_alone(links):
         return _row_folds(links, n_folds, rng)
     folds = [
         LinkFold(without_pairs(links, out), np.flatnonzero(asked))
@@ -123,6 +124,12 @@ def link_folds(
         if asked.any()
     ]
     return Questions(links.pairs, links.weights > 0, trust), folds
+
+
+def _of_labels_alone(links: Constraints) -> bool:
+    """Tell whether all links are hard and between labelled rows: they stand for all pairs of these rows."""
+    codes = links.row_classes
+    return codes is not None and bool(np.isinf(links.weights).all() and (codes[links.pairs] >= 0).all())
 
 
 def _row_folds(
@@ -161,7 +168,8 @@ def _without_rows(
     links: Constraints, out: NDArray[np.bool_], group: NDArray[np.int64], apart: NDArray[np.int64]
 ) -> Constraints:
     """All that the links say about rows that are not ``out``: groups stay chained and linked apart."""
-    soft = np.isfinite(links.weights) & ~out[links.pairs].any(axis=1)
+    said = links.judgements
+    soft = np.isfinite(said.weights) & ~out[said.pairs].any(axis=1)
     rows = np.setdiff1d(np.unique(links.pairs[np.isinf(links.weights)]), np.flatnonzero(out))
     order = rows[np.argsort(group[rows], kind="stable")]
     next_to = group[order[1:]] == group[order[:-1]]
@@ -170,15 +178,26 @@ def _without_rows(
     first_of[group[order[::-1]]] = order[::-1]
     ends = first_of[np.stack(np.divmod(apart, links.n_samples), axis=1)]
     between = ends[(ends >= 0).all(axis=1)]
-    must, cannot = links.weights[soft] > 0, links.weights[soft] < 0
-    pairs, strength = links.pairs[soft], np.abs(links.weights[soft])
+    must, cannot = soft & (said.weights > 0), soft & (said.weights < 0)
+    source = None
+    if said.source is not None:
+        nobody = np.full(max(len(chain), len(between)), "")
+        source = np.concatenate(
+            [nobody[: len(chain)], said.source[must], nobody[: len(between)], said.source[cannot]]
+        )
     return Constraints(
         links.n_samples,
-        np.concatenate([chain, pairs[must]]),
-        np.concatenate([between, pairs[cannot]]),
+        np.concatenate([chain, said.pairs[must]]),
+        np.concatenate([between, said.pairs[cannot]]),
         weight=np.concatenate(
-            [np.full(len(chain), np.inf), strength[must], np.full(len(between), np.inf), strength[cannot]]
+            [
+                np.full(len(chain), np.inf),
+                said.weights[must],
+                np.full(len(between), np.inf),
+                -said.weights[cannot],
+            ]
         ),
+        source=source,
     )
 
 

@@ -1,0 +1,103 @@
+"""Votes and gains against closed forms and sums written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from linkwise import Constraints
+from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
+from linkwise.model_selection.held_out import LinkFold, Questions
+
+NAN = float("nan")
+
+
+def questions(pairs, same, trust=None):
+    trust = np.ones(len(pairs)) if trust is None else np.array(trust)
+    return Questions(np.array(pairs), np.array(same), trust)
+
+
+class TestHeldOutKept:
+    def test_by_hand(self):
+        """Question 0 is asked twice and once answered right, 1 never, 2 and 3 once, 2 answered wrong."""
+        asked = questions([(0, 1), (1, 2), (2, 3), (0, 3)], [True, False, True, False])
+        nothing = Constraints(4)
+        folds = [LinkFold(nothing, np.array([0, 2])), LinkFold(nothing, np.array([0, 3]))]
+        kept = held_out_kept(asked, folds, [np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])])
+        np.testing.assert_array_equal(kept, [0.5, NAN, 0.0, 1.0])
+
+    def test_a_fold_more_than_fits_is_refused(self):
+        with pytest.raises(ValueError, match="zip"):
+            held_out_kept(questions([(0, 1)], [True]), [], [np.zeros(2, dtype=int)])
+
+
+class TestAgreement:
+    def test_equal_trust_gives_the_share_and_its_standard_error(self):
+        kept = np.repeat([1.0, 0.0], [7, 3])
+        mean, error = agreement(kept, np.full(10, 0.4))
+        assert mean == pytest.approx(0.7)
+        assert error == pytest.approx(math.sqrt(0.7 * 0.3 / 10))
+
+    def test_trust_weighs_and_what_was_not_asked_is_left_out(self):
+        mean, error = agreement(np.array([1.0, NAN, 0.0]), np.array([3.0, 100.0, 1.0]))
+        assert mean == pytest.approx(0.75)
+        # Weights 3 and 1 of 4, distances 1/4 and 3/4 from the mean.
+        assert error == pytest.approx(math.sqrt((3 * 0.25) ** 2 + (1 * 0.75) ** 2) / 4)
+
+    @pytest.mark.parametrize(
+        ("kept", "trust"), [([NAN, NAN], [1.0, 1.0]), ([1.0, 0.0], [0.0, 0.0]), ([], [])]
+    )
+    def test_nothing_asked(self, kept, trust):
+        assert np.isnan(agreement(np.array(kept), np.array(trust))).all()
+
+
+class TestVoteWeights:
+    def test_a_standard_error_divides_the_vote_by_exp_4(self):
+        votes = vote_weights(np.array([0.9, 0.8]), 100.0)  # 1 / sqrt(100) apart
+        assert votes[0] / votes[1] == pytest.approx(math.exp(4.0))
+        assert votes.sum() == pytest.approx(1.0)
+
+    def test_without_links_all_vote_alike_and_failures_never(self):
+        np.testing.assert_allclose(vote_weights(np.array([0.2, NAN, 0.9]), 0.0), [0.5, 0.0, 0.5])
+
+    def test_many_links_leave_the_best(self):
+        np.testing.assert_allclose(vote_weights(np.array([0.5, 0.7, 0.6]), 1e6), [0.0, 1.0, 0.0], atol=1e-9)
+
+    @given(
+        st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6),
+        st.floats(0.0, 1e4),
+        st.floats(-0.5, 0.5),
+    )
+    def test_only_differences_count_and_the_order_stays(self, values, n_links, shift):
+        agreements = np.array(values)
+        votes = vote_weights(agreements, n_links)
+        assert votes.sum() == pytest.approx(1.0)
+        np.testing.assert_allclose(vote_weights(agreements + shift, n_links), votes, atol=1e-9)
+        assert (np.diff(votes[np.argsort(agreements, kind="stable")]) >= -1e-12).all()
+
+
+class TestPairedGain:
+    def test_is_mcnemars(self):
+        """With b links kept by the result alone and c by the reference alone it is (b - c) / n."""
+        b, c, both, none = 9, 3, 20, 8
+        n = b + c + both + none
+        kept = np.repeat([1.0, 0.0, 1.0, 0.0], [b, c, both, none])
+        reference = np.repeat([0.0, 1.0, 1.0, 0.0], [b, c, both, none])
+        gain = paired_gain(kept, reference, np.ones(n))
+        error = math.sqrt(b + c - (b - c) ** 2 / n) / n
+        assert gain.value == pytest.approx((b - c) / n)
+        assert gain.high - gain.value == pytest.approx(norm.ppf(0.95) * error, rel=1e-3)
+        assert gain.value - gain.low == pytest.approx(gain.high - gain.value)
+
+    def test_equal_answers_gain_nothing_for_sure(self):
+        kept = np.array([1.0, 0.0, 1.0])
+        assert paired_gain(kept, kept, np.ones(3)) == Gain(0.0, 0.0, 0.0)
+
+    def test_links_that_one_was_not_asked_are_left_out(self):
+        gain = paired_gain(np.array([1.0, 1.0, NAN]), np.array([0.0, NAN, 1.0]), np.ones(3))
+        assert gain.value == 1.0
