@@ -27,6 +27,7 @@ from linkwise import (
     PCKMeans,
     SpectralLearning,
 )
+from linkwise.spectral import rounding
 
 TABLE = Path(__file__).with_name("reference_fits.json")
 #: Relative; the objective of a fit, or a sum over its results where it has none.
@@ -55,6 +56,12 @@ def beliefs_of(y):
     table = np.full((len(names), len(names)), -1.0)
     np.fill_diagonal(table, 0.1)
     return ClassBeliefs(table, classes=names)
+
+
+@pytest.fixture(autouse=True)
+def scikit_learn_rounds(monkeypatch):
+    """The table was recorded with scikit-learn's k-means on embeddings; larger ones still use it."""
+    monkeypatch.setattr(rounding, "_AT_ONCE", 0)
 
 
 def _spectral(algorithm):
