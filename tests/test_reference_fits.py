@@ -84,6 +84,7 @@ ONE = {"init": "constraints", "n_init": 1, "random_state": 0}
 HARD, SOFT = ("hard", "overlapping"), ("soft", "soft_overlapping", "noisy")
 ESTIMATORS = {
     "PPC": (lambda: PPC(3, random_state=0), ("none", *HARD, *SOFT)),
+    "PPC plain": (lambda: PPC(3, shrinkage=0, n_init=1, random_state=0), ("none",)),
     "PPC diag fixed": (
         lambda: PPC(3, covariance_type="diag", mixing="fixed", random_state=0),
         (*HARD, *SOFT),

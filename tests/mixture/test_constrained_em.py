@@ -67,7 +67,7 @@ def test_covariance_keeps_the_scatter_within_chunklets():
     """S5: a chunklet is one weighted point for the means only."""
     X = np.array([[-1.0], [1.0], [0.0], [10.0], [11.0], [9.0]])
     links = Constraints(6, must_link=[(0, 1), (1, 2), (3, 4), (4, 5)])
-    model = fit(ConstrainedEM(2, reg_covar=0.0, random_state=0), X, links)
+    model = fit(ConstrainedEM(2, reg_covar=0.0, shrinkage=0, random_state=0), X, links)
     np.testing.assert_allclose(np.sort(model.covariances_.ravel()), [2 / 3, 2 / 3], atol=1e-6)
 
 

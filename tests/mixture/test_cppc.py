@@ -80,7 +80,7 @@ class TestWithoutBeliefs:
         )
         plain = PPC(
             11, covariance_type=covariance_type, weights_init=np.exp(begin.log_weights),
-            means_init=begin.gaussians.means, precisions_init=precisions, max_iter=8, tol=0.0,
+            means_init=begin.gaussians.means, precisions_init=precisions, max_iter=8, tol=0.0, shrinkage=0,
         )  # fmt: skip
         quiet_fit(plain, X, None)
         np.testing.assert_allclose(model.lower_bounds_[:8], plain.lower_bounds_, rtol=1e-7)

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
-from linkwise.mixture.gaussian.gaussians import Gaussians
+from linkwise import PPC, Constraints
+from linkwise.datasets import make_ppc_artificial
+from linkwise.metrics import clustering_accuracy
+from linkwise.mixture.em import EMRun, MixtureParameters, best_run, parameter_shift, run_em
+from linkwise.mixture.gaussian.gaussians import Gaussians, precision_factors
 
 
 def parameters(number):
@@ -118,3 +121,78 @@ class TestBestRun:
         with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=7"):
             self.best(self.ended(1.0, converged=False))
         self.best(self.ended(1.0, converged=False, stopped=True))
+
+
+class TestSettling:
+    """With links EM ends only when the parameters stand still as well."""
+
+    def test_parameters_must_stand_still(self):
+        objectives = [0.0, 0.0, 0.0, 0.0, 0.0]
+        assert len(run_em(Script(*objectives), parameters(0), tol=1e-3, max_iter=5).lower_bounds) == 2
+        moving = run_em(Script(*objectives), parameters(0), tol=1e-3, max_iter=5, settle=True)
+        assert len(moving.lower_bounds) == 5
+        assert not moving.converged
+        still = run_em(lambda old: (old, 0.0), parameters(0), tol=1e-3, max_iter=5, settle=True)
+        assert len(still.lower_bounds) == 2
+        assert still.converged
+
+    @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
+    def test_shift_by_hand_and_in_other_units(self, covariance_type):
+        rng = np.random.default_rng(0)
+        n_components, n_features = 3, 2
+        means = rng.normal(size=(n_components, n_features))
+        moved = means + rng.normal(scale=0.1, size=means.shape)
+        variances = rng.uniform(0.5, 2.0, (2, n_components, n_features))
+        if covariance_type == "spherical":
+            old, new = variances[:, :, 0]
+            scale = np.full(n_features, 3.0)
+            as_full = [np.array([v * np.eye(n_features) for v in one]) for one in (old, new)]
+        elif covariance_type == "diag":
+            old, new = variances
+            scale = np.array([10.0, 0.1])
+            as_full = [np.array([np.diag(v) for v in one]) for one in (old, new)]
+        else:
+            roots = rng.normal(size=(2, n_components, n_features, 4))
+            old, new = roots @ roots.transpose(0, 1, 3, 2)
+            scale = np.array([10.0, 0.1])
+            if covariance_type == "tied":
+                old, new = old[0], new[0]
+            as_full = [np.broadcast_to(one, (n_components, n_features, n_features)) for one in (old, new)]
+        weights = np.array([[0.2, 0.3, 0.5], [0.25, 0.3, 0.45]])
+
+        def made(number, means, covariances):
+            factors = precision_factors(covariances, covariance_type)
+            gaussians = Gaussians(means, factors, covariance_type)
+            return MixtureParameters(np.log(weights[number]), gaussians, covariances, np.empty(0))
+
+        found = parameter_shift(made(0, means, old), made(1, moved, new))
+        by_hand = [0.05]
+        for k in range(n_components):
+            move, before, after = moved[k] - means[k], as_full[0][k], as_full[1][k]
+            ratios = np.linalg.eigvals(np.linalg.solve(before, after)).real
+            root = np.sqrt(weights[1, k])
+            by_hand.append(root * np.sqrt(move @ np.linalg.solve(before, move)))
+            by_hand.append(root * np.sqrt(np.mean((ratios - 1.0) ** 2)))
+        assert found == pytest.approx(max(by_hand), rel=1e-9)
+        if covariance_type == "spherical":
+            units = 9.0
+        else:
+            units = scale**2 if covariance_type == "diag" else np.outer(scale, scale)
+        other = parameter_shift(made(0, means * scale, old * units), made(1, moved * scale, new * units))
+        assert other == pytest.approx(found, rel=1e-9)
+
+    @pytest.mark.parametrize(("which", "n_pairs"), [(1, 70), (3, 150)])
+    def test_ends_where_a_thousand_times_stricter_tolerance_ends(self, which, n_pairs):
+        """The third set stops after 2 steps, at accuracy .5 to .7, if the objective alone decides."""
+        scores = []
+        for seed in range(4):
+            X, y = make_ppc_artificial(which, random_state=seed)
+            links = Constraints.sample(y, n_pairs, random_state=100 + seed)
+            model = PPC(2, n_init=1, random_state=seed).fit(X, constraints=links)
+            strict = PPC(2, n_init=1, tol=1e-6, max_iter=2000, random_state=seed).fit(X, constraints=links)
+            assert model.converged_
+            assert model.n_iter_ < strict.n_iter_
+            assert model.lower_bound_ == pytest.approx(strict.lower_bound_, abs=1e-4)
+            assert (model.labels_ == strict.labels_).mean() > 0.95
+            scores.append(clustering_accuracy(y, model.labels_))
+        assert np.median(scores) > 0.96

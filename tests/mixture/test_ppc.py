@@ -51,7 +51,7 @@ class TestWithoutLinks:
         X, _ = blobs(rng, 200, 3, 4)
         options = {"covariance_type": covariance_type, "tol": 0.0, "max_iter": 25}
         start = start_of(rng, 3, 4, covariance_type)
-        ours = fit_quietly(PPC(4, **options, **start), X, links)
+        ours = fit_quietly(PPC(4, shrinkage=0, **options, **start), X, links)
         theirs = GaussianMixture(4, **options, **start)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -70,7 +70,7 @@ class TestWithoutLinks:
         rng = np.random.default_rng(1)
         X, _ = blobs(rng, 300, 2, 3)
         start = start_of(rng, 2, 3, "full")
-        ours, theirs = PPC(3, **start).fit(X), GaussianMixture(3, **start).fit(X)
+        ours, theirs = PPC(3, shrinkage=0, **start).fit(X), GaussianMixture(3, **start).fit(X)
         assert ours.n_iter_ == theirs.n_iter_
         assert ours.converged_
 
@@ -106,7 +106,7 @@ class TestAgainstEnumeration:
             with pytest.raises(InfeasibleConstraints):
                 PPC(k, **start).fit(X, constraints=links)
             return
-        model = fit_quietly(PPC(k, max_iter=1, tol=0.0, reg_covar=0.1, **start), X, links)
+        model = fit_quietly(PPC(k, max_iter=1, tol=0.0, reg_covar=0.1, shrinkage=0, **start), X, links)
         expected = oracle.penalised_log_likelihood(
             X, start["weights_init"], start["means_init"], covariances, links
         )
@@ -128,7 +128,9 @@ class TestAgainstEnumeration:
         except InfeasibleConstraints:
             return
         model = fit_quietly(
-            PPC(2, components_per_cluster=2, max_iter=1, tol=0.0, reg_covar=0.5, **start), X, links
+            PPC(2, components_per_cluster=2, max_iter=1, tol=0.0, reg_covar=0.5, shrinkage=0, **start),
+            X,
+            links,
         )
         expected = oracle.penalised_log_likelihood(
             X,
@@ -171,7 +173,15 @@ class TestAgainstEnumeration:
         except InfeasibleConstraints:
             return
         model = fit_quietly(
-            PPC(k, reg_covar=0.0, tol=1e-14, max_iter=4000, covariance_type="tied", random_state=0),
+            PPC(
+                k,
+                reg_covar=0.0,
+                shrinkage=0,
+                tol=1e-14,
+                max_iter=4000,
+                covariance_type="tied",
+                random_state=0,
+            ),
             X,
             links,
         )
@@ -257,7 +267,7 @@ class TestIdentities:
 
     def test_one_component(self):
         soft = Constraints(60, [(0, 1)], [(2, 3)], weight=1.0)
-        model = PPC(1).fit(self.X, constraints=soft)
+        model = PPC(1, shrinkage=0).fit(self.X, constraints=soft)
         plain = GaussianMixture(1).fit(self.X)
         assert model.lower_bound_ == pytest.approx(plain.lower_bound_, abs=1e-10)
         with pytest.raises(InfeasibleConstraints, match="2 and 3 are linked apart"):
@@ -279,7 +289,7 @@ class TestIdentities:
 
         model._check_parameters(X)
         linked = model._linked_rows(links)
-        start = model._starts(X, points_of(X), links, linked.coupling, np.random.RandomState(0))[0]
+        start = model._starts(X, points_of(X), links, linked.coupling, None, np.random.RandomState(0))[0][0]
         step = LinkedStep(points_of(X), linked, "spherical", 0.0, "exact", "fixed", None, 0, Workers())
         resp = step.e_step(start).responsibilities
 

@@ -128,7 +128,7 @@ class TestEnginesWithoutObjective:
     def with_starts(self, monkeypatch, *assignments):
         """Fits start from these assignments in turn."""
         remaining = list(assignments)
-        monkeypatch.setattr(base, "start_labels", lambda *_, **__: remaining.pop(0))
+        monkeypatch.setattr(base, "restart_labels", lambda *_, **__: remaining.pop(0))
 
     @pytest.mark.parametrize("model_class", [PPC, ConstrainedEM])
     @pytest.mark.parametrize("inference", ["gibbs", without_partition_function])

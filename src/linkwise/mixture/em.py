@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from linkwise._compat import FitTask
-from linkwise.mixture.gaussian.gaussians import Gaussians
+from linkwise.mixture.gaussian.gaussians import Gaussians, relative_shifts
 
-__all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "run_em"]
+__all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "parameter_shift", "run_em"]
 
 AnyRun = TypeVar("AnyRun", bound="EMRun")
 
@@ -66,9 +66,20 @@ class EMRun:
     judged: float | None = None
     """Objective per sample at the last parameters by another engine, if the one of the run has none."""
 
+    link_evidence: float = 0.0
+    """How well the mixture foretells the links, see ``LinkedStep.link_evidence``; 0 for a single run."""
+
+    @property
+    def merit(self) -> float:
+        """The value that runs are compared by: the links count in full, the objective as one row does.
+
+        The likelihood of all rows drowns the links, and it is highest where it is most spurious.
+        """
+        return self.objective + self.link_evidence
+
     @property
     def objective(self) -> float:
-        """The value that runs are compared by: the last objective, or ``judged``; -inf if not finite."""
+        """The objective of the run: the last one, or ``judged``; -inf if not finite."""
         last = self.lower_bounds[-1] if self.lower_bounds else -np.inf
         if self.judged is not None:
             last = self.judged
@@ -82,12 +93,15 @@ def run_em(
     tol: float,
     max_iter: int,
     patience: int = 1,
+    settle: bool = False,
     escape: Callable[[MixtureParameters, float], MixtureParameters | None] | None = None,
     verbose: int = 0,
     task: FitTask | None = None,
 ) -> EMRun:
     """Iterate until the objective per sample changes by less than ``tol`` over ``patience`` iterations.
 
+    With ``settle`` the parameters must stand still as well, see ``parameter_shift``: a few linked rows can
+    pull the solution over while the mean over all rows hardly changes.
     Where inference yields no objective (Gibbs), the change is that of the parameters. ``escape`` is called
     when the objective stands still, with the parameters and their objective: it returns others to go on
     from, or None if EM has converged. Callbacks follow ``task``; an iteration is a stage of it.
@@ -112,12 +126,27 @@ def run_em(
             new = run.parameters if onward is None else onward
         else:
             run.converged = bool(abs(change) < tol)
+            if run.converged and settle and tol > 0.0:
+                run.converged = parameter_shift(run.parameters, new) < tol
             previous = bound
         run.parameters = new
         run.stopped = subtask is not None and subtask.end(new.fitted_attributes) and not run.converged
         if run.converged or run.stopped:
             break
     return run
+
+
+def parameter_shift(old: MixtureParameters, new: MixtureParameters) -> float:
+    """Return the largest change of any component, in units that no scale of the data changes.
+
+    Of its weight, of its mean in standard deviations, and of its covariance relative to what it was; mean
+    and covariance count with the root of the weight, because an empty component may be anywhere.
+    """
+    weights = np.exp(new.log_weights)
+    moves, shapes = relative_shifts(old.gaussians, new.gaussians, new.covariances)
+    root = np.sqrt(weights)
+    changes = np.abs(weights - np.exp(old.log_weights))
+    return float(max(changes.max(), (root * moves).max(), (root * shapes).max()))
 
 
 def _parameter_change(old: MixtureParameters, new: MixtureParameters) -> float:
@@ -170,7 +199,7 @@ def best_run(
         print(
             "objectives of the starts: " + ", ".join(f"{result.objective:.6f}" for result in runs), flush=True
         )
-    best = max(runs, key=lambda result: result.objective)
+    best = max(runs, key=lambda result: result.merit)
     if not best.converged and not best.stopped and max_iter > 0:
         warnings.warn(
             f"EM did not converge in max_iter={max_iter} iterations: the objective still changes by more "

@@ -33,11 +33,12 @@ from linkwise.mixture.gaussian.gaussians import (
     precision_factors_of_precisions,
 )
 from linkwise.mixture.gaussian.passes import log_density_pass, posterior_pass, statistics_pass
+from linkwise.mixture.gaussian.shrinkage import CovariancePrior, automatic_rows, covariance_prior
 from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
 from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
-from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, start_labels
+from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, links_lead, restart_labels
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
 
@@ -102,13 +103,18 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             coupling = noise.coupling
         seed = int(random_state.randint(2**31))
         n_jobs = effective_n_jobs(self.n_jobs)
-        starts = self._starts(for_starts, points, constraints, coupling, random_state)
+        prior = self._covariance_prior(points)
+        starts, from_data = self._starts(for_starts, points, constraints, coupling, prior, random_state)
+        # Few linked rows make no covariance of their own, so what they lead to is shrunk in any case.
+        lead_prior = prior
+        if linked is not None and prior is None:
+            lead_prior = covariance_prior(points, automatic_rows(points.n_features), self.reg_covar)
         task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
         workers = Workers(n_jobs if len(starts) == 1 else 1)
         step = LinkedStep(
             points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-            noise, seed, workers, len(starts), self.inference_options,
+            noise, seed, workers, len(starts), self.inference_options, prior,
         )  # fmt: skip
         ended: list[tuple[EMRun, LinkedStep]] = []
 
@@ -116,17 +122,24 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             number, start = numbered
             restart = task.subtask("restart", number, self.max_iter)
             own = step.fresh()
+            if from_data:
+                if links_lead(self.init_params, number, constraints):
+                    start = own.from_links(start, lead_prior)
+                start = self._given_start(start, points.n_features, coupling)
             found = run_em(
                 own,
                 start,
                 tol=self.tol,
                 max_iter=self.max_iter,
+                settle=linked is not None,
                 verbose=self.verbose,
                 task=restart,
             )
             if not np.isfinite(found.lower_bounds[-1]):
                 # Gibbs, and engines of the user, may have no partition function to compare runs by.
                 found.judged = own.judge(found.parameters)
+            if len(starts) > 1:
+                found.link_evidence = own.link_evidence(found.parameters)
             restart.end(found.parameters.fitted_attributes)
             ended.append((found, own))
             return found
@@ -165,6 +178,14 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             check_whole_number(getattr(self, name), name)
         for name in ("tol", "reg_covar"):
             check_number(getattr(self, name), name)
+        if not (isinstance(self.shrinkage, str) and self.shrinkage == "auto"):
+            try:
+                check_number(self.shrinkage, "shrinkage")
+            except ValueError:
+                raise ValueError(
+                    f'shrinkage is {self.shrinkage!r}: pass "auto", or a number of pseudo-rows >= 0 (0: no '
+                    "shrinkage)"
+                ) from None
         for name, allowed in (
             ("covariance_type", COVARIANCE_TYPES),
             ("mixing", MIXING_METHODS),
@@ -184,32 +205,37 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 "use at most as many components as rows"
             )
 
+    def _covariance_prior(self, points: Points) -> CovariancePrior | None:
+        """Return the pseudo-rows of every covariance, stored as ``shrinkage_``; None without shrinkage."""
+        if isinstance(self.shrinkage, str):
+            self.shrinkage_ = automatic_rows(points.n_features)
+        else:
+            self.shrinkage_ = float(self.shrinkage)
+        return covariance_prior(points, self.shrinkage_, self.reg_covar)
+
     def _starts(
         self,
         X: NDArray[np.floating],
         points: Points,
         constraints: Constraints | None,
         coupling: NDArray[np.float64],
+        prior: CovariancePrior | None,
         random_state: np.random.RandomState,
-    ) -> list[MixtureParameters]:
-        """Return the parameters that EM starts from, one for each restart."""
+    ) -> tuple[list[MixtureParameters], bool]:
+        """Return the parameters that EM starts from, one for each restart, and whether they are from data."""
         if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(points.n_features):
             gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
             with np.errstate(divide="ignore"):
                 log_weights = np.log(self.weights_)
-            return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)]
+            return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)], False
         given = (self.weights_init, self.means_init, self.precisions_init)
-        complete = all(part is not None for part in given)
-        return [
-            self._given_start(
-                None
-                if complete
-                else self._data_start(X, points, constraints, coupling, random_state, number),
-                points.n_features,
-                coupling,
-            )
-            for number in range(1 if complete else self.n_init)
+        if all(part is not None for part in given):
+            return [self._given_start(None, points.n_features, coupling)], False
+        starts = [
+            self._data_start(X, points, constraints, coupling, prior, random_state, number)
+            for number in range(self.n_init)
         ]
+        return starts, True
 
     def _last_fit_serves(self, n_features: int) -> bool:
         """Return whether EM can start from the last fit; if not, warn of what differs."""
@@ -246,15 +272,16 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         points: Points,
         constraints: Constraints | None,
         coupling: NDArray[np.float64],
+        prior: CovariancePrior | None,
         random_state: np.random.RandomState,
         number: int,
     ) -> MixtureParameters:
-        """Compute parameters from a hard assignment of the rows; every second start leaves out k-means."""
+        """Compute parameters from a hard assignment of the rows, another kind for every restart."""
         n_gaussians = self._n_gaussians
         per_cluster = n_gaussians // self._n_clusters
-        arguments = (self.init_params, constraints, random_state)
+        arguments = (self.init_params, constraints, random_state, number)
         if per_cluster == 1:
-            labels = start_labels(X, n_gaussians, *arguments, refine=number % 2 == 0)
+            labels = restart_labels(X, n_gaussians, *arguments)
         else:
             labels = component_start_labels(X, self._n_clusters, per_cluster, *arguments)
         # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
@@ -264,7 +291,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         statistics = self._assigned_statistics(points, labels, about)
         counts = statistics.counts + 10 * np.finfo(np.float64).eps
         log_weights = np.log(counts / counts.sum())
-        return new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+        return new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling, prior)
 
     def _assigned_statistics(
         self, points: Points, labels: NDArray[np.int64], about: NDArray[np.float64]

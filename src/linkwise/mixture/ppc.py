@@ -44,7 +44,8 @@ class PPC(LinkedGaussianMixture):
 
     The model is P(X, Z) = (1 / Omega) prod_i pi_{z_i} N(x_i; mu_{z_i}, Sigma_{z_i}) exp(-sum 2 abs(W_ij)
     [link ij violated]), Omega making the prior of the labels sum to one (Lu & Leen 2007, Eq. 2.4, in penalty
-    form). Links may be soft, hard, or both. Without links it is scikit-learn's GaussianMixture.
+    form). Links may be soft, hard, or both. Without links and with ``shrinkage=0`` it is scikit-learn's
+    GaussianMixture.
 
     Parameters
     ----------
@@ -63,17 +64,35 @@ class PPC(LinkedGaussianMixture):
         answer was kept, badly biased when only must-links were kept. ``fixed`` keeps ``weights_init`` (equal
         weights if None).
     tol : float, default=1e-3
-        EM stops when the objective per sample changes by less.
+        EM stops when the objective per sample changes by less. With links, no component may move any more
+        either: its weight by less than this, its mean by less than this many standard deviations, its
+        covariance by less than this share of itself. A few linked rows can still pull the solution over while
+        the mean over all rows stands still.
     reg_covar : float, default=1e-6
         Added to the variances.
-    max_iter : int, default=100
-    n_init : int, default=1
-        Number of starts; the one with the highest penalised likelihood is kept. Engines without a partition
-        function (Gibbs) have none: their runs are compared by that of ``auto`` at the parameters found.
+    shrinkage : float or "auto", default="auto"
+        Number of pseudo-rows that every component has beside its own; 0 switches them off. Fifteen of sixteen
+        are spread like all components together (the harmonic mean of their covariances), the others like the
+        data. They are a prior of the covariances, in the form of an inverse Wishart density, that does not
+        depend on the units, and part of the objective. "auto" takes as many as a covariance has entries, D (D
+        + 1) / 2: few rows per parameter shrink much, many hardly. "tied" covariances are pooled already, and
+        only one row of sixteen acts on them.
+    max_iter : int, default=200
+    n_init : int, default=2
+        Number of starts. Without links the run with the highest objective is kept. With links it is the one
+        whose mixture foretells the links best: log P(links | X, parameters), plus the objective per sample to
+        break ties. The likelihood of all rows would drown the links, and is highest where it is most
+        spurious. Engines without a partition function (Gibbs) are compared by that of ``auto`` at the
+        parameters found.
     init_params : {"constraints", "kmeans", "random"}, default="constraints"
-        ``constraints`` starts from the means of must-linked groups that lie far apart, improved by k-means in
-        every first and left as they are in every second of the ``n_init`` starts. With several components per
-        cluster, links tell which pieces of a k-means make up a cluster.
+        With links, ``constraints`` takes these starts in turn: k-means; k-means in the directions in which
+        cannot-linked rows differ more than must-linked ones; k-means; the means of must-linked groups that
+        lie far apart. In all but the third the links then lead: in six EM steps the densities of linked rows
+        are raised to a power that grows from .1 to 1 and free rows count a tenth, so that links label their
+        rows first and the components follow. They do not lead if soft must-links are more than twenty times
+        as many as cannot-links (neighbours in an image), or if that empties a cluster. With several
+        components per cluster, links tell which pieces of a k-means make up a cluster. ``kmeans`` and
+        ``random`` (each component at a random row) leave the links to EM.
     weights_init, means_init, precisions_init : array_like, optional
         Parts of the start, as in GaussianMixture.
     decode : {"marginal", "map"}, default="marginal"
@@ -123,9 +142,12 @@ class PPC(LinkedGaussianMixture):
         above. The clusters count as known, so the interval is somewhat too short where they are doubtful.
     answer_error_probability_ : (n_answers,) ndarray
         Probability that each of ``constraints.judgements`` is wrong, if ``learn_noise``.
+    shrinkage_ : float
+        Pseudo-rows of every component, see ``shrinkage``.
     lower_bound_ : float
-        Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, divided by
-        n_samples (without log Omega for ``mixing="ignore"``); an approximation where inference is. For
+        Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, plus the log prior
+        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``); an approximation
+        where inference is. For
         engines without a partition function (Gibbs) computed once, at the fitted parameters, by ``auto``;
         ``inference_["details"]["objective"]`` tells.
     lower_bounds_ : list of float
@@ -186,8 +208,9 @@ class PPC(LinkedGaussianMixture):
         mixing: str = "exact",
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
-        max_iter: int = 100,
-        n_init: int = 1,
+        shrinkage: float | str = "auto",
+        max_iter: int = 200,
+        n_init: int = 2,
         init_params: str = "constraints",
         weights_init: ArrayLike | None = None,
         means_init: ArrayLike | None = None,
@@ -208,6 +231,7 @@ class PPC(LinkedGaussianMixture):
         self.mixing = mixing
         self.tol = tol
         self.reg_covar = reg_covar
+        self.shrinkage = shrinkage
         self.max_iter = max_iter
         self.n_init = n_init
         self.init_params = init_params

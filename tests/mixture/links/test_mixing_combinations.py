@@ -147,7 +147,7 @@ class TestSteps:
         if per_cluster > 1:
             options["components_per_cluster"] = per_cluster
         everything = Constraints(len(X), links.must_link, links.cannot_link, weight=weights_by_kind(links))
-        model = model_class(3, inference="exact", max_iter=1, reg_covar=0.1, **start, **options)
+        model = model_class(3, inference="exact", max_iter=1, reg_covar=0.1, shrinkage=0, **start, **options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, constraints=everything)

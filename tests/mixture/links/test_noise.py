@@ -80,7 +80,8 @@ class TestEnumeration:
     given: ClassVar = {"a": 0.2, "b": 0.1, "c": 0.3}
 
     def model(self, **options):
-        return PPC(2, learn_noise="source", reg_covar=0.1, inference="exact", **self.start, **options)
+        options = {"reg_covar": 0.1, "shrinkage": 0, "inference": "exact", **self.start, **options}
+        return PPC(2, learn_noise="source", **options)
 
     def test_a_pair_whose_answers_cancel_is_no_link_but_is_judged(self):
         assert [2, 3] not in self.links.pairs.tolist()

@@ -33,6 +33,7 @@ __all__ = [
     "n_free_parameters",
     "precision_factors",
     "precision_factors_of_precisions",
+    "relative_shifts",
 ]
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
@@ -133,6 +134,27 @@ def log_normalisers(gaussians: Gaussians) -> NDArray[np.float64]:
     return log_determinants(gaussians) - 0.5 * gaussians.means.shape[1] * math.log(2.0 * math.pi)
 
 
+def relative_shifts(
+    old: Gaussians, new: Gaussians, new_covariances: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How far each Gaussian moved, in its own standard deviations, and how much it changed its shape (K,).
+
+    The second is the root mean square of the eigenvalues of S_old^-1 S_new - 1. Units do not change either.
+    """
+    moves = new.means - old.means
+    n_components, n_features = moves.shape
+    factors = old.factors
+    if old.covariance_type in ("diag", "spherical"):
+        roots = factors.reshape(n_components, -1)
+        shapes = new_covariances.reshape(n_components, -1) * roots**2 - 1.0
+        return np.linalg.norm(moves * roots, axis=1), np.sqrt(np.mean(shapes**2, axis=1))
+    turned_moves = np.squeeze(moves[:, np.newaxis, :] @ factors, axis=1)
+    lengths = np.linalg.norm(turned_moves, axis=1)
+    turned = np.swapaxes(factors, -1, -2) @ new_covariances @ factors - np.eye(n_features)
+    shapes = np.sqrt((turned**2).sum(axis=(-1, -2)) / n_features)
+    return lengths, np.broadcast_to(shapes, n_components)
+
+
 def n_free_parameters(n_components: int, n_features: int, covariance_type: str) -> int:
     """Free parameters of a mixture: means, covariances and K - 1 mixing weights (for AIC and BIC)."""
     covariance = {
@@ -182,6 +204,16 @@ class Statistics:
             self.first + other.first,
             self.second + other.second,
             self.log_likelihood + other.log_likelihood,
+            self.centres,
+        )
+
+    def weighted(self, weight: float) -> Statistics:
+        """The statistics if every point counts ``weight`` times."""
+        return Statistics(
+            weight * self.counts,
+            weight * self.first,
+            weight * self.second,
+            weight * self.log_likelihood,
             self.centres,
         )
 

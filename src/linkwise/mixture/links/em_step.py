@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._kernels.math import log_sum_exp_rows
 from linkwise._threads import Workers
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
 from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, statistics_pass
+from linkwise.mixture.gaussian.shrinkage import (
+    CovariancePrior,
+    log_prior,
+    mean_covariance,
+    pooled_covariance,
+    shrink,
+)
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.prior import DisjointPrior, LabelPrior
 from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, link_field, linked_posterior
@@ -36,6 +44,14 @@ MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
 #: .602 and .811; this one does not (.626, .862).
 _MAX_WORK = 4e8
 _WORK_PER_ENTRY = 400.0
+#: Powers of the densities in the steps in which the links lead, and what a free row counts there. Mean ARI of
+#: 19 sets with 10 and 30 % of the rows in right links, and 30 % with 15 % wrong, from one k-means: .54, .59
+#: and .52. With power 1 in all six steps .42, .49, .42; with power .05 .45, .58, .49.
+_LEADING_POWERS = (0.1, 0.2, 0.5, 1.0, 1.0, 1.0)
+_FREE_WEIGHT = 0.1
+#: A cluster left with a smaller share of its weight was not led, but emptied: must-links that hang together
+#: join everything.
+_LEAST_SHARE = 0.1
 
 
 class LinkedStep:
@@ -61,8 +77,10 @@ class LinkedStep:
         workers: Workers,
         n_starts: int = 1,
         inference_options: Mapping[str, Any] | None = None,
+        prior: CovariancePrior | None = None,
     ) -> None:
         self.points = points
+        self.prior = prior
         self.linked = linked
         self.covariance_type = covariance_type
         self.reg_covar = reg_covar
@@ -127,7 +145,13 @@ class LinkedStep:
             del responsibilities, found
             log_weights, penalty = self._mixing_step(counts, n_free, log_weights)
             objective += self._of_links(log_partition, penalty, parameters.coupling)
-        new = new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling)
+        pooled = None
+        if self.prior is not None:
+            objective += log_prior(parameters.gaussians, self.prior)
+            pooled = pooled_covariance(parameters.gaussians)
+        new = new_parameters(
+            statistics, self.covariance_type, self.reg_covar, log_weights, coupling, self.prior, pooled
+        )
         return new, objective / self.points.n_samples
 
     def _of_links(self, log_partition: float, penalty: float, coupling: NDArray[np.float64]) -> float:
@@ -153,6 +177,8 @@ class LinkedStep:
             log_partition = step.e_step(parameters).marginals.log_partition
             penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
             value += self._of_links(log_partition, penalty, parameters.coupling)
+        if self.prior is not None:
+            value += log_prior(parameters.gaussians, self.prior)
         return value / self.points.n_samples
 
     @property
@@ -167,7 +193,60 @@ class LinkedStep:
         self._log_omega(log_weights)
         return self._prior.exact
 
-    def e_step(self, parameters: MixtureParameters) -> LinkedPosterior:
+    def from_links(self, parameters: MixtureParameters, prior: CovariancePrior | None) -> MixtureParameters:
+        """Parameters that the links lead to, from a start that knows nothing of them.
+
+        A few EM steps in which the densities of linked rows count with a power that grows to 1: at first
+        the links label these rows, and the data only where links leave it open. Free rows count with a
+        small weight, so that no component is left to a handful of linked rows. ``prior`` is that of the
+        covariances found here. The start is returned as it was if the links empty a cluster.
+        """
+        if self.linked is None:
+            return parameters
+        found = parameters
+        for power in _LEADING_POWERS:
+            statistics = em_pass(
+                self.points, found.gaussians, found.log_weights, excluded=self.linked.rows,
+                workers=self.workers,
+            )  # fmt: skip
+            responsibilities = self.e_step(found, power).responsibilities
+            statistics = statistics.weighted(_FREE_WEIGHT)
+            statistics += self._linked_statistics(found, responsibilities)
+            found = new_parameters(
+                statistics, self.covariance_type, self.reg_covar, _log_shares(statistics.counts),
+                found.coupling, prior, pooled_covariance(found.gaussians),
+            )  # fmt: skip
+        self.start = None
+        before, after = (
+            np.bincount(self.linked.cluster_of, np.exp(one.log_weights)) for one in (parameters, found)
+        )
+        return found if (after > _LEAST_SHARE * before).all() else parameters
+
+    def link_evidence(self, parameters: MixtureParameters) -> float:
+        """How well the mixture foretells the links: log P(links | X, parameters) up to a constant.
+
+        It is the log partition function of the linked rows with links, less that without and less log Omega
+        unless links count as observations.
+        """
+        if self.linked is None:
+            return 0.0
+        log_density = log_density_pass(
+            self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
+        )
+        for k, log_weight in enumerate(parameters.log_weights):
+            log_density[:, k] += self.linked.prior_power * log_weight
+        without_links = float(log_sum_exp_rows(log_density).sum())
+        del log_density
+        found = self.e_step(parameters).marginals
+        if not np.isfinite(found.log_partition):
+            # Gibbs, and engines of the user, may have no partition function.
+            step = self.fresh()
+            step.inference, step.inference_options = "auto", {}
+            found = step.e_step(parameters).marginals
+        penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
+        return float(found.log_partition) - without_links - penalty
+
+    def e_step(self, parameters: MixtureParameters, power: float = 1.0) -> LinkedPosterior:
         """Constrained posterior of the linked rows; engines that iterate start from that of the last step."""
         assert self.linked is not None
         assert self._links is not None
@@ -179,6 +258,8 @@ class LinkedStep:
         log_density = log_density_pass(
             self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
         )
+        if power != 1.0:
+            log_density *= power
         options = dict(self.inference_options)
         limited = self.inference == "auto" and self._work_left is not None
         if limited:
@@ -260,9 +341,19 @@ def new_parameters(
     reg_covar: float,
     log_weights: NDArray[np.float64],
     coupling: NDArray[np.float64],
+    prior: CovariancePrior | None = None,
+    pooled: NDArray[np.float64] | None = None,
 ) -> MixtureParameters:
-    """M-step of means and covariances from the statistics, with weights and couplings already found."""
+    """M-step of means and covariances from the statistics, with weights and couplings already found.
+
+    ``pooled`` is the covariance of all components together that ``prior`` draws them to; a start has none
+    yet and takes the mean of its covariances.
+    """
     means, covariances = m_step(statistics, covariance_type, reg_covar)
+    if prior is not None:
+        if pooled is None:
+            pooled = mean_covariance(covariances, statistics.counts, covariance_type)
+        covariances = shrink(covariances, statistics.counts, pooled, prior, covariance_type)
     factors = precision_factors(covariances, covariance_type)
     return MixtureParameters(log_weights, Gaussians(means, factors, covariance_type), covariances, coupling)
 
