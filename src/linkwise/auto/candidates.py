@@ -5,30 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier
 
-from linkwise.auto.groups import GroupClassifier
-from linkwise.kmeans.variants import MPCKMeans, PCKMeans
+from linkwise.auto.groups import GroupClassifier, mutual_groups
+from linkwise.constraints import Constraints
+from linkwise.kmeans.cop_kmeans import COPKMeans
+from linkwise.kmeans.variants import PCKMeans
 from linkwise.mixture.ppc import PPC
 from linkwise.model_selection.held_out import takes_links
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 
-__all__ = ["CANDIDATES", "EFFORTS", "Candidate", "Effort", "own_candidates", "scouts"]
+__all__ = ["CANDIDATES", "EFFORTS", "Candidate", "Effort", "own_candidates", "scouts", "usable"]
+
+
+#: What links a candidate may need.
+_HARD, _GROUPS = "hard", "groups"
 
 
 class Candidate(NamedTuple):
     """A clustering: ``build(n_clusters, seed)`` makes the estimator.
 
-    ``uses_links`` tells whether it sees links, ``needs_groups`` whether hard links must tell
-    groups of rows apart.
+    ``uses_links`` tells whether it sees links. ``needs`` names what links it is for: "hard" ones alone, or
+    "groups" of rows that hard links tell apart.
     """
 
     name: str
     uses_links: bool
     build: Callable[[int, int], Any]
-    needs_groups: bool = False
+    needs: str = ""
 
     def fit(self, X: Any, links: Any, n_clusters: int, seed: int) -> Any:
         """Fit the estimator to rows X (n, d), with the links if it uses them."""
@@ -79,9 +86,11 @@ CANDIDATES = {
         Candidate("mixture", True, _mixture()),
         Candidate("mixture, tied", True, _mixture(covariance_type="tied")),
         Candidate("mixture, diagonal", True, _mixture(covariance_type="diag")),
-        Candidate("k-means, learned metric", True, lambda k, seed: MPCKMeans(k, n_init=4, random_state=seed)),
-        Candidate("discriminant of groups", True, _classifier(_discriminant), needs_groups=True),
-        Candidate("forest of groups", True, _classifier(_forest), needs_groups=True),
+        Candidate(
+            "k-means under hard links", True, lambda k, seed: COPKMeans(k, n_init=4, random_state=seed), _HARD
+        ),
+        Candidate("discriminant of groups", True, _classifier(_discriminant), _GROUPS),
+        Candidate("forest of groups", True, _classifier(_forest), _GROUPS),
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, n_init=4, random_state=seed)),
         Candidate("mixture, no links", False, _mixture()),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
@@ -103,6 +112,14 @@ _QUICK = (
     "k-means, no links",
     "mixture, no links",
 )
+
+
+def usable(candidates: Sequence[Candidate], links: Constraints | None, n_clusters: int) -> list[Candidate]:
+    """The candidates that these links are fit for; all of them if there is none."""
+    hard = links is not None and links.n_pairs > 0 and bool(np.isinf(links.weights).all())
+    groups = len(np.unique(mutual_groups(links, n_clusters))) > 2  # -1 and two groups
+    given = {"": True, _HARD: hard, _GROUPS: groups}
+    return [one for one in candidates if given[one.needs]] or list(candidates)
 
 
 def scouts(candidates: Sequence[Candidate]) -> list[Candidate]:

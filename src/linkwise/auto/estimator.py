@@ -14,10 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._running import warn_once
 from linkwise._validation import align_rows, as_generator, check_choice, check_constraints, check_whole_number
-from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts
+from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts, usable
 from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
 from linkwise.auto.consensus import Consensus, consensus_labels
-from linkwise.auto.groups import mutual_groups
 from linkwise.auto.search import Trial, n_clusters_by_links, rows_to_choose_on, try_candidates
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
@@ -187,8 +186,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         counts = self._counts(len(data), links)
         rng = as_generator(self.random_state)
         seed = int(rng.integers(2**31))
-        if len(np.unique(mutual_groups(links, counts[-1]))) < 3:  # -1 and two groups
-            candidates = [one for one in candidates if not one.needs_groups] or candidates
+        candidates = usable(candidates, links, counts[-1])
         task = fit_task(self, len(candidates))
         rows = rows_to_choose_on(len(data), links, effort.n_rows, rng)
         sample, known = data[rows], None if links is None else links[rows]
