@@ -38,9 +38,12 @@ class Candidate(NamedTuple):
     needs: str = ""
 
     def fit(self, X: Any, links: Any, n_clusters: int, seed: int) -> Any:
-        """Fit the estimator to rows X (n, d), with the links if it uses them."""
+        """Fit the estimator to rows X (n, d), with the links if it uses them; it has ``labels_`` then."""
         model = self.build(n_clusters, seed)
-        return model.fit(X, constraints=links) if self.uses_links and links is not None else model.fit(X)
+        model = model.fit(X, constraints=links) if self.uses_links and links is not None else model.fit(X)
+        if not hasattr(model, "labels_"):  # mixtures of scikit-learn
+            model.labels_ = model.predict(X)
+        return model
 
 
 class Effort(NamedTuple):
@@ -117,7 +120,7 @@ _QUICK = (
 def usable(candidates: Sequence[Candidate], links: Constraints | None, n_clusters: int) -> list[Candidate]:
     """The candidates that these links are fit for; all of them if there is none."""
     hard = links is not None and links.n_pairs > 0 and bool(np.isinf(links.weights).all())
-    groups = len(np.unique(mutual_groups(links, n_clusters))) > 2  # -1 and two groups
+    groups = mutual_groups(links, n_clusters).max(initial=-1) > 0
     given = {"": True, _HARD: hard, _GROUPS: groups}
     return [one for one in candidates if given[one.needs]] or list(candidates)
 
@@ -148,14 +151,14 @@ def own_candidates(given: Any, effort: str) -> list[Candidate]:
 def _own_candidate(given: Any) -> Candidate:
     if isinstance(given, str):
         if given not in CANDIDATES:
-            raise ValueError(
-                f"there is no candidate {given!r}; use one of {', '.join(CANDIDATES)}, or an estimator"
-            )
+            names = ", ".join(map(repr, CANDIDATES))
+            raise ValueError(f"there is no candidate {given!r}; use one of {names}, or an estimator")
         return CANDIDATES[given]
     name, estimator = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
-    parameters = estimator.get_params(deep=False) if hasattr(estimator, "get_params") else {}
+    clusters = hasattr(estimator, "fit_predict") and not isinstance(estimator, type)
+    parameters = estimator.get_params(deep=False) if clusters and hasattr(estimator, "get_params") else {}
     count = next((key for key in ("n_clusters", "n_components") if key in parameters), None)
-    if count is None or not hasattr(estimator, "fit"):
+    if count is None:
         raise ValueError(
             f"candidate {given!r} is no clusterer with n_clusters or n_components; pass an estimator such as "
             "PPC(covariance_type='diag')"

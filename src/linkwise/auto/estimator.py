@@ -17,7 +17,13 @@ from linkwise._validation import align_rows, as_generator, check_choice, check_c
 from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts, usable
 from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
 from linkwise.auto.consensus import Consensus, consensus_labels
-from linkwise.auto.search import Trial, n_clusters_by_links, rows_to_choose_on, try_candidates
+from linkwise.auto.search import (
+    Trial,
+    fit_members,
+    n_clusters_by_links,
+    rows_to_choose_on,
+    try_candidates,
+)
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.exceptions import InfeasibleConstraints
@@ -74,8 +80,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     Parameters
     ----------
     n_clusters : int or "auto", default="auto"
-        "auto": with labels the number of classes; with links the number that keeps most held-out links, of up
-        to ten; without both the lowest BIC of a mixture.
+        "auto": with labels the number of classes, if they are of two or more; with links the number that
+        keeps most held-out links, of up to ten; without both the lowest BIC of a mixture.
     candidates : "auto" or list, default="auto"
         Names of :data:`linkwise.auto.candidates.CANDIDATES`, clusterers, or pairs (name, clusterer).
     cv : int, default=5
@@ -201,7 +207,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             else:
                 chosen, trials = self._compare(candidates, counts, sample, questions, folds, seed, task)
                 self._fit_chosen(data, links, questions, folds, chosen, trials, seed, effort.n_members)
-        self.labels_ = self.best_estimator_.labels_
+        self.labels_ = np.asarray(self.best_estimator_.labels_, dtype=np.int64)
         self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
         soft = np.empty(0, dtype=bool) if links is None else np.isfinite(links.weights)
         self.noise_ = float(self.violations_[soft].mean()) if soft.any() else np.nan
@@ -234,12 +240,13 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
                 links.check(k)
             return [k]
         check_choice(self.n_clusters, "n_clusters", ("auto",))
-        if links is not None and links.classes is not None:
+        if links is not None and links.classes is not None and len(links.classes) > 1:
             links.check(len(links.classes))
             return [len(links.classes)]
         most = min(_MOST_CLUSTERS, n_samples)
-        if links is None:
+        if links is None or not links.n_pairs:
             return list(range(1, most + 1))
+        links.check()
         possible: list[int] = []
         for k in range(2, n_samples + 1):
             try:
@@ -305,11 +312,10 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
                 for f, fold in enumerate(folds)
             ],
         )
-        self._store_result(data, links, [chosen[m].candidate for m in members], weights, seed)
+        vote_of = self._store_result(data, links, [chosen[m].candidate for m in members], weights, seed)
         unlinked = [trial for trial in chosen if not trial.candidate.uses_links and not trial.failure]
         best = max(unlinked, key=lambda trial: trial.agreement, default=None)
         self.gain_ = Gain(np.nan, np.nan, np.nan) if best is None else paired_gain(kept, best.kept, trust)
-        vote_of = {chosen[m].candidate.name: float(w) for m, w in zip(members, weights, strict=True)}
         self.selection_ = [_record(trial, k, vote_of) for trial in trials]
         self._add_consensus_record(vote_of, *agreement(kept, trust))
 
@@ -324,8 +330,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         """Without links to ask, all candidates that fit what is known have the same vote."""
         if links is not None and links.n_pairs:
             warnings.warn(
-                f"{links.n_pairs} links are too few to choose a clustering by; candidates with links vote "
-                f"alike. Give at least {_FEWEST_LINKS} links that do not follow from each other.",
+                f"{links.n_pairs} {'link is' if links.n_pairs == 1 else 'links are'} too few to choose a "
+                "clustering by; candidates with links vote alike. Give at least "
+                f"{_FEWEST_LINKS} links that do not follow from each other.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -333,13 +340,12 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         usable = usable or candidates
         self.n_clusters_ = counts[0] if len(counts) == 1 else _lowest_bic(data, counts, seed)
         votes = np.full(len(usable), 1.0 / len(usable))
-        self._store_result(data, links, usable, votes, seed)
+        vote_of = self._store_result(data, links, usable, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)
-        vote_of = {one.name: float(vote) for one, vote in zip(usable, votes, strict=True)}
         self.selection_ = [
             CandidateRecord(
                 one.name, one.uses_links, self.n_clusters_, np.nan, np.nan, vote_of.get(one.name, 0.0),
-                len(usable) == 1 and one.name in vote_of, "",
+                list(vote_of) == [one.name], "",
             )
             for one in candidates
         ]  # fmt: skip
@@ -352,15 +358,17 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         members: list[Candidate],
         weights: NDArray[np.float64],
         seed: int,
-    ) -> None:
-        """Fit the members to all rows and links, and store them or the only one."""
+    ) -> dict[str, float]:
+        """Fit the members to all rows and links, store them or the only one, and return their votes."""
         k = self.n_clusters_
-        fitted = [one.fit(data, links, k, seed) for one in members]
+        members, fitted, weights = fit_members(members, weights, data, links, k, seed)
+        vote_of = {one.name: float(weight) for one, weight in zip(members, weights, strict=True)}
         self.converged_ = all(bool(getattr(model, "converged_", True)) for model in fitted)
         if len(members) == 1 and not _breaks_hard_links(fitted[0].labels_, links):
             self.best_estimator_ = fitted[0]
-            return
-        self.best_estimator_ = Consensus([one.name for one in members], fitted, weights, k, links, seed)
+        else:
+            self.best_estimator_ = Consensus(list(vote_of), fitted, weights, k, links, seed)
+        return vote_of
 
     def _add_consensus_record(self, vote_of: dict[str, float], share: float, error: float) -> None:
         """Record the votes together, unless there was one."""
@@ -377,10 +385,12 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Clusters (n,) of new rows, of which no links are known."""
         check_is_fitted(self)
+        if lacking := _lacking(self, "predict"):
+            raise AttributeError(f"{lacking} has no predict; use labels_, or pass other candidates")
         data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(self.best_estimator_.predict(data))
+        return np.asarray(self.best_estimator_.predict(data), dtype=np.int64)
 
-    @available_if(lambda self: hasattr(self.best_estimator_, "predict_proba"))
+    @available_if(lambda self: not hasattr(self, "best_estimator_") or not _lacking(self, "predict_proba"))
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities (n, K) of the clusters of new rows; of several candidates the shares of votes."""
         check_is_fitted(self)
@@ -401,6 +411,13 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
                 f"{'  ' + record.reason if record.reason else ''}"
             )
         return "\n".join(lines)
+
+
+def _lacking(model: LinkedClustering, method: str) -> str:
+    """Name a member that has no such method, or return ""; several together need ``predict`` alone."""
+    best = model.best_estimator_
+    members, method = (best.estimators, "predict") if isinstance(best, Consensus) else ((best,), method)
+    return next((type(one).__name__ for one in members if not hasattr(one, method)), "")
 
 
 def _joined(links: Constraints | None, labels: ArrayLike | None, n_samples: int) -> Constraints | None:

@@ -14,11 +14,9 @@ from linkwise._compat import FitTask
 from linkwise.auto.candidates import Candidate
 from linkwise.auto.choice import agreement, held_out_kept
 from linkwise.constraints import Constraints
-from linkwise.exceptions import InferenceBudgetExceeded
-from linkwise.graph import group_labels
 from linkwise.model_selection.held_out import LinkFold, Questions
 
-__all__ = ["Trial", "n_clusters_by_links", "rows_to_choose_on", "try_candidates"]
+__all__ = ["Trial", "fit_members", "n_clusters_by_links", "rows_to_choose_on", "try_candidates"]
 
 #: An agreement lower by less than this many standard errors speaks for the smaller number of clusters.
 _CAUTION = 1.0
@@ -81,8 +79,35 @@ def _labels(candidate: Candidate, k: int, fold: LinkFold, X: Any, seed: int) -> 
     """Labels of a candidate that sees the links of a fold, or why there are none."""
     try:
         return np.asarray(candidate.fit(X, fold.kept, k, seed).labels_, dtype=np.int64)
-    except (ValueError, InferenceBudgetExceeded, np.linalg.LinAlgError) as error:
+    except (ValueError, RuntimeError) as error:  # also of linear algebra, and budgets that are exceeded
         return str(error)
+
+
+def fit_members(
+    members: Sequence[Candidate],
+    weights: NDArray[np.float64],
+    X: Any,
+    links: Constraints | None,
+    k: int,
+    seed: int,
+) -> tuple[list[Candidate], list[Any], NDArray[np.float64]]:
+    """Fit candidates to all rows and links; those that fail are left out, with a warning, and their votes."""
+    fitted: list[Any] = []
+    failures: dict[str, str] = {}
+    for one in members:
+        try:
+            fitted.append(one.fit(X, links, k, seed))
+        except (ValueError, RuntimeError) as error:
+            failures[one.name] = str(error)
+    if not fitted:
+        raise ValueError(
+            f"no candidate could be fitted: {next(iter(failures.values()))}; pass other candidates"
+        )
+    for name, failure in failures.items():
+        warnings.warn(f"candidate {name!r} has no vote, because it cannot be fitted: {failure}", stacklevel=2)
+    stays = np.array([one.name not in failures for one in members])
+    left = [one for one in members if one.name not in failures]
+    return left, fitted, weights[stays] / weights[stays].sum()
 
 
 def n_clusters_by_links(trials: Sequence[Trial], questions: Questions) -> int:
@@ -113,22 +138,30 @@ def rows_to_choose_on(
 ) -> NDArray[np.int64]:
     """Sorted rows (at most about ``n_rows``) that candidates are compared on: linked rows first, then any.
 
-    If there are more linked rows, whole groups of linked rows are drawn until half of the rows are taken.
+    If there are more linked rows, whole groups of linked rows are drawn until half of the rows are taken. Of
+    a group that is larger than that, links are drawn one by one.
     """
     if n_samples <= n_rows:
         return np.arange(n_samples)
     chosen = np.zeros(n_samples, dtype=bool)
     if links is not None and links.n_pairs:
-        linked = np.unique(links.pairs)
-        group = group_labels(n_samples, links.pairs)[0][linked]
-        if len(linked) > n_rows // 2:
-            _, group, sizes = np.unique(group, return_inverse=True, return_counts=True)
-            order = rng.permutation(len(sizes))
-            taken = np.zeros(len(sizes), dtype=bool)
-            taken[order[: max(1, int(np.searchsorted(np.cumsum(sizes[order]), n_rows // 2, "right")))]] = True
-            linked = linked[taken[group]]
-        chosen[linked] = True
+        chosen[_linked_rows(links, n_rows // 2, rng)] = True
     others = np.flatnonzero(~chosen)
     n_more = max(n_rows - int(chosen.sum()), n_rows // 4)
     chosen[rng.choice(others, min(n_more, len(others)), replace=False)] = True
     return np.flatnonzero(chosen)
+
+
+def _linked_rows(links: Constraints, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """All linked rows; if they are more than ``most``, those of some groups or of some links of one group."""
+    linked = np.unique(links.pairs)
+    if len(linked) <= most:
+        return linked
+    _, group, sizes = np.unique(links.components()[linked], return_inverse=True, return_counts=True)
+    order = rng.permutation(len(sizes))
+    n_groups = int(np.searchsorted(np.cumsum(sizes[order]), most, "right"))
+    if n_groups:
+        return linked[np.isin(group, order[:n_groups])]
+    pairs = rng.permutation(links.pairs[np.isin(links.pairs[:, 0], linked[group == order[0]])])
+    rows, first = np.unique(pairs, return_index=True)
+    return rows[np.argsort(first)][:most]

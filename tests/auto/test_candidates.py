@@ -1,0 +1,125 @@
+"""Which candidates there are, and what may be given in their place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import AgglomerativeClustering, FeatureAgglomeration, KMeans
+from sklearn.datasets import make_blobs
+from sklearn.decomposition import PCA
+from sklearn.mixture import GaussianMixture
+from sklearn.pipeline import make_pipeline
+
+from linkwise import PPC, Constraints
+from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates, scouts
+
+X, Y = make_blobs(30, centers=2, random_state=0)
+LABELS = np.where(np.arange(30) % 3 == 0, Y, -1)
+
+
+class TestOwn:
+    def test_all_of_them_have_the_number_of_clusters_and_labels(self):
+        for name, candidate in CANDIDATES.items():
+            assert candidate.name == name
+            model = candidate.fit(X, Constraints.from_labels(LABELS), 2, 0)
+            assert model.labels_.shape == (30,)
+            assert set(model.labels_) <= {0, 1}
+            assert model.predict(X).shape == (30,)
+
+    def test_those_without_links_never_see_any(self):
+        """Links that contradict the data change nothing."""
+        wrong = Constraints(30, np.stack([np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)], axis=1))
+        for candidate in CANDIDATES.values():
+            if not candidate.uses_links:
+                labels = candidate.fit(X, wrong, 2, 0).labels_
+                np.testing.assert_array_equal(labels, candidate.fit(X, None, 2, 0).labels_)
+
+    def test_there_are_both_kinds_for_every_effort(self):
+        for effort in EFFORTS:
+            found = own_candidates("auto", effort)
+            assert {one.uses_links for one in found} == {True, False}
+        assert len(own_candidates("auto", "quick")) < len(own_candidates("auto", "thorough"))
+
+    def test_scouts_are_two_of_them(self):
+        for effort in EFFORTS:
+            found = own_candidates("auto", effort)
+            assert len(scouts(found)) == 2
+            assert set(scouts(found)) <= set(found)
+        mine = own_candidates([KMeans(), GaussianMixture(), PPC()], "quick")
+        assert scouts(mine) == mine[:2]
+
+
+class TestGiven:
+    def test_names_estimators_and_pairs(self):
+        given = [
+            "mixture",
+            KMeans(n_init=1),
+            ("mine", PPC(covariance_type="diag")),
+            GaussianMixture(max_iter=7),
+        ]
+        found = own_candidates(given, "quick")
+        assert [one.name for one in found] == [
+            "mixture", "KMeans(n_init=1)", "mine", "GaussianMixture(max_iter=7)",
+        ]  # fmt: skip
+        assert [one.uses_links for one in found] == [True, False, True, False]
+
+    def test_are_built_anew_with_their_settings(self):
+        given = GaussianMixture(9, max_iter=7)
+        [candidate] = own_candidates((given,), "quick")
+        built = candidate.build(3, 5)
+        assert built is not given
+        assert (built.n_components, built.max_iter, built.random_state) == (3, 7, 5)
+        assert given.n_components == 9
+
+    def test_a_seed_of_their_own_stays(self):
+        [candidate] = own_candidates([KMeans(random_state=4)], "quick")
+        assert candidate.build(3, 5).random_state == 4
+
+    @pytest.mark.parametrize("given", [KMeans(n_init=1), GaussianMixture(), AgglomerativeClustering()])
+    def test_have_labels_once_fitted(self, given):
+        [candidate] = own_candidates([given], "quick")
+        labels = candidate.fit(X, Constraints.from_labels(LABELS), 2, 0).labels_
+        assert len(labels) == 30
+        assert set(labels) == {0, 1}
+
+
+class NoNumber(ClusterMixin, BaseEstimator):
+    def fit(self, X, y=None):
+        return self
+
+
+class TestRefused:
+    @pytest.mark.parametrize("given", ["mixture", [], {}, None, 3, {"mixture"}])
+    def test_no_list(self, given):
+        with pytest.raises(ValueError, match=r'^candidates must be "auto" or a list .*; pass for example'):
+            own_candidates(given, "quick")
+
+    def test_unknown_name_lists_the_known(self):
+        with pytest.raises(ValueError, match=r"^there is no candidate 'mixtur'; use one of .*'mixture'"):
+            own_candidates(["mixtur"], "quick")
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            3,
+            None,
+            KMeans,
+            PCA(),
+            FeatureAgglomeration(),
+            NoNumber(),
+            make_pipeline(KMeans()),
+            ("a", 3),
+            ("a",),
+        ],
+        ids=str,
+    )
+    def test_no_clusterer_with_a_number_of_clusters(self, given):
+        with pytest.raises(
+            ValueError, match="is no clusterer with n_clusters or n_components; pass an estima"
+        ):
+            own_candidates([given], "quick")
+
+    def test_two_of_one_name(self):
+        with pytest.raises(ValueError, match=r"two candidates are named 'PPC\(\)'; pass pairs \(name, estim"):
+            own_candidates([PPC(), "mixture", PPC()], "quick")
