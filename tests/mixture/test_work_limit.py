@@ -146,6 +146,19 @@ def test_soft_links_and_explicit_engines_have_no_limit(monkeypatch):
     assert links.satisfaction(asked.labels_) == 1.0
 
 
+def test_nearly_hard_links_have_a_limit_where_they_are_dense(monkeypatch):
+    monkeypatch.setattr(link_steps, "_MAX_WORK", 1.0)
+    monkeypatch.setattr(link_steps, "_WORK_PER_ENTRY", 0.0)
+    data, links, n_components = crowd("colourable")
+    soft = Constraints(len(data), cannot_link=links.cannot_link, certainty=0.99)
+    model, seen = fitted(PPC(n_components, max_iter=3, random_state=0), data, soft)
+    assert "posterior" in model.inference_["details"]["reason"]
+    assert [w for w in seen if issubclass(w.category, ApproximationWarning)]
+    few = Constraints(len(data), cannot_link=links.cannot_link[:100], certainty=0.99)
+    model, _ = fitted(PPC(n_components, max_iter=3, random_state=0), data, few)
+    assert model.inference_["details"]["reason"] is None
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_takes_the_place_of_belief_propagation_knows_the_data(seed, monkeypatch):
     """Not any labelling that keeps the links: with clear clusters, the fit finds them."""

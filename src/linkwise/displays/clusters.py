@@ -62,7 +62,7 @@ class ClusterDisplay:
     >>> from linkwise.displays import ClusterDisplay
     >>> X, y = load_iris(return_X_y=True)
     >>> links = Constraints.sample(y, 30, random_state=0)
-    >>> model = PPC(3, random_state=0).fit(X)
+    >>> model = PPC(3, shrinkage=0, n_init=1, random_state=0).fit(X)
     >>> display = ClusterDisplay.from_estimator(model, X, constraints=links)
     >>> sum(len(lines.get_segments()) for lines in display.lines_.values())
     30

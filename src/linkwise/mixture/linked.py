@@ -371,9 +371,9 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         found = posterior.marginals
         if limited:
             warnings.warn(
-                f"the hard cannot-links among {len(linked.rows)} rows are too dense for accurate inference "
+                f"the cannot-links among {len(linked.rows)} rows are too dense for accurate inference "
                 f"in the work allowed to a fit ({' and '.join(limited)} approximated further, see "
-                'inference_["details"]). labels_ keep the hard links. Use fewer cannot-links or soft ones '
+                'inference_["details"]). labels_ keep the hard links. Use fewer cannot-links or softer ones '
                 "(certainty < 1), inference='belief_propagation', which has no limit, or COPKMeans.",
                 ApproximationWarning,
                 stacklevel=4,

@@ -162,7 +162,7 @@ class PPC(LinkedGaussianMixture):
         How the last E-step was done: ``method`` (engines joined by "+"), ``exact``, ``converged``,
         ``n_iter``, ``parts`` (rows by engine) and ``details``. With links, details are ``prior_exact``,
         whether log Omega was exact; ``objective``, the engine whose partition function is in
-        ``lower_bound_``; and ``reason``, what dense hard cannot-links made too dear: None, or the posterior
+        ``lower_bound_``; and ``reason``, what dense cannot-links made too dear: None, or the posterior
         (mean field from then on), the prior (log Omega then keeps its value), or both.
     classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
         If the links were built from labels (``Constraints.from_labels``): the classes, a name of each

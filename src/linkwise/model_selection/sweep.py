@@ -104,7 +104,7 @@ class ComponentSweep:
     >>> from linkwise.model_selection import sweep_components
     >>> X, _ = load_iris(return_X_y=True)
     >>> sweep = sweep_components(
-    ...     PPC(), X, n_components=range(1, 5), n_repeats=2, random_state=0
+    ...     PPC(shrinkage=0), X, n_components=range(1, 5), n_repeats=2, random_state=0
     ... )
     >>> print(sweep)
     bic over 1 .. 4 components, 2 runs each: lowest mean at 2
