@@ -55,6 +55,9 @@ def reproduce(
     ] = Path("build/reproduce"),
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes.")] = os.cpu_count() or 1,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget the trials of an earlier run.")] = False,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Run nothing: write what the trials run so far say.")
+    ] = False,
     json_wanted: options.JsonOption = False,
 ) -> None:
     """Run the papers' experiments and write their tables and figures.
@@ -75,8 +78,10 @@ def reproduce(
         if not data.is_dir():
             raise CommandError(f"--data {data} is not a folder; pass the folder that holds the data sets")
         os.environ["LINKWISE_DATA"] = str(data)
+    if fresh and stored:
+        raise CommandError("--fresh forgets the trials that --stored reads; leave one of them out", USAGE)
     check_folder(output)
-    results = [_run(out, experiment, not full, output, jobs, fresh) for experiment in chosen]
+    results = [_run(out, experiment, not full, output, jobs, fresh, stored) for experiment in chosen]
     failed = sum(len(result["failed"]) for result in results)
     result = {"experiments": results}
     if failed:
@@ -100,7 +105,7 @@ def _n_trials(experiment: Experiment, quick: bool) -> int:
 
 
 def _run(
-    out: Output, experiment: Experiment, quick: bool, output: Path, jobs: int, fresh: bool
+    out: Output, experiment: Experiment, quick: bool, output: Path, jobs: int, fresh: bool, stored: bool
 ) -> dict[str, Any]:
     """One experiment: its table, its provenance and its figure."""
     from experiments.framework.data_files import DataMissing
@@ -123,7 +128,7 @@ def _run(
                 print(f"{experiment.name}: {done} of {total} trials", file=sys.stderr, flush=True)
             counted[0] = done
 
-        outcome = experiment.run(quick=quick, path=trials, n_jobs=jobs, progress=progress)
+        outcome = experiment.run(quick=quick, path=trials, n_jobs=jobs, progress=progress, only_stored=stored)
     stem = experiment.name if scale == "full" else f"{experiment.name}-{scale}"
     record = _record(experiment, scale, outcome)
     mine = [f"{stem}.json", f"{stem}.csv", f"{stem}.png"]

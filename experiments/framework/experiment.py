@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
@@ -15,6 +15,9 @@ from threadpoolctl import threadpool_limits
 from experiments.framework.data_files import DataMissing
 from experiments.framework.summary import Row, summarise
 from experiments.framework.trials import Trial, TrialFile, source_state
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Experiment", "Outcome", "Size"]
 
@@ -95,6 +98,8 @@ class Experiment:
         Times are measured, so trials run one after another.
     picture : callable, optional
         ``picture(path)`` writes a PNG that shows more than curves could; it may raise ``DataMissing``.
+    chart : callable, optional
+        ``chart(table)`` draws the tidy table in another way than by curves along the axis.
     """
 
     name: str
@@ -109,11 +114,12 @@ class Experiment:
     axis: str | None = None
     alone: bool = False
     picture: Callable[[Path], None] | None = None
+    chart: Callable[[list[Row]], Figure] | None = None
 
     @property
     def has_figure(self) -> bool:
         """Whether there is something to draw."""
-        return self.picture is not None or self.axis is not None
+        return any(one is not None for one in (self.picture, self.chart, self.axis))
 
     def size(self, quick: bool) -> Size:
         """The quick or the full size."""
@@ -126,6 +132,7 @@ class Experiment:
         path: str | Path | None = None,
         n_jobs: int = 1,
         progress: Callable[[int, int], None] | None = None,
+        only_stored: bool = False,
     ) -> Outcome:
         """Run the trials that a file does not hold yet, and summarise all of them.
 
@@ -138,6 +145,8 @@ class Experiment:
             Processes.
         progress : callable, optional
             ``progress(done, total)`` is called at the start and after every trial.
+        only_stored : bool
+            Run nothing: summarise the trials that the file holds.
 
         Returns
         -------
@@ -161,6 +170,8 @@ class Experiment:
         done = {trial.key: trial for trial in store.read()}
         missing = [trial for trial in wanted if trial.key not in done]
         n_before = len(wanted) - len(missing)
+        if only_stored:
+            missing = []
         if progress is not None:
             progress(n_before, len(wanted))
         skipped: dict[str, list[dict[str, Any]]] = {}

@@ -101,5 +101,7 @@ def save_figure(experiment: Experiment, table: list[Row], path: str | Path) -> N
     if experiment.picture is not None:
         with threadpool_limits(1):
             experiment.picture(Path(path))
+    elif experiment.chart is not None:
+        experiment.chart(table).savefig(path, dpi=90)
     elif experiment.axis is not None:
         draw_curves(table, experiment.measures[0], experiment.axis).savefig(path, dpi=90)

@@ -169,3 +169,33 @@ def test_failed_trials_are_told_with_what_was_found(invoke, monkeypatch):
     record = json.loads(result.stdout)
     assert record["experiments"][0]["name"] == "one"
     assert record["error"]["message"].startswith("1 trials failed; ")
+
+
+def test_stored_trials_are_written_and_nothing_is_run(invoke, register, tmp_path, monkeypatch):
+    register("small", ["bundled"])
+    assert invoke("small", "-j", "1").exit_code == 0
+    path = tmp_path / "build/reproduce/trials/small-quick.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:3]))
+    result = invoke("small", "-j", "1", "--stored")
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "build/reproduce/small-quick.json").read_text())["trials"] == 3
+    assert path.read_text() == "".join(lines[:3])
+    assert invoke("small", "--stored", "--fresh").exit_code == 2
+
+
+def test_chart_is_drawn_from_the_table(invoke, register, tmp_path, monkeypatch):
+    from matplotlib.figure import Figure
+
+    register("small", ["bundled"])
+    drawn = []
+
+    def chart(table):
+        drawn.append(table)
+        return Figure()
+
+    changed = dataclasses.replace(experiments.EXPERIMENTS["small"], chart=chart)
+    monkeypatch.setitem(experiments.EXPERIMENTS, "small", changed)
+    assert invoke("small", "-j", "1", "-o", "out").exit_code == 0
+    assert (tmp_path / "out" / "small-quick.png").exists()
+    assert {row["links"] for row in drawn[0]} == {10, 20}
