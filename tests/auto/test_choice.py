@@ -57,9 +57,9 @@ class TestAgreement:
 
 
 class TestVoteWeights:
-    def test_a_standard_error_divides_the_vote_by_exp_4(self):
+    def test_a_standard_error_divides_the_vote_by_exp_3(self):
         votes = vote_weights(np.array([0.9, 0.8]), 100.0)  # 1 / sqrt(100) apart
-        assert votes[0] / votes[1] == pytest.approx(math.exp(4.0))
+        assert votes[0] / votes[1] == pytest.approx(math.exp(3.0))
         assert votes.sum() == pytest.approx(1.0)
 
     def test_without_links_all_vote_alike_and_failures_never(self):

@@ -54,7 +54,7 @@ class Effort(NamedTuple):
 
 
 #: What ``effort`` may be.
-EFFORTS = {"quick": Effort(1000, 3), "balanced": Effort(2000, 6), "thorough": Effort(3000, 10)}
+EFFORTS = {"quick": Effort(500, 4), "balanced": Effort(1000, 10), "thorough": Effort(3000, 15)}
 
 
 def _spectral(**settings: Any) -> Callable[[int, int], Any]:

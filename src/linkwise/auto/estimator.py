@@ -87,8 +87,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     cv : int, default=5
         Folds of links.
     effort : {"quick", "balanced", "thorough"}, default="balanced"
-        ``quick`` compares seven candidates on at most 1000 rows; ``balanced`` all on 2000, ``thorough`` on
-        3000. Up to 3, 6 or 10 of them vote.
+        ``quick`` compares seven candidates on at most 500 rows, ``balanced`` all on 1000, ``thorough`` on
+        3000. Up to 4, 10 or 15 of them vote.
     random_state : int, RandomState, Generator or None
     n_jobs : int or None
         Threads over fits. Results do not depend on it.
