@@ -28,10 +28,12 @@ LAYERS = (
     ),
     ("inference",),
     ("mixture", "kmeans", "spectral"),
+    ("model_selection",),
+    ("auto",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 #: Rooms of one layer that do not know each other.
-APART = LAYERS[-1]
+APART = ("mixture", "kmeans", "spectral")
 #: But for these (who imports, from where): K-means under hard links makes the labels of an embedding.
 ALLOWED = {("spectral", "kmeans")}
 
@@ -111,6 +113,7 @@ def test_folders_of_numerics_are_small():
         "mixture",
         "kmeans",
         "spectral",
+        "auto",
         "cli",
         "displays",
     ):

@@ -1,5 +1,7 @@
 """Choose among clusterings by the links themselves: :class:`LinkedClustering`."""
 
-from linkwise.auto.estimator import LinkedClustering
+from linkwise.auto.choice import Gain
+from linkwise.auto.consensus import Consensus
+from linkwise.auto.estimator import CandidateRecord, LinkedClustering
 
-__all__ = ["LinkedClustering"]
+__all__ = ["CandidateRecord", "Consensus", "Gain", "LinkedClustering"]

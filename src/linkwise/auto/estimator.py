@@ -83,7 +83,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         "auto": with labels the number of classes, if they are of two or more; with links the number that
         keeps most held-out links, of up to ten; without both the lowest BIC of a mixture.
     candidates : "auto" or list, default="auto"
-        Names of :data:`linkwise.auto.candidates.CANDIDATES`, clusterers, or pairs (name, clusterer).
+        Names of candidates, as ``selection_`` lists them, clusterers with ``n_clusters`` or ``n_components``
+        (also of scikit-learn), or pairs (name, clusterer).
     cv : int, default=5
         Folds of links.
     effort : {"quick", "balanced", "thorough"}, default="balanced"
@@ -246,7 +247,6 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         most = min(_MOST_CLUSTERS, n_samples)
         if links is None or not links.n_pairs:
             return list(range(1, most + 1))
-        links.check()
         possible: list[int] = []
         for k in range(2, n_samples + 1):
             try:
