@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import PPC, Constraints, LinkedClustering, PCKMeans
 from linkwise.auto import CandidateRecord, Consensus
+from linkwise.auto.candidates import EFFORTS
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 
@@ -404,7 +405,7 @@ class TestSettings:
         names = {one.candidate for one in model.selection_} - {"consensus"}
         assert len(names) <= (7 if effort == "quick" else 16)
         members = model.best_estimator_.names if isinstance(model.best_estimator_, Consensus) else ("one",)
-        assert len(members) <= {"quick": 3, "balanced": 6, "thorough": 10}[effort]
+        assert len(members) <= EFFORTS[effort].n_members
 
     def test_refused(self):
         with pytest.raises(ValueError, match=r"^effort must be one of quick, balanced, thorough; got 'much'"):

@@ -16,11 +16,13 @@ from linkwise import (
     Constraints,
     COPKMeans,
     HMRFKMeans,
+    LinkedClustering,
     MPCKMeans,
     PCKMeans,
     SpectralLearning,
 )
 
+MEMBERS = ("mixture, tied", "spectral, near", "k-means, no links")
 SPECTRAL = {"random_state": 0, "n_init": 1}
 
 CASES = {
@@ -54,6 +56,9 @@ CASES = {
     },
     "spectral-auto": ConstrainedSpectralClustering(3, n_neighbors=5, reliability_subsets=2, **SPECTRAL),
     "spectral-learning": SpectralLearning(2, affinity="heat", n_neighbors=5, **SPECTRAL),
+    "linked": LinkedClustering(3, candidates=list(MEMBERS), random_state=0),
+    "linked-one": LinkedClustering(3, candidates=["mixture, tied"], cv=2, random_state=0),
+    "linked-labels": LinkedClustering(candidates=list(MEMBERS), cv=2, random_state=0),
     "ppc-labels": PPC(n_clusters=4, covariance_type="diag", random_state=0),
     "em-labels": ConstrainedEM(n_clusters=3, covariance_type="diag", random_state=0),
     "hmrf-labels": HMRFKMeans(3, random_state=0),
@@ -64,6 +69,7 @@ CASES = {
 
 #: Fitted to links that were built from labels.
 NAMED = {
+    "linked-labels",
     "ppc-labels",
     "em-labels",
     "hmrf-labels",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris
 
 from linkwise import (
@@ -19,10 +21,13 @@ from linkwise import (
     Constraints,
     COPKMeans,
     HMRFKMeans,
+    LinkedClustering,
     MPCKMeans,
     PCKMeans,
     SpectralLearning,
 )
+from linkwise.auto import Consensus
+from linkwise.exceptions import ModelFileError
 from linkwise.persistence import load_model, save_model
 
 
@@ -99,6 +104,123 @@ def test_every_estimator_predicts_the_same_after_loading(model, iris, tmp_path):
     assert equal(twin.labels_, model.labels_)
     if isinstance(model, CPPC):
         assert twin.beliefs == model.beliefs
+
+
+def put(table, key, value):
+    """Change an entry of a stored table."""
+    next(pair for pair in table["pairs"] if pair[0] == key)[1] = value
+
+
+class TestLinkedClustering:
+    members = ("mixture", "mixture, tied", "spectral, near", "k-means, no links")
+
+    def fit(self, iris, candidates, **known):
+        X, _, links = iris
+        known = known or {"constraints": links[::3]}
+        return LinkedClustering(3, candidates=candidates, cv=2, random_state=0).fit(X[::3], **known)
+
+    @pytest.fixture(scope="class")
+    def several(self):
+        X, y = (table[::3] for table in load_iris(return_X_y=True))
+        links = Constraints.sample(y, 12, flip=0.3, certainty=0.7, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return LinkedClustering(3, candidates=["mixture", "mixture, tied"], cv=2, random_state=0).fit(
+                X, constraints=links
+            )
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_round_trip_of_several(self, iris, tmp_path):
+        X, y, _ = iris
+        links = Constraints.sample(y[::3], 12, flip=0.3, certainty=0.7, random_state=0)
+        model = self.fit(iris, list(self.members), constraints=links)
+        assert len(model.best_estimator_.names) > 1
+        twin = load_model(save_model(model, tmp_path / "model"))
+        assert twin.get_params() == model.get_params()
+        np.testing.assert_array_equal(twin.predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(twin.predict(X), model.predict(X))
+        stored = {key for key in vars(model) if key.endswith("_")}
+        assert stored == {key for key in vars(twin) if key.endswith("_")}
+        for key in stored - {"best_estimator_"}:
+            assert equal(getattr(model, key), getattr(twin, key)), key
+        assert twin.table() == model.table()
+        mine, theirs = model.best_estimator_, twin.best_estimator_
+        assert (mine.names, mine.n_clusters) == (theirs.names, theirs.n_clusters)
+        assert equal(mine.shares, theirs.shares)
+        assert equal([one.labels_ for one in mine.estimators], [one.labels_ for one in theirs.estimators])
+        assert isinstance(theirs, Consensus)
+        again = load_model(save_model(twin, tmp_path / "again"))
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+
+    def test_round_trip_of_one(self, iris, tmp_path):
+        X, y, _ = iris
+        labels = np.where(np.arange(50) % 4 == 0, y[::3], -1)
+        model = self.fit(iris, ["mixture, tied"], labels=labels)
+        twin = load_model(save_model(model, tmp_path / "model"))
+        assert type(twin.best_estimator_) is PPC
+        np.testing.assert_array_equal(twin.predict_proba(X), model.predict_proba(X))
+        assert twin.cluster_names_.tolist() == model.cluster_names_.tolist()
+        assert np.isnan(twin.gain_.value)
+
+    def test_parts_of_scikit_learn_are_refused(self, iris, tmp_path):
+        _, y, _ = iris
+        labels = np.where(np.arange(50) % 4 == 0, y[::3], -1)
+        with pytest.raises(TypeError, match=r"^candidate 'GroupClassifier' .*; fit with candidates= that"):
+            save_model(self.fit(iris, ["forest of groups"], labels=labels), tmp_path / "model")
+        model = self.fit(iris, ["mixture, tied", "discriminant of groups"], labels=labels)
+        with pytest.raises(TypeError, match=r"^candidate 'discriminant of groups' votes and holds"):
+            save_model(model, tmp_path / "model")
+        with pytest.raises(TypeError, match=r"^candidate 'KMeans' votes and holds parts of scikit-learn"):
+            save_model(self.fit(iris, [KMeans(n_init=1)]), tmp_path / "model")
+        assert not (tmp_path / "model").exists()
+
+    def test_candidates_that_are_estimators_are_no_text(self, iris, tmp_path):
+        model = self.fit(iris, [PPC(covariance_type="tied")])
+        with pytest.raises(TypeError, match="parameters/candidates/0 is a PPC, which cannot be stored"):
+            save_model(model, tmp_path / "model")
+        model.set_params(candidates="auto")
+        twin = load_model(save_model(model, tmp_path / "model"))
+        np.testing.assert_array_equal(twin.predict(iris[0]), model.predict(iris[0]))
+
+    @pytest.mark.parametrize(
+        ("change", "reason"),
+        [
+            (lambda c: c.pop("votes"), "votes: it is missing"),
+            (lambda c: c.update(members=3), "members: it is missing or damaged"),
+            (
+                lambda c: c["members"][0].update({"class": "LinkedClustering"}),
+                "'LinkedClustering' is no estima",
+            ),
+            (lambda c: c["members"][0].update({"class": []}), "'[]' is no estimator"),
+            (lambda c: c["members"].append(3), "'' is no estimator of linkwise"),
+            (lambda c: c["members"][1].pop("fitted"), "fitted: it is missing or damaged"),
+            (
+                lambda c: c["members"][1]["fitted"]["pairs"].append(["odd_", 3]),
+                "members/1/fitted/odd_: this est",
+            ),
+            (
+                lambda c: put(c["votes"], "names", {"kind": "list", "items": ["a"]}),
+                "votes: it is not about 2",
+            ),
+            (lambda c: put(c["votes"], "names", 3), "votes/names: it must be a list"),
+            (lambda c: c.update(votes=None), "votes/shares/0: it is not both here and in"),
+            (lambda c: put(c["members"][0]["parameters"], "n_clusters", 9), "members/0/"),
+            (
+                lambda c: put(c["fitted"], "gain_", {"kind": "tuple", "items": [0.0]}),
+                "gain_: it must be 3 values",
+            ),
+            (lambda c: put(c["parameters"], "effort", "much"), "effort must be one of"),
+        ],
+    )
+    def test_forged_members_are_refused(self, several, tmp_path, change, reason):
+        folder = save_model(several, tmp_path / "model")
+        content = json.loads((folder / "model.json").read_text())
+        change(content)
+        (folder / "model.json").write_text(json.dumps(content))
+        with pytest.raises(ModelFileError) as caught:
+            load_model(folder)
+        assert "\n" not in str(caught.value)
+        assert reason in str(caught.value)
 
 
 def test_what_a_stored_spectral_model_cannot_do(iris, tmp_path):

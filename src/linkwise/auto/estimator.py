@@ -184,9 +184,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
 
         ``labels`` are classes of some rows, with -1, NaN or None for unknown ones. They become hard links.
         """
-        check_choice(self.effort, "effort", tuple(EFFORTS))
-        effort, cv = EFFORTS[self.effort], check_whole_number(self.cv, "cv", 2)
-        candidates = own_candidates(self.candidates, self.effort)
+        self._check_parameters()
+        effort, candidates = EFFORTS[self.effort], own_candidates(self.candidates, self.effort)
         X, constraints = align_rows(X, constraints)
         data = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         links = _joined(check_constraints(constraints, len(data), y), labels, len(data))
@@ -201,7 +200,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         questions: Questions | None = None
         folds: list[LinkFold] = []
         if known is not None and known.n_pairs >= _FEWEST_LINKS:
-            questions, folds = link_folds(known, cv, rng)
+            questions, folds = link_folds(known, self.cv, rng)
         with warn_once():
             if questions is None or not folds:
                 self._fit_unasked(data, links, candidates, counts, seed)
@@ -229,10 +228,20 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         """Fit and return ``labels_``."""
         return self.fit(X, y, constraints=constraints, labels=labels).labels_
 
+    def _check_parameters(self) -> None:
+        """Refuse parameters that no data would make right."""
+        check_choice(self.effort, "effort", tuple(EFFORTS))
+        check_whole_number(self.cv, "cv", 2)
+        own_candidates(self.candidates, self.effort)
+        if isinstance(self.n_clusters, str):
+            check_choice(self.n_clusters, "n_clusters", ("auto",))
+        else:
+            check_whole_number(self.n_clusters, "n_clusters")
+
     def _counts(self, n_samples: int, links: Constraints | None) -> list[int]:
         """Numbers of clusters to try: the one given, that of the classes, or all that hard links allow."""
         if not isinstance(self.n_clusters, str):
-            k = check_whole_number(self.n_clusters, "n_clusters")
+            k = int(self.n_clusters)
             if k > n_samples:
                 raise ValueError(
                     f"n_clusters={k} clusters cannot be made of n_samples={n_samples} rows; ask for fewer"
@@ -240,7 +249,6 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             if links is not None:
                 links.check(k)
             return [k]
-        check_choice(self.n_clusters, "n_clusters", ("auto",))
         if links is not None and links.classes is not None and len(links.classes) > 1:
             links.check(len(links.classes))
             return [len(links.classes)]

@@ -25,13 +25,16 @@ from typing import Any, NoReturn
 import numpy as np
 import sklearn
 
-from linkwise._exports import ESTIMATORS
+from linkwise._exports import ESTIMATORS, MODULES
 from linkwise._files import replacing, settle, sweep, together
 from linkwise.beliefs import ClassBeliefs
 from linkwise.exceptions import ModelFileError
 from linkwise.persistence.layout import LayoutError, check_fitted
 
 __all__ = ["load_model", "save_model"]
+
+#: Where the estimators are that can be stored.
+_KINDS = {**ESTIMATORS, "LinkedClustering": MODULES["LinkedClustering"]}
 
 #: Rises when what is written cannot be read by older versions of linkwise, or the other way round.
 FORMAT = 3
@@ -67,7 +70,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         If the path is taken by anything but a model, or if other files lie beside the model: nothing was
         changed.
     TypeError
-        If it is no estimator of linkwise, or holds something that cannot be stored without pickle.
+        If it is no estimator of linkwise, or holds something that cannot be stored without pickle: a
+        :class:`LinkedClustering` in which classifiers or estimators of scikit-learn vote, or that has such
+        estimators among its ``candidates``.
 
     Examples
     --------
@@ -84,22 +89,15 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     True
     """
     name = type(model).__name__
-    if ESTIMATORS.get(name) != type(model).__module__:
+    if _KINDS.get(name) != type(model).__module__:
         raise TypeError(f"{name} is no estimator of linkwise; use joblib or skops to store it")
-    fitted = {key: value for key, value in vars(model).items() if key.endswith("_") and key[0] != "_"}
-    if not fitted:
-        raise ValueError(f"this {name} is not fitted; call fit before saving it")
     arrays: dict[str, Any] = {}
     content = {
         "format": FORMAT,
         "linkwise": importlib.import_module("linkwise").__version__,
         "scikit-learn": sklearn.__version__,
-        "class": name,
-        "parameters": _encode(model.get_params(deep=False), arrays, "parameters"),
-        "fitted": _encode(fitted, arrays, "fitted"),
+        **_content(model, arrays, ""),
     }
-    if hasattr(model, "_prediction_state"):
-        content["state"] = _encode(model._prediction_state(), arrays, "state")
     content["arrays"] = f"arrays-{_digest(arrays)}.npz"
     try:
         _assemble(content, arrays)
@@ -109,6 +107,27 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         ) from None
     _write(Path(path), content, arrays)
     return Path(path)
+
+
+def _content(model: Any, arrays: dict[str, Any], place: str) -> dict[str, Any]:
+    """What is stored of an estimator, and of the members of one that has some."""
+    fitted = {key: value for key, value in vars(model).items() if key.endswith("_") and key[0] != "_"}
+    if not fitted:
+        raise ValueError(f"this {type(model).__name__} is not fitted; call fit before saving it")
+    content: dict[str, Any] = {"class": type(model).__name__}
+    if content["class"] == "LinkedClustering":
+        from linkwise.persistence import votes
+
+        best, fitted = fitted["best_estimator_"], votes.fitted_values(fitted)
+        content["votes"] = _encode(votes.votes_of(best), arrays, "votes")
+        content["members"] = [
+            _content(one, arrays, f"members/{number}/") for number, one in enumerate(votes.members_of(best))
+        ]
+    content["parameters"] = _encode(model.get_params(deep=False), arrays, f"{place}parameters")
+    content["fitted"] = _encode(fitted, arrays, f"{place}fitted")
+    if hasattr(model, "_prediction_state"):
+        content["state"] = _encode(model._prediction_state(), arrays, f"{place}state")
+    return content
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -166,7 +185,7 @@ def _assemble(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     for place, part in parts.items():
         if not isinstance(part, dict) or not all(isinstance(key, str) for key in part):
             raise LayoutError(place, "it must be a table of named entries")
-    kind = getattr(importlib.import_module(ESTIMATORS[content["class"]]), content["class"])
+    kind = getattr(importlib.import_module(_KINDS[content["class"]]), content["class"])
     known = kind().get_params(deep=False)
     for key in {**parts["parameters"], **known}:
         if (key in known) != (key in parts["parameters"]):
@@ -176,11 +195,25 @@ def _assemble(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
             )
     model = kind(**parts["parameters"])
     check_fitted(model, parts["fitted"], parts.get("state"))
+    if content["class"] == "LinkedClustering":
+        from linkwise.persistence import votes
+
+        members = [_assemble_member(content, number, arrays) for number in range(len(content["members"]))]
+        votes.restore(model, parts["fitted"], _decode(content["votes"], arrays, "votes"), members)
+        return model
     for key, value in parts["fitted"].items():
         setattr(model, key, value)
     if "state" in parts:
         model._restore_prediction(parts["state"])
     return model
+
+
+def _assemble_member(content: Mapping[str, Any], number: int, arrays: Mapping[str, Any]) -> Any:
+    """Make one of the estimators that vote."""
+    try:
+        return _assemble(content["members"][number], arrays)
+    except LayoutError as error:
+        raise LayoutError(f"members/{number}/{error.entry}", error.reason) from None
 
 
 # Values as JSON
@@ -352,14 +385,26 @@ def _read_json(folder: Path) -> dict[str, Any]:
             f"it was written by linkwise {str(content.get('linkwise'))[:20]}, in format "
             f"{str(content['format'])[:20]}; this version reads format {FORMAT}. {advice}",
         )
-    if content["class"] not in ESTIMATORS:
-        raise LayoutError("class", f"{content['class'][:80]!r} is no estimator of linkwise")
-    for name, kind in (("parameters", dict), ("fitted", dict), ("arrays", str)):
-        if not isinstance(content.get(name), kind):
-            raise LayoutError(name, "it is missing or damaged")
+    _check_parts(content, {"parameters": dict, "fitted": dict, "arrays": str}, _KINDS)
+    if content["class"] == "LinkedClustering":
+        _check_parts(content, {"members": list}, _KINDS)
+        if "votes" not in content:
+            raise LayoutError("votes", "it is missing")
+        for member in content["members"]:
+            _check_parts(member, {"parameters": dict, "fitted": dict}, ESTIMATORS)
     if not _ARRAYS.fullmatch(content["arrays"]):
         raise LayoutError("arrays", f"{content['arrays'][:80]!r} is no name of a file of arrays")
     return dict(content)
+
+
+def _check_parts(content: Any, parts: Mapping[str, type], kinds: Mapping[str, str]) -> None:
+    """Refuse a description of an estimator that has not these parts, or is of another class."""
+    found = str(content.get("class")) if isinstance(content, dict) else ""
+    if found not in kinds:
+        raise LayoutError("class", f"{found[:80]!r} is no estimator of linkwise")
+    for name, kind in parts.items():
+        if not isinstance(content.get(name), kind):
+            raise LayoutError(name, "it is missing or damaged")
 
 
 def _is_model(content: Any) -> bool:

@@ -202,6 +202,18 @@ def _each(kind: type[list[Any]] | type[dict[Any, Any]], item: Check) -> Check:
     return check
 
 
+def sequence(*items: Check) -> Check:
+    """A tuple of these items."""
+
+    def check(value: Any, sizes: Sizes) -> None:
+        if not isinstance(value, tuple) or len(value) != len(items):
+            raise ValueError(f"it must be {len(items)} values, not {_kind(value)}")
+        for item, one in zip(items, value, strict=True):
+            item(one, sizes)
+
+    return check
+
+
 def table(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
     """A dict of these keys."""
     entries = Entries(required, optional or {})
@@ -512,6 +524,24 @@ def _n_components(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
     return {"K": int(model._n_clusters), "G": int(model._n_gaussians)}
 
 
+def _linked_entries(model: Any) -> Entries:
+    record = sequence(text(), flag, whole(1), real(0.0, 1.0), real(0.0), real(0.0, 1.0), flag, text())
+    return Entries(
+        {
+            "n_clusters_": whole(1, size="K"),
+            **_OF_DATA,
+            "labels_": array("i", "N", low=0, below="K"),
+            "violations_": array("b", "P"),
+            "noise_": real(0.0, 1.0),
+            "n_rows_compared_": whole(0, "N"),
+            "converged_": flag,
+            "gain_": sequence(real(), real(), real()),
+            "selection_": list_of(record),
+        },
+        _OF_LINKS,
+    )
+
+
 def _own_check(model: Any, n_rows: int) -> None:
     model._check_parameters()
 
@@ -523,7 +553,7 @@ def _own_check_of_rows(model: Any, n_rows: int) -> None:
 _LINK_MIXTURE = Layout(_own_check_of_rows, _n_components, _link_mixture_entries, _gaussian_relations)
 _HMRF = Layout(_check_hmrf_parameters, _n_clusters, _hmrf_entries, _hmrf_relations)
 
-#: By the name of the class; the same names as in ``linkwise._exports.ESTIMATORS``.
+#: By the name of the class; the same names as in ``linkwise._exports.ESTIMATORS``, and LinkedClustering.
 LAYOUTS = {
     "COPKMeans": Layout(_own_check, _n_clusters, _cop_entries),
     "CPPC": Layout(_own_check_of_rows, _class_sizes, _class_entries, _gaussian_relations),
@@ -532,6 +562,7 @@ LAYOUTS = {
         _own_check, _n_clusters, _spectral_entries, _embedding_relations, _neighbour_state
     ),
     "HMRFKMeans": _HMRF,
+    "LinkedClustering": Layout(_own_check, lambda model, fitted: {}, _linked_entries),
     "MPCKMeans": _HMRF,
     "PCKMeans": _HMRF,
     "PPC": _LINK_MIXTURE,
