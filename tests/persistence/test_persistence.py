@@ -106,6 +106,17 @@ def test_every_estimator_predicts_the_same_after_loading(model, iris, tmp_path):
         assert twin.beliefs == model.beliefs
 
 
+@pytest.fixture(scope="module")
+def several():
+    X, y = (table[::3] for table in load_iris(return_X_y=True))
+    links = Constraints.sample(y, 12, flip=0.3, certainty=0.7, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LinkedClustering(3, candidates=["mixture", "mixture, tied"], cv=2, random_state=0).fit(
+            X, constraints=links
+        )
+
+
 def put(table, key, value):
     """Change an entry of a stored table."""
     next(pair for pair in table["pairs"] if pair[0] == key)[1] = value
@@ -118,16 +129,6 @@ class TestLinkedClustering:
         X, _, links = iris
         known = known or {"constraints": links[::3]}
         return LinkedClustering(3, candidates=candidates, cv=2, random_state=0).fit(X[::3], **known)
-
-    @pytest.fixture(scope="class")
-    def several(self):
-        X, y = (table[::3] for table in load_iris(return_X_y=True))
-        links = Constraints.sample(y, 12, flip=0.3, certainty=0.7, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return LinkedClustering(3, candidates=["mixture", "mixture, tied"], cv=2, random_state=0).fit(
-                X, constraints=links
-            )
 
     @pytest.mark.filterwarnings("ignore")
     def test_round_trip_of_several(self, iris, tmp_path):
