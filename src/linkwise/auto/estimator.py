@@ -308,16 +308,13 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         """Fit the candidates that vote to all rows and links; store the result and what was tried."""
         trust = questions.trust
         k = self.n_clusters_ = chosen[0].n_clusters
-        votes = vote_weights(np.array([trial.agreement for trial in chosen]), questions.n_independent)
-        members = np.argsort(-votes, kind="stable")[:n_members]
-        members = members[votes[members] >= _LEAST_VOTE]
-        weights = votes[members] / votes[members].sum()
+        members, weights = _voters(chosen, questions, n_members)
         kept = held_out_kept(
             questions,
             folds,
             [
-                consensus_labels([chosen[m].memberships[f] for m in members], weights, k, fold.kept, seed)
-                for f, fold in enumerate(folds)
+                _fold_consensus(chosen, questions, folds, number, n_members, seed)
+                for number in range(len(folds))
             ],
         )
         vote_of = self._store_result(data, links, [chosen[m].candidate for m in members], weights, seed)
@@ -344,11 +341,11 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
                 UserWarning,
                 stacklevel=4,
             )
-        usable = [one for one in candidates if one.uses_links == (links is not None and links.n_pairs > 0)]
-        usable = usable or candidates
+        linked = links is not None and links.n_pairs > 0
+        voters = [one for one in candidates if one.uses_links == linked] or candidates
         self.n_clusters_ = counts[0] if len(counts) == 1 else _lowest_bic(data, counts, seed)
-        votes = np.full(len(usable), 1.0 / len(usable))
-        vote_of = self._store_result(data, links, usable, votes, seed)
+        votes = np.full(len(voters), 1.0 / len(voters))
+        vote_of = self._store_result(data, links, voters, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)
         self.selection_ = [
             CandidateRecord(
@@ -439,6 +436,38 @@ def _joined(links: Constraints | None, labels: ArrayLike | None, n_samples: int)
             f"labels has {len(told)} entries, but X has {n_samples} rows; give -1 or None for unknown ones"
         )
     return told if links is None else links + told
+
+
+def _voters(
+    chosen: list[Trial], questions: Questions, n_members: int, unseen: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Candidates with the largest votes and these, without the answers to the ``unseen`` questions."""
+    shares = np.array([trial.agreement for trial in chosen])
+    if unseen is not None:
+        for number, trial in enumerate(chosen):
+            seen = trial.kept.copy()
+            seen[unseen] = np.nan
+            shares[number] = agreement(seen, questions.trust)[0]
+        if not np.isfinite(shares).any():
+            shares = np.where([trial.failure == "" for trial in chosen], 0.0, np.nan)
+    votes = vote_weights(shares, questions.n_independent)
+    members = np.argsort(-votes, kind="stable")[:n_members]
+    members = members[votes[members] >= _LEAST_VOTE]
+    return members, votes[members] / votes[members].sum()
+
+
+def _fold_consensus(
+    chosen: list[Trial],
+    questions: Questions,
+    folds: list[LinkFold],
+    number: int,
+    n_members: int,
+    seed: int,
+) -> NDArray[np.int64]:
+    """Labels (n,) by vote of the fits of a fold; answers that the fold asks for do not count."""
+    fold, k = folds[number], chosen[0].n_clusters
+    members, weights = _voters(chosen, questions, n_members, fold.asked)
+    return consensus_labels([chosen[m].memberships[number] for m in members], weights, k, fold.kept, seed)
 
 
 def _breaks_hard_links(labels: NDArray[np.integer], links: Constraints | None) -> bool:
