@@ -29,7 +29,7 @@ from benchmarks._table import Table
 from benchmarks._timing import attempt, best_of, one_line
 from experiments.leaderboard import peer_fits
 from experiments.leaderboard.data import draw_links, load_set
-from experiments.leaderboard.methods import COUNTERPARTS, METHODS, Method
+from experiments.leaderboard.methods import METHODS, WITHOUT_LINKS, Method
 from linkwise import Constraints
 
 N_LINKS = 40
@@ -217,7 +217,7 @@ def peer_table(problem: Problem) -> Table:
 
 
 def our_table(problem: Problem) -> Table:
-    plain = {name: method for name, method in COUNTERPARTS.items() if name.startswith("sklearn")}
+    plain = {name: method for name, method in WITHOUT_LINKS.items() if name.startswith("sklearn")}
     rows: Rows = []
     for name, method in {**METHODS, **plain}.items():
         package = "scikit-learn" if name in plain else "linkwise"

@@ -12,7 +12,8 @@ _MODULES = (
     "classes.groupings", "classes.readings", "classes.coarse", "classes.land_cover",
     "hmrf.curves", "hmrf.inference", "hmrf.newsgroups",
     "spectral.figures", "spectral.curves", "spectral.images",
-    "ppc.engines", "leaderboard.leaderboard",
+    "ppc.engines", "leaderboard.leaderboard", "leaderboard.hard_groups", "leaderboard.few_labels",
+    "leaderboard.other_packages",
 )  # fmt: skip
 
 #: Every experiment by its name on the command line, in the order of the papers.

@@ -15,7 +15,7 @@ from experiments.framework.experiment import Experiment
 from experiments.framework.summary import Row
 from experiments.framework.tables import markdown_table, read_table, wide
 from experiments.framework.verdicts import FAILS, HOLDS, PARTLY
-from experiments.leaderboard.page import leaderboard_tables
+from experiments.leaderboard.page import ON_THIS_PAGE, includes
 
 __all__ = ["results_page", "write_pages"]
 
@@ -83,7 +83,7 @@ def results_page(folder: str | Path) -> str:
         parts.append(f"## {paper}\n\n{claims}\n")
     parts.append("## The experiments\n")
     for name, table in tables.items():
-        if name != "leaderboard":
+        if name not in ON_THIS_PAGE:
             parts.append(_section(EXPERIMENTS[name], table, folder))
     return "\n".join(parts)
 
@@ -143,10 +143,8 @@ def write_pages(docs: str | Path) -> None:
     """
     folder = Path(docs) / "results"
     (Path(docs) / "results.md").write_text(results_page(folder), encoding="utf-8")
-    board = folder / "leaderboard.csv"
-    if board.exists():
-        tables = leaderboard_tables(read_table(board))
-        (folder / "leaderboard_tables.inc").write_text(tables, encoding="utf-8")
+    for name, text in includes(folder).items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

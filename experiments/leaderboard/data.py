@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from experiments.framework.data_files import load_table
 from linkwise.constraints import Constraints
 from linkwise.datasets import load_bundled, make_ppc_artificial, make_rings, make_two_moons
 
-__all__ = ["SETS", "draw_links", "half_of", "load_set"]
+__all__ = ["LINKS", "SETS", "WRONG", "LinkKind", "certainty_of", "draw_links", "half_of", "load_set"]
 
 Loaded = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -113,13 +113,40 @@ def load_set(name: str, n_rows: int = 200) -> tuple[NDArray[np.float64], NDArray
     return X, np.unique(classes[rows], return_inverse=True)[1].astype(np.int64)
 
 
-def draw_links(
-    y: NDArray[np.int64], share: float, flip: float, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Links among a share of the rows, as many as these rows, some of them wrong.
+class LinkKind(NamedTuple):
+    """Share of the rows that may carry links, and whether a row is in one link at most."""
 
-    Pairs are drawn uniformly among the chosen rows; a row of these is in two links on average. The same seed
-    draws the same pairs for every flip rate.
+    share: float
+    disjoint: bool
+
+
+#: How links are drawn, by name.
+LINKS = {
+    "10 %": LinkKind(0.1, False),
+    "30 %": LinkKind(0.3, False),
+    "disjoint": LinkKind(0.3, True),
+}
+
+#: Share of the links that are wrong where some are.
+WRONG = 0.15
+
+#: Certainty of links that are all right; the true one would make them hard.
+_SURE = 0.99
+
+
+def certainty_of(flip: float) -> float:
+    """Certainty that methods are told: the true one, but for links that are all right 0.99."""
+    return min(_SURE, 1.0 - flip)
+
+
+def draw_links(
+    y: NDArray[np.int64], share: float, flip: float, seed: int, *, disjoint: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Links among a share of the rows, some of them wrong.
+
+    There are as many links as chosen rows, drawn uniformly among these, so that such a row is in two links on
+    average; disjoint links put each chosen row into one. The same seed draws the same pairs for every flip
+    rate.
 
     Parameters
     ----------
@@ -129,6 +156,7 @@ def draw_links(
     flip : float
         Share of wrong links, rounded to a whole number of them.
     seed : int
+    disjoint : bool
 
     Returns
     -------
@@ -147,7 +175,8 @@ def draw_links(
     """
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(len(y))[: max(3, round(share * len(y)))])
-    sampled = Constraints.sample(y[chosen], len(chosen), overlap=True, random_state=rng)
+    n_links = len(chosen) // 2 if disjoint else len(chosen)
+    sampled = Constraints.sample(y[chosen], n_links, overlap=not disjoint, random_state=rng)
     pairs = chosen[sampled.pairs]
     same = y[pairs[:, 0]] == y[pairs[:, 1]]
     wrong = rng.permutation(len(pairs))[: round(flip * len(pairs))]

@@ -8,81 +8,84 @@ from typing import Any, NamedTuple
 from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
 
+from linkwise.auto.estimator import LinkedClustering
 from linkwise.kmeans.cop_kmeans import COPKMeans
-from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.mixture.constrained_em import ConstrainedEM
 from linkwise.mixture.ppc import PPC
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 from linkwise.spectral.learning import SpectralLearning
 
-__all__ = ["COUNTERPARTS", "METHODS", "Method"]
+__all__ = ["BEFORE", "CHOSEN_WITHOUT", "METHODS", "WITHOUT_LINKS", "Method"]
 
-#: Starts of every mixture and every kind of k-means.
-N_INIT = 2
+#: Name of the reference: of the clusterings without links the one that keeps most links.
+CHOSEN_WITHOUT = "best without links, chosen by the links"
+
+#: Starts of scikit-learn's estimators.
+N_INIT = 10
 
 
 class Method(NamedTuple):
     """An estimator and the links it is given.
 
-    ``build(n_clusters, seed)`` makes the estimator. ``links`` is "soft" (with their true certainty), "unsure"
-    (certainty 0.9 whatever the truth), "hard", or None. ``counterpart`` names the same without links.
+    ``build(n_clusters, seed)`` makes the estimator. ``links`` is "soft" (with their certainty), "hard" (only
+    where all links are right), or None. ``counterpart`` names the same without links.
     """
 
     build: Callable[[int, int], Any]
-    links: str | None
-    counterpart: str | None
+    links: str | None = None
+    counterpart: str | None = None
 
 
-def _ppc(**settings: Any) -> Callable[[int, int], PPC]:
-    return lambda k, seed: PPC(k, n_init=N_INIT, random_state=seed, **settings)
-
-
-def _kmeans(estimator: Any, **settings: Any) -> Callable[[int, int], Any]:
-    return lambda k, seed: estimator(k, n_init=N_INIT, random_state=seed, **settings)
-
-
-def _spectral(estimator: Any, **settings: Any) -> Callable[[int, int], Any]:
+def _default(estimator: Any, **settings: Any) -> Callable[[int, int], Any]:
     return lambda k, seed: estimator(k, random_state=seed, **settings)
 
 
-#: Every method with links.
+#: Every method with links, with its defaults.
 METHODS: dict[str, Method] = {
-    "PPC soft": Method(_ppc(), "soft", "PPC, no links"),
-    "PPC hard": Method(_ppc(), "hard", "PPC, no links"),
-    "PPC learn_noise": Method(_ppc(learn_noise=True), "unsure", "PPC, no links"),
-    "PPC learn_noise, k-means start": Method(
-        _ppc(learn_noise=True, init_params="kmeans"), "unsure", "PPC, no links"
+    "LinkedClustering": Method(_default(LinkedClustering), "soft", "LinkedClustering, no links"),
+    "PPC": Method(_default(PPC), "soft", "PPC, no links"),
+    "ConstrainedEM": Method(_default(ConstrainedEM), "hard", "PPC, no links"),
+    "MPCKMeans": Method(_default(MPCKMeans), "soft", "MPCKMeans, no links"),
+    "PCKMeans": Method(_default(PCKMeans), "soft", "PCKMeans, no links"),
+    "COPKMeans": Method(_default(COPKMeans), "hard", "PCKMeans, no links"),
+    "ConstrainedSpectralClustering": Method(
+        _default(ConstrainedSpectralClustering), "soft", "ConstrainedSpectralClustering, no links"
     ),
-    "ConstrainedEM": Method(
-        lambda k, seed: ConstrainedEM(k, n_init=N_INIT, random_state=seed), "hard", "PPC, no links"
-    ),
-    "HMRFKMeans full": Method(_kmeans(HMRFKMeans, metric="full"), "soft", "HMRFKMeans full, no links"),
-    "PCKMeans": Method(_kmeans(PCKMeans), "soft", "PCKMeans, no links"),
-    "PCKMeans hard": Method(_kmeans(PCKMeans), "hard", "PCKMeans, no links"),
-    "MPCKMeans": Method(_kmeans(MPCKMeans), "soft", "MPCKMeans, no links"),
-    "PCKMeans, k-means++ start": Method(_kmeans(PCKMeans, init="k-means++"), "soft", "PCKMeans, no links"),
-    "MPCKMeans, k-means++ start": Method(_kmeans(MPCKMeans, init="k-means++"), "soft", "MPCKMeans, no links"),
-    "COPKMeans": Method(_kmeans(COPKMeans, time_limit=5.0), "hard", "PCKMeans, no links"),
-    "ConstrainedSpectral": Method(
-        _spectral(ConstrainedSpectralClustering), "soft", "ConstrainedSpectral, no links"
-    ),
-    "SpectralLearning": Method(_spectral(SpectralLearning), "soft", "SpectralLearning, no links"),
+    "SpectralLearning": Method(_default(SpectralLearning), "soft", "SpectralLearning, no links"),
 }
 
-#: The same without links, and scikit-learn.
-COUNTERPARTS: dict[str, Method] = {
-    "PPC, no links": Method(_ppc(), None, None),
-    "HMRFKMeans full, no links": Method(_kmeans(HMRFKMeans, metric="full"), None, None),
-    "PCKMeans, no links": Method(_kmeans(PCKMeans), None, None),
-    "MPCKMeans, no links": Method(_kmeans(MPCKMeans), None, None),
-    "ConstrainedSpectral, no links": Method(_spectral(ConstrainedSpectralClustering), None, None),
-    "SpectralLearning, no links": Method(_spectral(SpectralLearning), None, None),
-    "sklearn GaussianMixture": Method(
-        lambda k, seed: GaussianMixture(k, n_init=N_INIT, random_state=seed), None, None
+#: The same without links, and scikit-learn. The reference chooses among these; of equals it takes the first.
+WITHOUT_LINKS: dict[str, Method] = {
+    "ConstrainedSpectralClustering, no links": Method(_default(ConstrainedSpectralClustering)),
+    "sklearn SpectralClustering": Method(_default(SpectralClustering, affinity="nearest_neighbors")),
+    "PPC, no links": Method(_default(PPC)),
+    "PPC tied, no links": Method(_default(PPC, covariance_type="tied")),
+    "PPC diagonal, no links": Method(_default(PPC, covariance_type="diag")),
+    "sklearn GaussianMixture": Method(_default(GaussianMixture, n_init=N_INIT)),
+    "sklearn KMeans": Method(_default(KMeans, n_init=N_INIT)),
+    "PCKMeans, no links": Method(_default(PCKMeans)),
+    "MPCKMeans, no links": Method(_default(MPCKMeans)),
+    "SpectralLearning, no links": Method(_default(SpectralLearning)),
+    "LinkedClustering, no links": Method(_default(LinkedClustering)),
+}
+
+#: Defaults of before the mixtures, K-means and spectral clustering were tuned to the links. Starts and the
+#: stopping rule are today's, which no parameter undoes.
+BEFORE: dict[str, Method] = {
+    "PPC, earlier defaults": Method(
+        _default(PPC, n_init=1, max_iter=100, tol=1e-3, reg_covar=1e-6, shrinkage=0.0),
+        "soft",
+        "PPC, no links",
     ),
-    "sklearn KMeans": Method(_kmeans(KMeans), None, None),
-    "sklearn SpectralClustering": Method(
-        _spectral(SpectralClustering, affinity="nearest_neighbors"), None, None
+    "MPCKMeans, earlier defaults": Method(
+        _default(MPCKMeans, init="constraints", n_init=1), "soft", "MPCKMeans, no links"
+    ),
+    "ConstrainedSpectralClustering, earlier defaults": Method(
+        _default(
+            ConstrainedSpectralClustering, affinity="heat", softness=0.1, base_rates=None, diffusion_time=20.0
+        ),
+        "soft",
+        "ConstrainedSpectralClustering, no links",
     ),
 }

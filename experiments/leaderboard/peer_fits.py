@@ -25,7 +25,7 @@ __all__ = ["PEER_FITS", "Links", "PeerFit", "fit_peer"]
 Links = list[tuple[int, int]]
 
 #: Starts of scikit-learn's k-means after a metric was learnt, as many as the leaderboard gives it alone.
-N_INIT = 2
+N_INIT = 10
 
 
 class PeerFit(NamedTuple):

@@ -188,7 +188,7 @@ _NAMES = (
     "SpectralClusterer (spectralcluster)",
 )
 
-#: Other packages with links, beside :data:`experiments.leaderboard.methods.METHODS`.
+#: Other packages with links, as methods of the leaderboard.
 PEERS: dict[str, Method] = {
     f"peer {name}": Method(partial(Peer, name), peer_fits.PEER_FITS[name].links, "sklearn KMeans")
     for name in _NAMES

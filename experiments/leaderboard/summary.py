@@ -1,43 +1,69 @@
-"""Tables of the leaderboard from its tidy table."""
+"""Figures of the leaderboard from its table, which holds every repeat."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
-from experiments.framework.summary import Row
-from experiments.leaderboard.data import half_of
-from experiments.leaderboard.methods import COUNTERPARTS, METHODS
-from experiments.leaderboard.peers import PEERS
+from experiments.framework.summary import Row, interval
+from experiments.leaderboard.data import LINKS, WRONG, half_of
+from experiments.leaderboard.methods import CHOSEN_WITHOUT, WITHOUT_LINKS
 
-__all__ = ["TIE", "Scores", "losses", "scores_by_setting", "standings"]
+__all__ = [
+    "CONDITIONS", "HARM", "Condition", "Estimate", "Scores", "Target", "best_without", "harm",
+    "harm_of_means", "mean_score", "measured", "n_repeats", "scores", "targets",
+]  # fmt: skip
 
-#: A difference in the adjusted Rand index below this is a tie.
-TIE = 0.01
-
-#: Methods that take part in the ranking: all with links, and scikit-learn without.
-RANKED = (*METHODS, *PEERS, *(name for name in COUNTERPARTS if name.startswith("sklearn")))
-
-#: What each method is without links.
-WITHOUT_LINKS = {name: method.counterpart for name, method in {**METHODS, **PEERS}.items()}
-
-#: (set, share, flip): mean score of every method that had one in all draws.
-Scores = dict[tuple[str, float, float], dict[str, float]]
+#: A score lower than another by more than this is a loss.
+HARM = 0.02
 
 
-def scores_by_setting(
-    table: Iterable[Row],
-    *,
-    half: str | None = None,
-    shares: Iterable[float] | None = None,
-    flips: Iterable[float] | None = None,
-    measure: str = "ari_unlinked",
-) -> Scores:
-    """Mean scores of every setting; a method that failed in some draw is left out of that setting.
+class Condition(NamedTuple):
+    """Kind of links and share of wrong ones, as in the table."""
+
+    links: str
+    flip: float
+
+    def __str__(self) -> str:
+        return f"{self.links}, {'15 % wrong' if self.flip else 'right'}"
+
+
+class Case(NamedTuple):
+    """One draw of links on one set."""
+
+    set: str
+    condition: Condition
+    repeat: int
+
+
+class Estimate(NamedTuple):
+    """Mean over repeats with the half width of its 95 % interval, which one repeat does not have (NaN)."""
+
+    mean: float
+    half_width: float
+
+    def __str__(self) -> str:
+        if self.mean != self.mean:
+            return ""
+        return f"{self.mean:.3f}" + (
+            f" ± {self.half_width:.3f}" if self.half_width == self.half_width else ""
+        )
+
+
+#: All kinds of links, and those that are right and partly wrong.
+CONDITIONS = tuple(Condition(links, flip) for flip in (0.0, WRONG) for links in LINKS)
+RIGHT = tuple(condition for condition in CONDITIONS if not condition.flip)
+NOISY = tuple(condition for condition in CONDITIONS if condition.flip)
+
+#: Score of every method, by case.
+Scores = dict[Case, dict[str, float]]
+
+
+def scores(table: Iterable[Row], *, half: str | None = None, measure: str = "ari") -> Scores:
+    """Scores by case; a repeat of a condition that has not seen all sets is left out, unless none has.
 
     Parameters
     ----------
@@ -45,144 +71,198 @@ def scores_by_setting(
         Tidy table of the experiment "leaderboard".
     half : {"A", "B"}, optional
         Only the sets of this half.
-    shares, flips : iterable of float, optional
-        Only these shares of linked rows and of wrong links.
-    measure : str
+    measure : {"ari", "seconds"}
 
     Returns
     -------
-    dict of (set, share, flip) to dict of method to score
+    dict of Case to dict of method to score
 
     Examples
     --------
-    >>> from experiments.leaderboard.summary import scores_by_setting
-    >>> row = {"set": "iris", "share": 0.3, "flip": 0.0, "measure": "ari_unlinked", "mean": 0.5}
-    >>> table = [{**row, "method": "PPC soft", "n": 3}, {**row, "method": "COPKMeans", "n": 2}]
-    >>> scores_by_setting(table)
-    {('iris', 0.3, 0.0): {'PPC soft': 0.5}}
+    >>> from experiments.leaderboard.summary import scores
+    >>> row = {"repeat": 0, "set": "iris", "links": "30 %", "flip": 0.0, "measure": "ari", "mean": 0.5}
+    >>> [(case.set, found) for case, found in scores([{**row, "method": "PPC"}]).items()]
+    [('iris', {'PPC': 0.5})]
     """
-    rows = [
-        row
-        for row in table
-        if row["measure"] == measure
-        and half in (None, half_of(row["set"]))
-        and (shares is None or row["share"] in shares)
-        and (flips is None or row["flip"] in flips)
+    found: Scores = defaultdict(dict)
+    for row in table:
+        if row["measure"] == measure:
+            case = Case(row["set"], Condition(row["links"], float(row["flip"])), int(row["repeat"]))
+            found[case][row["method"]] = float(row["mean"])
+    sizes = Counter((case.repeat, case.condition) for case in found)
+    whole = {part for part, size in sizes.items() if size == max(sizes.values())}
+    return {
+        case: by_method
+        for case, by_method in found.items()
+        if (case.repeat, case.condition) in whole and half in (None, half_of(case.set))
+    }
+
+
+def measured(known: Scores, conditions: Sequence[Condition] = CONDITIONS) -> tuple[Condition, ...]:
+    """Those of the conditions that a run, which may not be finished, has looked at."""
+    there = {case.condition for case in known}
+    return tuple(condition for condition in conditions if condition in there)
+
+
+def n_repeats(known: Scores) -> int:
+    """How many repeats there are."""
+    return len({case.repeat for case in known})
+
+
+def mean_score(known: Scores, method: str, conditions: Sequence[Condition] = CONDITIONS) -> Estimate:
+    """Mean over sets and conditions, and its interval over repeats; NaN if a condition was not measured.
+
+    Examples
+    --------
+    >>> from experiments.leaderboard.summary import CONDITIONS, Case, mean_score
+    >>> known = {Case("iris", CONDITIONS[0], r): {"PPC": 0.4 + 0.2 * r} for r in (0, 1)}
+    >>> round(mean_score(known, "PPC", CONDITIONS[:1]).mean, 3)
+    0.5
+    """
+    return _by_repeat(known, conditions, lambda found: found.get(method, np.nan), len(conditions))
+
+
+def harm(
+    known: Scores, method: str, reference: str = CHOSEN_WITHOUT, conditions: Sequence[Condition] = CONDITIONS
+) -> Estimate:
+    """Share of the cases where a method is worse than the reference by more than 0.02.
+
+    Examples
+    --------
+    >>> from experiments.leaderboard.summary import CONDITIONS, Case, harm
+    >>> known = {Case("iris", CONDITIONS[0], r): {"PPC": 0.5, "plain": 0.4 + 0.2 * r} for r in (0, 1)}
+    >>> harm(known, "PPC", "plain", CONDITIONS[:1]).mean
+    0.5
+    """
+
+    def loses(found: dict[str, float]) -> float:
+        if method not in found or reference not in found:
+            return np.nan
+        return float(found[method] < found[reference] - HARM)
+
+    return _by_repeat(known, conditions, loses, len(measured(known, conditions)))
+
+
+def harm_of_means(
+    known: Scores, method: str, reference: str = CHOSEN_WITHOUT, conditions: Sequence[Condition] = CONDITIONS
+) -> float:
+    """The same share, of the means over repeats: what is lost on a set, not by an unlucky draw."""
+    gains: dict[tuple[str, Condition], list[float]] = defaultdict(list)
+    for case, found in known.items():
+        if case.condition in conditions and method in found and reference in found:
+            gains[case.set, case.condition].append(found[method] - found[reference])
+    return float(np.mean([np.mean(values) < -HARM for values in gains.values()])) if gains else np.nan
+
+
+def _by_repeat(
+    known: Scores,
+    conditions: Sequence[Condition],
+    value: Callable[[dict[str, float]], float],
+    n_needed: int,
+) -> Estimate:
+    """Mean of a value over the cases of a repeat, each condition counting alike, then over repeats.
+
+    Repeats with fewer than ``n_needed`` conditions do not count.
+    """
+    values: dict[int, dict[Condition, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for case, found in known.items():
+        if case.condition in conditions and (one := value(found)) == one:
+            values[case.repeat][case.condition].append(one)
+    means = [
+        float(np.mean([np.mean(by_condition[c]) for c in by_condition]))
+        for by_condition in values.values()
+        if len(by_condition) >= n_needed
     ]
-    draws: dict[tuple[str, float, float], int] = defaultdict(int)
-    for row in rows:
-        key = row["set"], row["share"], row["flip"]
-        draws[key] = max(draws[key], row["n"])
-    scores: Scores = defaultdict(dict)
-    for row in rows:
-        key = row["set"], row["share"], row["flip"]
-        if row["n"] == draws[key]:
-            scores[key][row["method"]] = float(row["mean"])
-    return dict(scores)
+    mean, _, high = interval(means)
+    return Estimate(mean, high - mean)
 
 
-def standings(scores: Scores) -> tuple[list[str], list[list[Any]]]:
-    """Mean rank, wins, and how often a method is worse than itself without links.
-
-    Ranks are given as shares, 0 for the best and 1 for the worst of the methods that ran in a setting.
-    Differences to the method without links below 0.01 are ties.
-
-    Parameters
-    ----------
-    scores : dict
-        From :func:`scores_by_setting`.
-
-    Returns
-    -------
-    head, rows
-        Method, number of settings, mean score, mean relative rank, wins (a tie is no win), then settings
-        better and worse than without links, and the mean difference with its standard error over the sets.
-        Best rank first.
-
-    Examples
-    --------
-    >>> from experiments.leaderboard.summary import standings
-    >>> scores = {("iris", 0.3, 0.0): {"PCKMeans": 0.8, "MPCKMeans": 0.7, "PCKMeans, no links": 0.9}}
-    >>> head, rows = standings(scores)
-    >>> [(row[0], row[3], row[head.index("worse")]) for row in rows]
-    [('PCKMeans', 0.0, 1), ('MPCKMeans', 1.0, 0)]
-    """
-    ranks: dict[str, list[float]] = defaultdict(list)
-    wins: dict[str, int] = defaultdict(int)
-    means: dict[str, list[float]] = defaultdict(list)
-    gains: dict[str, list[tuple[str, float]]] = defaultdict(list)
-    for (name, _, _), found in scores.items():
-        ranked = [method for method in RANKED if method in found]
-        values = np.array([found[method] for method in ranked])
-        places = (rankdata(-values) - 1) / max(1, len(values) - 1)
-        for method, place, value in zip(ranked, places, values, strict=True):
-            ranks[method].append(float(place))
-            means[method].append(float(value))
-            wins[method] += int(place == 0.0)
-            counterpart = WITHOUT_LINKS.get(method)
-            if counterpart in found:
-                gains[method].append((name, float(value - found[counterpart])))
-    rows = [
-        [method, len(ranks[method]), float(np.mean(means[method])), float(np.mean(ranks[method])),
-         wins[method], *against_itself(gains[method])]
-        for method in sorted(ranks, key=lambda method: float(np.mean(ranks[method])))
-    ]  # fmt: skip
-    return ["method", "settings", "score", "rank", "wins", "better", "worse", "gain", "error"], rows
+def best_without(known_of_half_a: Scores) -> str:
+    """The one clustering without links that is best on half A, for all sets."""
+    there = measured(known_of_half_a)
+    methods = [name for name in WITHOUT_LINKS if not name.startswith("LinkedClustering")]
+    means = {name: mean_score(known_of_half_a, name, there).mean for name in methods}
+    return max(methods, key=lambda name: np.nan_to_num(means[name], nan=-1.0))
 
 
-def against_itself(gains: list[tuple[str, float]]) -> list[Any]:
-    """Settings better and worse than without links, the mean gain, and its standard error over the sets.
+class Target(NamedTuple):
+    """Something to reach, what was measured, and whether it is reached; None if it was not measured."""
+
+    what: str
+    wanted: str
+    measured: str
+    reached: bool | None
+
+
+#: Means that LinkedClustering is to reach.
+_WANTED = {
+    Condition("10 %", 0.0): 0.63, Condition("30 %", 0.0): 0.69, Condition("disjoint", 0.0): 0.66,
+    Condition("10 %", WRONG): 0.59, Condition("30 %", WRONG): 0.64, Condition("disjoint", WRONG): 0.60,
+}  # fmt: skip
+
+#: Share of cases in which it may be worse than the reference, and seconds of a fit.
+_MOST_HARM = {"right links": (RIGHT, 0.05), "15 % wrong links": (NOISY, 0.10)}
+_MOST_SECONDS = 10.0
+_PPC_WANTED = 0.58
+
+
+def targets(table: Sequence[Row]) -> list[Target]:
+    """What was to be reached on all sets, and what was.
 
     Parameters
     ----------
-    gains : list of (set, gain)
+    table : list of dict
+        Tidy table of the experiment "leaderboard".
 
     Returns
     -------
-    better, worse, gain, error
+    list of Target
     """
-    if not gains:
-        return [0, 0, float("nan"), float("nan")]
-    values = np.array([gain for _, gain in gains])
-    by_set: dict[str, list[float]] = defaultdict(list)
-    for name, gain in gains:
-        by_set[name].append(gain)
-    means = np.array([np.mean(list_of) for list_of in by_set.values()])
-    error = float(means.std(ddof=1) / np.sqrt(len(means))) if len(means) > 1 else float("nan")
-    return [int((values > TIE).sum()), int((values < -TIE).sum()), float(values.mean()), error]
+    known, seconds = scores(table), scores(table, measure="seconds")
+    flagship = "LinkedClustering"
+    found = [
+        _at_least(f"{flagship}, {condition}", wanted, mean_score(known, flagship, [condition]))
+        for condition, wanted in _WANTED.items()
+    ]
+    for name, (conditions, most) in _MOST_HARM.items():
+        share = harm(known, flagship, conditions=conditions).mean
+        of_means = harm_of_means(known, flagship, conditions=conditions)
+        found.append(
+            Target(
+                f"{flagship} worse than the reference by more than {HARM}, {name}",
+                f"at most {most:.0%}",
+                f"{share:.1%} of the draws ({of_means:.1%} of the means over draws)"
+                if share == share
+                else "",
+                _reached(most - share),
+            )
+        )
+    most_links = Condition("30 %", 0.0)
+    found.append(_at_least(f"PPC, {most_links}", _PPC_WANTED, mean_score(known, "PPC", [most_links])))
+    for condition in NOISY:
+        plain = mean_score(known, "PPC, no links", [condition]).mean
+        found.append(
+            _at_least(
+                f"PPC, {condition}: not below itself without links",
+                plain,
+                mean_score(known, "PPC", [condition]),
+            )
+        )
+    time = mean_score(seconds, flagship, measured(seconds)).mean
+    found.append(
+        Target(
+            f"{flagship}, processor seconds of a fit (mean)", f"at most {_MOST_SECONDS:g}", f"{time:.1f}",
+            _reached(_MOST_SECONDS - time),
+        )
+    )  # fmt: skip
+    return found
 
 
-def losses(scores: Scores, methods: Iterable[str] = tuple(METHODS)) -> tuple[list[str], list[list[Any]]]:
-    """Where links make a method worse, of each set the mean over shares of linked rows.
+def _at_least(what: str, wanted: float, found: Estimate) -> Target:
+    known = "" if wanted != wanted else f"at least {wanted:.3f}"
+    return Target(what, known, str(found), _reached(found.mean - wanted))
 
-    Parameters
-    ----------
-    scores : dict
-        From :func:`scores_by_setting`.
-    methods : iterable of str
 
-    Returns
-    -------
-    head, rows
-        Method, set, share of wrong links, mean score without and with links; largest loss first. Losses below
-        0.01 are not listed.
-
-    Examples
-    --------
-    >>> from experiments.leaderboard.summary import losses
-    >>> losses({("iris", 0.3, 0.1): {"PCKMeans": 0.8, "PCKMeans, no links": 0.9}})[1]
-    [['PCKMeans', 'iris', 0.1, 0.9, 0.8]]
-    """
-    found: dict[tuple[str, str, float], list[tuple[float, float]]] = defaultdict(list)
-    for (name, _, flip), by_method in scores.items():
-        for method in methods:
-            counterpart = WITHOUT_LINKS[method]
-            if method in by_method and counterpart in by_method:
-                found[method, name, flip].append((by_method[counterpart], by_method[method]))
-    rows: list[list[Any]] = []
-    for key, pairs in found.items():
-        without, with_links = np.mean(pairs, axis=0).tolist()
-        if with_links < without - TIE:
-            rows.append([*key, without, with_links])
-    rows.sort(key=lambda row: row[4] - row[3])
-    return ["method", "set", "flip", "no links", "links"], rows
+def _reached(margin: float) -> bool | None:
+    """Whether a margin is not negative; None if it is not known."""
+    return None if margin != margin else margin >= 0.0

@@ -12,7 +12,7 @@ import pytest
 from experiments.leaderboard import peer_fits
 from experiments.leaderboard import peers as leaderboard_peers
 from experiments.leaderboard.leaderboard import leaderboard_trial
-from experiments.leaderboard.methods import COUNTERPARTS, METHODS
+from experiments.leaderboard.methods import METHODS, WITHOUT_LINKS
 from experiments.leaderboard.peers import PEERS, Peer, PeerError, PeerMissing, PeerTimeLimit
 from linkwise import Constraints
 
@@ -134,22 +134,22 @@ def test_missing_package_is_said_at_the_fit_and_not_before(no_packages):
 
 
 def test_trial_records_a_missing_peer_and_goes_on(no_packages):
-    rows = leaderboard_trial(0, "iris", 0.2, 0.0, methods=[f"peer {PCK}", "sklearn KMeans"])
+    rows = leaderboard_trial(0, 0, "iris", "10 %", 0.0, methods=[f"peer {PCK}", "sklearn KMeans"])
     assert rows[0]["problem"] == "PeerMissing: active-semi-supervised-clustering is not installed"
     assert rows[1]["ari"] > 0.3
 
 
 def test_trial_scores_a_peer_and_the_links_it_breaks(fake):
-    (row,) = leaderboard_trial(0, "iris", 0.2, 0.0, methods=[f"peer {COP}"])
+    (row,) = leaderboard_trial(0, 0, "iris", "10 %", 0.0, methods=[f"peer {COP}"])
     assert "problem" not in row
     assert abs(row["ari"]) < 0.1
-    assert 0.0 < row["satisfaction"] < 1.0
+    assert 0.0 < row["kept"] < 1.0
 
 
 def test_peers_stand_beside_our_methods():
     assert {method.counterpart for method in PEERS.values()} == {"sklearn KMeans"}
-    assert set(COUNTERPARTS) >= {"sklearn KMeans"}
-    assert not set(PEERS) & {*METHODS, *COUNTERPARTS}
+    assert set(WITHOUT_LINKS) >= {"sklearn KMeans"}
+    assert not set(PEERS) & {*METHODS, *WITHOUT_LINKS}
     assert PEERS[f"peer {COP}"].links == "hard"
     assert PEERS[f"peer {PCK}"].links == "soft"
 

@@ -1,0 +1,121 @@
+"""Hard groups link all pairs of the rows drawn; few labels are as many as said, and free rows are scored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from experiments.leaderboard import few_labels, hard_groups
+from experiments.leaderboard.data import SETS, half_of
+from experiments.leaderboard.few_labels import CLASSIFIERS, few_labels_trial, labels_of_few
+from experiments.leaderboard.hard_groups import hard_groups_trial, links_among
+from experiments.leaderboard.leaderboard import Clustered, cluster
+from experiments.leaderboard.page import few_labels as few_labels_text
+from experiments.leaderboard.page import hard_groups as hard_groups_text
+from experiments.leaderboard.page import other_packages as other_packages_text
+
+
+def test_links_among_rows_are_all_pairs_and_true():
+    y = np.array([0, 1, 0, 2, 1, 0])
+    links = links_among(np.array([0, 1, 2, 4]), y)
+    assert links.n_pairs == 6
+    assert np.isinf(links.weights).all()
+    assert {tuple(pair) for pair in links.must_link} == {(0, 2), (1, 4)}
+    assert {tuple(pair) for pair in links.cannot_link} == {(0, 1), (0, 4), (1, 2), (2, 4)}
+
+
+def test_broken_hard_links_are_counted(monkeypatch):
+    y = np.repeat([0, 1], 20)
+    monkeypatch.setattr(hard_groups, "load_set", lambda *_: (np.zeros((40, 1)), y))
+    given = []
+
+    def one_cluster(method, X, k, seed, links, **known):
+        given.append(links)
+        return Clustered(np.zeros(len(X), dtype=np.int64), 0.0)
+
+    monkeypatch.setattr(hard_groups, "cluster", one_cluster)
+    rows = {row["method"]: row for row in hard_groups_trial(0, "iris", 0.1)}
+    links = given[0]
+    assert links.n_pairs == 6
+    assert rows["LinkedClustering"]["broken"] == len(links.cannot_link) > 0
+    assert "broken" not in rows["sklearn KMeans"]
+    assert given[-1] is None
+
+
+def test_hard_groups_are_kept_by_all_estimators():
+    rows = hard_groups_trial(0, "wine", 0.1)
+    assert {row["broken"] for row in rows if "broken" in row} == {0}
+    assert not [row for row in rows if "problem" in row]
+
+
+def test_few_labels_are_of_every_class():
+    y = np.repeat([0, 1, 2], [50, 20, 3])
+    known = labels_of_few(y, 5, np.random.default_rng(3))
+    assert np.bincount(known[known >= 0]).tolist() == [5, 5, 1]
+    assert (known[known >= 0] == y[known >= 0]).all()
+
+
+def test_classifiers_see_no_label_of_a_free_row_and_free_rows_are_scored(monkeypatch):
+    X = np.linspace(0.0, 1.0, 40)[:, None]
+    y = (X[:, 0] > 0.5).astype(np.int64)
+    monkeypatch.setattr(few_labels, "load_set", lambda *_: (X, y))
+    seen = []
+
+    class Spy:
+        def fit(self, X, known):
+            seen.append(known)
+            return self
+
+        def predict(self, X):
+            return np.arange(len(X)) % 2
+
+    monkeypatch.setattr(few_labels, "CLASSIFIERS", {"spy": lambda seed: Spy()})
+    monkeypatch.setattr(few_labels, "_LINKED", {})
+    (ours, spy) = few_labels_trial(0, "iris")
+    assert ours["method"] == "LinkedClustering"
+    assert ours["ari"] > 0.8
+    (known,) = seen
+    assert np.bincount(known).tolist() == [5, 5]
+    rng = np.random.default_rng(few_labels.zlib.crc32(b"iris labels 0"))
+    free = labels_of_few(y, 5, rng) < 0
+    assert spy["ari"] == pytest.approx(adjusted_rand_score(y[free], (np.arange(40) % 2)[free]))
+
+
+def test_cluster_passes_labels_on():
+    class Model:
+        def fit(self, X, labels=None):
+            self.labels_ = labels
+            return self
+
+    found = cluster(few_labels.Method(lambda *_: Model()), np.zeros((3, 1)), 2, 0, None, labels=[0, 1, -1])
+    assert found.labels.tolist() == [0, 1, -1]
+
+
+def row(mean, **values):
+    return {"measure": "ari", "n": 2, "mean": mean, "text": "", **values}
+
+
+def test_tables_are_means_over_sets():
+    a, b = (next(name for name in SETS if half_of(name) == half) for half in "AB")
+    lda = next(iter(CLASSIFIERS))
+    table = [
+        row(0.9, set=a, method="LinkedClustering"), row(0.5, set=b, method="LinkedClustering"),
+        row(0.7, set=a, method=lda), row(0.8, set=b, method=lda),
+    ]  # fmt: skip
+    text = few_labels_text(table)
+    assert "2 of 19 sets, 2 draws." in text
+    assert f"| {lda} | 0.750 | 0.700 | 0.800 | 0.000 |" in text.splitlines()[4]
+    assert "| LinkedClustering | 0.700 | 0.900 | 0.500 | 0.300 |" in text
+    table = [
+        row(0.5, set=a, share=0.05, method="PPC"), row(0.7, set=b, share=0.05, method="PPC"),
+        row(0.8, set=a, share=0.1, method="PPC"),
+        row(1.5, set=a, share=0.05, method="PPC", measure="broken"),
+    ]  # fmt: skip
+    assert "| PPC | 0.600 | 0.800 |  |  | 3 |" in hard_groups_text(table)
+    table = [
+        row(0.5, set=a, flip=0.0, method="peer X"),
+        row(0.9, set=a, flip=0.0, method="peer X", measure="kept"),
+        row(1.0, set=b, flip=0.0, method="peer X", measure="problem"),
+    ]
+    assert "| X | 0.500 | 0.900 | 2 |  |  |  |" in other_packages_text(table)
