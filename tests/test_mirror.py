@@ -40,6 +40,7 @@ THROUGH = {
     "mixture.classes.report_views": "mixture/classes/test_report.py",
     "mixture.gaussian.kernel_layout": "mixture/gaussian/test_passes.py",
     "mixture.prediction": "mixture/test_ppc.py",
+    "persistence.votes": "persistence/test_persistence.py",
     "spectral.base": "spectral/test_constrained.py",
     "spectral.solvers": "spectral/test_constrained.py",
 }
