@@ -101,12 +101,23 @@ class Consensus:
         self.labels_ = consensus_labels(memberships, weights, n_clusters, links, seed)
         self.shares = tuple(_shares(labels, self.labels_, n_clusters) for labels in memberships)
 
+    @property
+    def responsibilities_(self) -> NDArray[np.float64]:
+        """Votes (n, K) for the training rows, whose links the members know."""
+        return self._votes([np.asarray(model.labels_) for model in self.estimators])
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Votes (n, K) for new rows: shares of the clusters in those of the members that a row falls into."""
-        votes = np.zeros((len(X), self.n_clusters))
-        for model, weight, share in zip(self.estimators, self.weights, self.shares, strict=True):
-            votes += weight * share[np.asarray(model.predict(X))]
-        return votes
+        return self._votes([np.asarray(model.predict(X)) for model in self.estimators])
+
+    def _votes(self, memberships: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
+        """Votes (n, K) for rows in these clusters (n,) of the members."""
+        return np.asarray(
+            sum(
+                weight * share[labels]
+                for weight, share, labels in zip(self.weights, self.shares, memberships, strict=True)
+            )
+        )
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster (n,) with most votes."""

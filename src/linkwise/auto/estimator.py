@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -79,9 +80,10 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
 
     Parameters
     ----------
-    n_clusters : int or "auto", default="auto"
-        "auto": with labels the number of classes, if they are of two or more; with links the number that
-        keeps most held-out links, of up to ten; without both the lowest BIC of a mixture.
+    n_clusters : int, list of int or "auto", default="auto"
+        Of several numbers the links choose the one that keeps most held-out links; without links the lowest
+        BIC of a mixture does. "auto": with labels the number of classes, if they are of two or more, else
+        chosen from up to ten.
     candidates : "auto" or list, default="auto"
         Names of candidates, as ``selection_`` lists them, clusterers with ``n_clusters`` or ``n_components``
         (also of scikit-learn), or pairs (name, clusterer).
@@ -154,7 +156,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
 
     def __init__(
         self,
-        n_clusters: int | str = "auto",
+        n_clusters: int | list[int] | str = "auto",
         *,
         candidates: Any = "auto",
         cv: int = 5,
@@ -239,7 +241,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             check_whole_number(self.n_clusters, "n_clusters")
 
     def _counts(self, n_samples: int, links: Constraints | None) -> list[int]:
-        """Numbers of clusters to try: the one given, that of the classes, or all that hard links allow."""
+        """Numbers of clusters to try: those given, that of the classes, or all that hard links allow."""
+        if isinstance(self.n_clusters, list | tuple | range):
+            return self._given_counts(self.n_clusters, n_samples, links)
         if not isinstance(self.n_clusters, str):
             k = int(self.n_clusters)
             if k > n_samples:
@@ -267,6 +271,18 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             if possible and k >= most:
                 break
         return possible
+
+    def _given_counts(self, several: Sequence[int], n_samples: int, links: Constraints | None) -> list[int]:
+        """Those of several numbers of clusters that the hard links allow."""
+        given = sorted({check_whole_number(k, "n_clusters") for k in several})
+        if not given or given[-1] > n_samples:
+            raise ValueError(
+                f"n_clusters={several!r} must hold numbers from 1 to n_samples={n_samples}; correct it"
+            )
+        if links is None:
+            return given
+        links.check(given[-1])
+        return [k for k in given if _allows(links, k)]
 
     def _compare(
         self,
@@ -468,6 +484,15 @@ def _fold_consensus(
     fold, k = folds[number], chosen[0].n_clusters
     members, weights = _voters(chosen, questions, n_members, fold.asked)
     return consensus_labels([chosen[m].memberships[number] for m in members], weights, k, fold.kept, seed)
+
+
+def _allows(links: Constraints, n_clusters: int) -> bool:
+    """Tell whether so many clusters can keep the hard links."""
+    try:
+        links.check(n_clusters)
+    except InfeasibleConstraints:
+        return False
+    return True
 
 
 def _breaks_hard_links(labels: NDArray[np.integer], links: Constraints | None) -> bool:

@@ -67,6 +67,7 @@ def compare(
         int | None,
         typer.Option("-k", "--clusters", min=1, help="Number of clusters; that of the classes by default."),
     ] = None,
+    effort: options.EffortOption = None,
     certainty: options.CertaintyOption = None,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
@@ -90,7 +91,8 @@ def compare(
 
     Without --label a fifth of the links is left out of the fit, several times, and the score is the share of
     them that the clusters keep, must-links and cannot-links counting half each. The first two rows are
-    methods without links: they show how much the links help the others.
+    methods without links: they show how much the links help the others. The row auto is what `linkwise fit`
+    does by default; --effort quick shortens it.
     """
     out = Output(as_json)
     if label_column is None and links is None:
@@ -129,7 +131,14 @@ def compare(
     )
     check_links(constraints, k, samples)
     preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
-    settings = Settings(k, covariance.value, starts, seed, has_soft(constraints))
+    settings = Settings(
+        k,
+        covariance.value,
+        starts,
+        seed,
+        has_soft(constraints),
+        effort=(effort or options.Effort.balanced).value,
+    )
     X = preparation.apply(samples.features)
     held_out = hold_outs(constraints, repeats, seed) if truth is None else []
     rows = compare_methods(out, X, truth, constraints, settings, held_out)

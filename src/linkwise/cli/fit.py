@@ -23,12 +23,19 @@ from linkwise.cli.options import (
     Covariance,
     MethodName,
     Settings,
-    choose_method,
     has_soft,
     probabilities_of,
 )
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
+from linkwise.cli.selection import (
+    candidate_table,
+    chosen_in_words,
+    count_table,
+    gain_in_words,
+    selection_frame,
+    selection_record,
+)
 from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
 from linkwise.constraints.io import cell_text
 
@@ -67,24 +74,36 @@ class Fit:
     sweep: ComponentSweep | None = None
     infeasible: Sequence[int] = ()
 
+    @property
+    def chosen_by_links(self) -> bool:
+        """Tell whether ``model`` is a LinkedClustering."""
+        return hasattr(self.model, "selection_")
+
 
 def fit(
+    context: typer.Context,
     data: options.DataArgument,
     n_clusters: Annotated[
         str | None,
         typer.Option(
             "-k",
             "--clusters",
-            metavar="3 | 2:12",
-            help="Number of clusters, or a range that held-out links and BIC choose from; by default the "
-            "number of classes in --labels-column.",
+            metavar="3 | 2:12 | auto",
+            help="Number of clusters, or a range that held-out links and BIC choose from. By default the "
+            "number of classes in --labels-column, or what auto finds.",
         ),
     ] = None,
     links: options.LinksOption = None,
     method: Annotated[
         MethodName,
-        typer.Option("--method", "-m", help="auto chooses by the kind and number of the links."),
+        typer.Option(
+            "--method",
+            "-m",
+            help="auto compares methods with and without links by links that they have not seen; the best "
+            "vote.",
+        ),
     ] = MethodName.auto,
+    effort: options.EffortOption = None,
     certainty: options.CertaintyOption = None,
     learn_noise: options.LearnNoiseOption = None,
     repeats: Annotated[
@@ -121,9 +140,17 @@ def fit(
     for `linkwise predict`, and report.html.
     """
     out = Output(as_json)
-    if n_clusters is None and labels_column is None:
+    chooses = method is MethodName.auto and learn_noise is None
+    n_clusters = None if n_clusters is not None and n_clusters.strip() == "auto" else n_clusters
+    if n_clusters is None and labels_column is None and not chooses:
         raise typer.BadParameter(
-            "missing; say how many clusters, or name a column of labels.", param_hint="-k"
+            "missing; say how many clusters, name a column of labels, or use --method auto without "
+            "--learn-noise.",
+            param_hint="-k",
+        )
+    if effort is not None and not chooses:
+        raise typer.BadParameter(
+            "only --method auto compares candidates; leave it out.", param_hint="--effort"
         )
     if labels_certainty is not None and labels_column is None:
         raise typer.BadParameter(
@@ -137,6 +164,7 @@ def fit(
         options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
     suffix = options.chosen_format(table_format, data)
     tables_written = ["labels", *([] if links is None and labels_column is None else ["links"])]
+    tables_written += ["candidates"] if chooses else []
     check_folder(output, "fit", ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)])
     samples = read_samples(
         data,
@@ -158,22 +186,45 @@ def fit(
         constraints = add_labels(constraints, samples, labels_certainty)
     if learn_noise is options.LearnNoise.source and constraints.source is None:
         raise CommandError(f"{links} names no sources; add a column source, or use --learn-noise all")
-    if n_clusters is None:
-        counts = [_n_classes(constraints)]
-    else:
+    counts: list[int] = []
+    if n_clusters is not None:
         counts = options.parse_counts(n_clusters, len(samples))
+    elif constraints.classes is not None:
+        counts = [_n_classes(constraints)]
+    if chooses:
+        for option in ("covariance", "starts", "repeats"):
+            if _is_given(context, option):
+                out.warn(
+                    f"--{option} has no effect on --method auto, whose candidates have their own settings; "
+                    "leave it out, or name a method, for example --method ppc"
+                )
     noise = False if learn_noise is None else learn_noise.parameter
     done = fit_samples(
         out,
         samples,
         constraints,
         method,
-        Settings(counts[-1], covariance.value, starts, seed, has_soft(constraints), noise),
+        Settings(
+            counts[-1] if counts else "auto",
+            covariance.value,
+            starts,
+            seed,
+            has_soft(constraints),
+            noise,
+            (effort or options.Effort.balanced).value,
+        ),
         standardize=standardize,
         counts=counts,
         repeats=repeats,
     )
-    tables = [_summary(done), *_sweep_table(done), _clusters(done), *_classes(done), *_rates(done)]
+    tables = [
+        _summary(done),
+        *_selection_tables(done),
+        *_sweep_table(done),
+        _clusters(done),
+        *_classes(done),
+        *_rates(done),
+    ]
     doubtful = _doubtful_answers(done) if learn_noise is options.LearnNoise.source else _doubtful_links(done)
     if doubtful.rows:
         tables.append(doubtful)
@@ -181,6 +232,8 @@ def fit(
         out.say(note)
     for table in tables:
         out.table(table)
+    if done.chosen_by_links:
+        out.paragraph(gain_in_words(done.model, done.links.n_pairs))
     files = {}
     if output is not None:
         with writing_results(output, "fit") as draft:
@@ -190,6 +243,12 @@ def fit(
     else:
         out.say("Nothing was written; add -o FOLDER for labels, model and report.")
     out.finish(_as_record(done, files))
+
+
+def _is_given(context: typer.Context, option: str) -> bool:
+    """Tell whether the user wrote an option."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name not in ("DEFAULT", "DEFAULT_MAP")
 
 
 def _n_classes(links: Constraints) -> int:
@@ -215,24 +274,17 @@ def fit_samples(
     repeats: int = 5,
 ) -> Fit:
     """Fit one method to rows that were read; of several ``counts`` of clusters the best is chosen first."""
-    if settings.n_clusters > len(samples):
-        raise CommandError(
-            f"-k {settings.n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer"
-        )
-    check_links(links, settings.n_clusters, samples)
+    if settings.n_clusters != "auto":
+        if settings.n_clusters > len(samples):
+            raise CommandError(
+                f"-k {settings.n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer"
+            )
+        check_links(links, settings.n_clusters, samples)
     name, reason = method.value, ""
-    if method is MethodName.auto:
-        name, reason = choose_method(len(samples), samples.features.shape[1], settings.n_clusters, links)
-        if settings.learn_noise is not False:
-            name, reason = "ppc", "it learns how often links are wrong"
-        elif (
-            len(counts) > 1
-            and not METHODS[name].has_likelihood
-            and not (len(links.must_link) and len(links.cannot_link))
-        ):
-            name, reason = "ppc", "its likelihood can choose the number of clusters"
-    elif settings.learn_noise is not False and name != "ppc":
-        raise CommandError(f"--method {name} cannot learn how often links are wrong; use --method ppc")
+    if settings.learn_noise is not False and name != "ppc":
+        if method is not MethodName.auto:
+            raise CommandError(f"--method {name} cannot learn how often links are wrong; use --method ppc")
+        name, reason = "ppc", "only ppc learns how often links are wrong"
     if METHODS[name].only_hard and settings.soft:
         raise CommandError(
             f"--method {name} takes hard links only; leave --certainty and weights out, or use ppc"
@@ -240,10 +292,12 @@ def fit_samples(
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
     sweep, infeasible = None, [k for k in counts if not _allow(links, k)]
-    if len(counts) > 1:
+    if len(counts) > 1 and infeasible:
+        out.say(f"The hard links need more than {infeasible[-1]} clusters; fewer were not tried.")
+    if len(counts) > 1 and name == "auto":
+        settings = replace(settings, n_clusters=[k for k in counts if k not in infeasible])
+    elif len(counts) > 1:
         possible = [k for k in counts if k not in infeasible]
-        if infeasible:
-            out.say(f"The hard links need more than {infeasible[-1]} clusters; fewer were not tried.")
         sweep = _choose_n_clusters(out, name, X, links, settings, possible, repeats)
         if sweep.at_edge == "upper" or (sweep.at_edge == "lower" and not infeasible):
             out.warn(
@@ -251,15 +305,16 @@ def fit_samples(
                 "the range: the best number may lie beyond. Widen -k."
             )
         settings = replace(settings, n_clusters=sweep.best_n_components)
-    numbers = [str(number) for number in range(settings.n_clusters)]
-    preparation = replace(preparation, clusters=numbers)
     model = METHODS[name].build(settings)
     began = time.perf_counter()
     with out.progress(f"fitting {name}"):
         model.fit(X, constraints=links if links.n_pairs or links.classes is not None else None)
     seconds = time.perf_counter() - began
-    if hasattr(model, "cluster_names_"):
-        preparation = replace(preparation, clusters=model.cluster_names_.tolist())
+    if name == "auto":
+        _warn_of_edge(out, model, counts, infeasible)
+    n_clusters = model.n_clusters_ if name == "auto" else settings.n_clusters
+    names = getattr(model, "cluster_names_", np.arange(n_clusters)).tolist()
+    preparation = replace(preparation, clusters=[str(one) for one in names])
     labels = np.asarray(model.labels_)
     return Fit(
         samples,
@@ -276,6 +331,27 @@ def fit_samples(
         sweep,
         infeasible,
     )
+
+
+def _warn_of_edge(out: Output, model: Any, counts: Sequence[int], infeasible: Sequence[int]) -> None:
+    """Warn if the number of clusters that was chosen is the first or last of those that were tried."""
+    tried = sorted({*counts} - {*infeasible}) or sorted({one.n_clusters for one in model.selection_})
+    if len(tried) < 2:
+        return
+    edge = "lower" if model.n_clusters_ == tried[0] and tried[0] > 2 and not infeasible else ""
+    edge = "upper" if model.n_clusters_ == tried[-1] else edge
+    if edge:
+        out.warn(
+            f"{model.n_clusters_} clusters were chosen, the {edge} edge of what was tried ({tried[0]} to "
+            f"{tried[-1]}): the best number may lie beyond. Pass a wider range with -k."
+        )
+
+
+def _selection_tables(done: Fit) -> list[TextTable]:
+    """Tabulate the numbers of clusters and the candidates that were compared."""
+    if not done.chosen_by_links:
+        return []
+    return [*count_table(done.model), *candidate_table(done.model)]
 
 
 def _allow(links: Constraints, n_clusters: int) -> bool:
@@ -362,7 +438,7 @@ def _rates(done: Fit) -> list[TextTable]:
 def noise_record(done: Fit) -> dict[str, tuple[float, float, float, int, int]]:
     """Rate, both ends of its interval, number of answers and of wrong ones, by source or kind."""
     model = done.model
-    if not hasattr(model, "noise_"):
+    if not hasattr(model, "answer_error_probability_"):
         return {}
     said, wrong = done.links.judgements, model.answer_error_probability_ > 0.5
     if isinstance(model.noise_, dict):
@@ -398,15 +474,17 @@ def _doubtful_answers(done: Fit) -> TextTable:
 def _summary(done: Fit) -> TextTable:
     model = done.model
     state = "converged" if getattr(model, "converged_", True) else "NOT converged"
+    if hasattr(model, "n_iter_"):
+        state += f" after {model.n_iter_} iterations"
+    title = chosen_in_words(model) if done.chosen_by_links else METHODS[done.method].title
     rows = [
         ["data", f"{done.samples.path}: {len(done.samples)} rows, {done.samples.features.shape[1]} columns"],
         ["links", str(done.links).removeprefix("Constraints(").removesuffix(")")],
         [
             "method",
-            f"{done.method}: {METHODS[done.method].title}"
-            + (f" (auto: {done.reason})" if done.reason else ""),
+            f"{done.method}: {title}" + (f" (auto: {done.reason})" if done.reason else ""),
         ],
-        ["fit", f"{state} after {model.n_iter_} iterations, {done.seconds:.2f} s"],
+        ["fit", f"{state}, {done.seconds:.2f} s"],
         ["links kept", links_kept(done.links, done.labels)],
     ]
     inference = getattr(model, "inference_", {})
@@ -535,7 +613,12 @@ def _write(
     files = {"labels": write_frame(folder / f"labels{suffix}", _label_frame(done, out))}
     if done.links.n_pairs:
         files["links"] = write_frame(folder / f"links{suffix}", _with_classes(_link_frame(done), done.links))
-    files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
+    if done.chosen_by_links:
+        files["candidates"] = write_frame(folder / f"candidates{suffix}", selection_frame(done.model))
+    try:
+        files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
+    except TypeError as error:
+        out.warn(f"no model was written, all else was: {error}")
     report = Page(f"{len(done.preparation.clusters)} clusters of {done.samples.path.name}")
     for note in done.samples.notes:
         report.text(note)
@@ -543,6 +626,8 @@ def _write(
         report.text(warning, "warning")
     _, *rest = tables
     report.table(tables[0])
+    if done.chosen_by_links:
+        report.text(gain_in_words(done.model, done.links.n_pairs))
     report.picture(
         clusters_png(done.X, _shown_labels(done), done.links if done.links.n_pairs else None, seed=seed),
         "Rows by cluster, with the links between them",
@@ -590,7 +675,7 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
         "n_links": done.links.n_pairs,
         "n_violated": int(done.links.violations(done.labels).sum()),
         "converged": bool(getattr(done.model, "converged_", True)),
-        "n_iter": int(done.model.n_iter_),
+        "n_iter": getattr(done.model, "n_iter_", None),
         "sizes": np.bincount(done.labels, minlength=len(done.preparation.clusters)),
         "scores": None if done.truth is None else asdict(done.truth),
         "notes": list(done.samples.notes),
@@ -604,6 +689,8 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
             "split_classes": done.model.split_classes_,
             "shared_clusters": done.model.shared_clusters_,
         }
+    if done.chosen_by_links:
+        record |= selection_record(done.model, done.links.n_pairs)
     if done.sweep is not None:
         record["sweep"] = {
             "criterion": done.sweep.criterion,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import protect_csv, table_suffix
@@ -41,6 +40,14 @@ class Covariance(StrEnum):
     spherical = "spherical"
 
 
+class Effort(StrEnum):
+    """What ``--effort`` may be."""
+
+    quick = "quick"
+    balanced = "balanced"
+    thorough = "thorough"
+
+
 class LearnNoise(StrEnum):
     """What ``--learn-noise`` may be."""
 
@@ -56,14 +63,18 @@ class LearnNoise(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose about a method; ``soft`` tells whether some links are soft."""
+    """What the user may choose about a method; ``soft`` tells whether some links are soft.
 
-    n_clusters: int
+    ``n_clusters`` is a number; for ``auto`` also "auto" or a list of numbers.
+    """
+
+    n_clusters: Any
     covariance: str = "full"
     n_init: int = 10
     seed: int = 0
     soft: bool = False
     learn_noise: bool | str = False
+    effort: str = Effort.balanced.value
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,12 @@ class Method:
     build: Callable[[Settings], Any]
     only_hard: bool = False
     has_likelihood: bool = False
+
+
+def _auto(settings: Settings) -> Any:
+    from linkwise.auto import LinkedClustering
+
+    return LinkedClustering(settings.n_clusters, effort=settings.effort, random_state=settings.seed)
 
 
 def _ppc(settings: Settings) -> Any:
@@ -122,43 +139,13 @@ def _spectral(settings: Settings) -> Any:
 
 
 METHODS = {
+    "auto": Method("candidates that vote by the links", _auto),
     "ppc": Method("Gaussian mixture, PPC", _ppc, has_likelihood=True),
     "cem": Method("Gaussian mixture, constrained EM", _cem, has_likelihood=True),
     "hmrf": Method("k-means with a learned metric", _hmrf),
     "cop": Method("k-means, every link kept", _cop, only_hard=True),
     "spectral": Method("spectral clustering", _spectral),
 }
-
-
-#: Method of the command line for each estimator that can be recommended.
-_METHOD_OF = {
-    "PPC": "ppc",
-    "ConstrainedEM": "cem",
-    "HMRFKMeans": "hmrf",
-    "COPKMeans": "cop",
-    "ConstrainedSpectralClustering": "spectral",
-}
-
-
-def choose_method(n_rows: int, n_features: int, n_clusters: int, links: Constraints) -> tuple[str, str]:
-    """Choose what ``auto`` stands for, and say why (see ``recommend_method``).
-
-    Soft links are expected to be wrong as often as their weights say.
-    """
-    from linkwise.model_selection.recommendation import recommend_method
-
-    strength = np.abs(links.weights)
-    # The certainty of a pair of weight w is 1 / (1 + exp(-2 w)): a hard link is never wrong.
-    wrong = expit(-2.0 * strength)
-    chosen = recommend_method(
-        n_rows,
-        n_features,
-        links.n_pairs,
-        hard=not has_soft(links),
-        n_clusters=n_clusters,
-        wrong_share=float(wrong.sum() / max(1, links.n_pairs)),
-    )
-    return _METHOD_OF[chosen.estimator], chosen.reason
 
 
 def has_soft(links: Constraints) -> bool:
@@ -175,8 +162,9 @@ def hardened(links: Constraints) -> Constraints:
 
 def probabilities_of(model: Any, X: Any) -> NDArray[np.floating] | None:
     """Probabilities of the clusters for the training rows, (n, K); None where the method has none."""
-    if hasattr(model, "responsibilities_"):
-        return np.asarray(model.responsibilities_)
+    chosen = getattr(model, "best_estimator_", model)
+    if hasattr(chosen, "responsibilities_"):
+        return np.asarray(chosen.responsibilities_)
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
     return None
@@ -293,6 +281,12 @@ CovarianceOption = Annotated[
     Covariance, typer.Option("--covariance", help="Shape of the clusters of Gaussian mixtures.")
 ]
 StartsOption = Annotated[int, typer.Option("--starts", min=1, help="Number of starts; the best is kept.")]
+EffortOption = Annotated[
+    Effort | None,
+    typer.Option(
+        "--effort", help="How much time auto may take to compare candidates; balanced if it is left out."
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 OutputOption = Annotated[
     Path | None,

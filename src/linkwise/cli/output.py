@@ -44,6 +44,11 @@ class Output:
         if not self.as_json:
             self._console.print(text, markup=False)
 
+    def paragraph(self, text: str) -> None:
+        """Print a sentence or more for people, broken between words."""
+        if not self.as_json:
+            self._console.print(text, markup=False, soft_wrap=False)
+
     def warn(self, text: str) -> None:
         """Print a line on standard error, and keep it for the JSON object and the report."""
         line = " ".join(text.split())
