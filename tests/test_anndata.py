@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from linkwise import CPPC, PPC, Constraints
+from linkwise import CPPC, PPC, Constraints, LinkedClustering
 from linkwise.exceptions import SharedClusterWarning
 
 anndata = pytest.importorskip("anndata")
@@ -61,6 +61,8 @@ def test_few_labels_are_kept_and_name_the_clusters(adata, method):
     assert set(found.cat.categories) == set(types)
     assert adjusted_rand_score(types, found) > adjusted_rand_score(types, adata.obs["louvain"]) + 0.1
     assert adata.uns["linkwise"]["link_counts"]["broken"] == 0
+    if method == "auto":
+        assert adata.uns["linkwise"]["method"] == "LinkedClustering"
     if method != "COPKMeans":
         probabilities = adata.obsm["linkwise_probabilities"]
         np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
@@ -162,6 +164,33 @@ def test_links_and_labels_together_and_the_doubtful_link_is_named():
     assert (doubtful["probability_wrong"] > 0.9).all()
 
 
+@pytest.mark.parametrize("method", ["auto", LinkedClustering(random_state=0)])
+def test_links_choose_the_method_and_the_number_of_clusters(method, tmp_path):
+    adata, y = blobs()
+    links = Constraints.sample(y, 25, certainty=0.95, random_state=0)
+    cluster(adata, links=links, method=method)
+    assert adjusted_rand_score(y, adata.obs["linkwise"]) == 1.0
+    model = LinkedClustering(random_state=0).fit(adata.obsm["X_pca"], constraints=links)
+    told = adata.uns["linkwise"]
+    assert told["gain"] == pytest.approx(model.gain_._asdict())
+    assert told["candidates"]["candidate"].tolist() == [one.candidate for one in model.selection_]
+    np.testing.assert_allclose(told["candidates"]["vote"], [one.weight for one in model.selection_])
+    np.testing.assert_allclose(
+        adata.obsm["linkwise_probabilities"], model.best_estimator_.responsibilities_, atol=1e-12
+    )
+    adata.write_h5ad(tmp_path / "cells.h5ad")
+    again = sc.read_h5ad(tmp_path / "cells.h5ad").uns["linkwise"]
+    assert again["gain"]["low"] == told["gain"]["low"]
+    assert again["candidates"]["agreement"].tolist() == told["candidates"]["agreement"].tolist()
+
+
+def test_without_links_there_is_no_gain():
+    adata, _ = blobs()
+    cluster(adata, n_clusters=3)
+    assert np.isnan(adata.uns["linkwise"]["gain"]["value"])
+    assert len(adata.obs["linkwise"].cat.categories) == 3
+
+
 def test_settings_beside_an_estimator_are_used():
     adata, _ = blobs()
     cluster(adata, n_clusters=3, method=PPC(2, random_state=0))
@@ -202,7 +231,7 @@ def mistakes():
         ({"links": "looped", "n_clusters": 3}, "cell4.*itself"),
         ({"links": "torn", "n_clusters": 3}, "cell1' and 'cell2"),
         ({"links": "nan", "n_clusters": 3}, "NaN"),
-        ({"links": same_links()[0]}, "n_clusters"),
+        ({"links": same_links()[0], "method": "PPC"}, "n_clusters.*auto"),
         ({"method": "KMeans", "n_clusters": 3}, "KMeans.*PPC"),
         ({"method": "CPPC", "n_clusters": 3}, "labels"),
         ({"beliefs": np.eye(2), "labels": "known"}, "beliefs"),
