@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from linkwise import Constraints, LinkedClustering
+from linkwise._selection import candidate_table, chosen_in_words, count_table, gain_in_words
 from linkwise.auto.choice import Gain
 from linkwise.auto.estimator import CandidateRecord
-from linkwise.cli.selection import candidate_table, chosen_in_words, count_table, gain_in_words
 from linkwise.datasets import make_rings
 
 QUICK = ("--effort", "quick")

@@ -132,7 +132,7 @@ FIT = "fit data.csv -k 2 --ignore name,class"
 SEGMENT = "segment image.png -k 2"
 # The command, and its exit code.
 INVOCATIONS = [
-    ("fit", 2), ("fit data.csv", 2), ("fit data.csv -k 0", 2), ("fit data.csv -k two", 2),
+    ("fit", 2), ("fit data.csv -m ppc", 2), ("fit data.csv -k 0", 2), ("fit data.csv -k two", 2),
     ("fit data.csv -k 2 --method magic", 2), ("fit data.csv -k 2 --certainty 0.2", 2),
     ("fit data.csv -k 2 --nonsense", 2), ("fit data.csv extra -k 2", 2), ("nonsense", 2), ("--nonsense", 2),
     ("fit data.csv -k 2 --seed -1", 2), ("fit data.csv -k 2 --format xml", 2), ("fit data.csv -k", 2),
@@ -145,7 +145,7 @@ INVOCATIONS = [
     ("fit same_ids.csv -k 2 --id name", 1), ("fit no_ids.csv -k 2 --id name", 1),
     (f"{FIT} --id nobody", 1), ("fit data.csv -k 2", 1), ("fit data.csv -k 2 --features z", 1),
     ("fit data.csv -k 2 --ignore name,class,x,y", 1), ("fit data.csv -k 99 --ignore name,class", 1),
-    (f"{FIT} --seed 99999999999", 1), (f"{FIT} -o taken", 1), (f"{FIT} -o taken/deeper", 1),
+    (f"{FIT} -m ppc --seed 99999999999", 1), (f"{FIT} -o taken", 1), (f"{FIT} -o taken/deeper", 1),
     (f"{FIT} -l links.csv -c 0.9 -m cop", 1), (f"{FIT} -l nothing.csv", 1),
     *((f"{FIT} -l links_{name}.csv", 1) for name in (
         "head", "columns", "self", "far", "minus", "huge", "huger", "text", "kind", "weight", "certainty",
@@ -311,7 +311,7 @@ def test_safe_csv(invoke, tmp_path):
     frame = pd.DataFrame({"=id": [f"{name}{i}" for i, name in enumerate(ids)], "x": np.arange(14.0) - 7})
     frame["class"] = ["=a", "b"] * 7
     frame.to_csv("data.csv", index=False)
-    arguments = ["fit", "data.csv", "-k", 2, "--id", "=id", "--label", "class", "--starts", 1, "-o"]
+    arguments = ["fit", "data.csv", "-k", 2, "--id", "=id", "--label", "class", "-m", "ppc", "-o"]
     (tmp_path / "links.csv").write_text("i,j,kind\n=1+10,+x1,must\n")
     for name, options in {"as_it_is": [], "safe": ["--safe-csv"]}.items():
         result = invoke(*arguments, name, *options, "-l", "links.csv")

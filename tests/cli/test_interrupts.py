@@ -74,7 +74,8 @@ def endless(files, tmp_path_factory):
     """Arguments of a fit that would run for hours."""
     folder = tmp_path_factory.mktemp("endless") / "out"
     return [
-        "fit", files / "iris.csv", "-k", 3, "--ignore", "flower,species", "--starts", 10**7, "-o", folder
+        "fit", files / "iris.csv", "-k", 3, "--ignore", "flower,species", "-m", "ppc",
+        "--starts", 10**7, "-o", folder,
     ]  # fmt: skip
 
 
@@ -94,7 +95,7 @@ def large_file(tmp_path_factory):
 @pytest.mark.parametrize("delay", [0.0, 0.1])
 def test_while_a_file_is_read(large_file, delay):
     code = MARKED.format(place="pandas::read_csv")
-    check(interrupted(code, ["fit", large_file, "-k", 3, "--starts", 10**6], delay))
+    check(interrupted(code, ["fit", large_file, "-k", 3, "-m", "ppc", "--starts", 10**6], delay))
 
 
 def test_while_a_model_is_fitted(endless):

@@ -86,7 +86,18 @@ def test_a_killed_fit_leaves_one_whole_result(killed):
 
 def test_the_command_itself_killed_while_it_exchanges_results(rows, tmp_path, invoke):
     """No fork, no stand-ins: the process dies between two renames, and predict completes the result."""
-    common = ["fit", rows / "rows.csv", "--ignore", "flower,species", "--starts", 1, "-o", tmp_path / "out"]
+    common = [
+        "fit",
+        rows / "rows.csv",
+        "--ignore",
+        "flower,species",
+        "--starts",
+        1,
+        "-m",
+        "ppc",
+        "-o",
+        tmp_path / "out",
+    ]
     assert invoke(*common, "-k", 2, "-l", rows / "links.csv").exit_code == 0
     script = (
         f"import sys; sys.path.insert(0, {str(KILL_POINTS.parent)!r})\n"

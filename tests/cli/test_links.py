@@ -123,7 +123,22 @@ def test_columns_that_the_user_names(invoke, refused, tmp_path):
         encoding="utf-8-sig",
     )
     data, links = tmp_path / "data.csv", tmp_path / "links.csv"
-    fit = ["fit", data, "-k", 2, "--id", "name", "-l", links, "--starts", 1, "-o", tmp_path / "out"]
+    fit = [
+        "fit",
+        data,
+        "-k",
+        2,
+        "--id",
+        "name",
+        "-l",
+        links,
+        "--starts",
+        1,
+        "-m",
+        "ppc",
+        "-o",
+        tmp_path / "out",
+    ]
     assert "'remark'" in refused(*fit, "--left", "from", "--right", "to")
     assert "--left" in refused(*fit)
     result = invoke(*fit, "--left", "from", "--right", "to", "--ignore-columns", "remark")

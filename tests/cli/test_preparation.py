@@ -27,7 +27,18 @@ CHANGES = [
 @pytest.fixture
 def folder(invoke, files, tmp_path):
     done = invoke(
-        "fit", files / "iris.csv", "-k", 3, "--ignore", "flower,species", "--starts", 1, "-o", "out"
+        "fit",
+        files / "iris.csv",
+        "-k",
+        3,
+        "--ignore",
+        "flower,species",
+        "-m",
+        "ppc",
+        "--starts",
+        1,
+        "-o",
+        "out",
     )
     assert done.exit_code == 0
     return tmp_path / "out"

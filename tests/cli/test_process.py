@@ -51,7 +51,7 @@ def test_help_does_not_load_the_numerics():
 def test_fit_prints_no_colours_into_a_pipe(process, files, tmp_path):
     code, out, err = finish(
         process("fit", files / "iris.csv", "-l", files / "links.csv", "-k", 3, "--ignore", "flower,species",
-                "--starts", 2, "-o", tmp_path / "out")
+                "-m", "ppc", "--starts", 2, "-o", tmp_path / "out")
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "\x1b" not in out

@@ -15,6 +15,14 @@ import typer
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise._pages import Page, TextTable, new_figure, png_of
+from linkwise._selection import (
+    candidate_table,
+    chosen_in_words,
+    count_table,
+    gain_in_words,
+    selection_frame,
+    selection_record,
+)
 from linkwise.cli import options
 from linkwise.cli.compare import TruthScores, links_kept, score_truth
 from linkwise.cli.errors import CommandError
@@ -28,14 +36,6 @@ from linkwise.cli.options import (
 )
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
-from linkwise.cli.selection import (
-    candidate_table,
-    chosen_in_words,
-    count_table,
-    gain_in_words,
-    selection_frame,
-    selection_record,
-)
 from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
 from linkwise.constraints.io import cell_text
 

@@ -1,4 +1,4 @@
-"""What ``--method auto`` compared and what links gained: in words, as tables and as plain values."""
+"""What was compared and what links gained: in words, as tables and as plain values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linkwise._pages import TextTable
 if TYPE_CHECKING:
     import pandas
 
-    from linkwise.auto import LinkedClustering
+    from linkwise.auto.estimator import LinkedClustering
 
 __all__ = [
     "candidate_table",
