@@ -73,6 +73,18 @@ def test_shares_of_votes_are_the_probabilities(invoke, rings, tmp_path):
     np.testing.assert_allclose(probabilities, model.predict_proba(X))  # no links that a member would know
 
 
+@pytest.mark.parametrize("clusters", [(), ("-k", "2:3")])
+def test_a_model_of_which_the_number_was_found_predicts(invoke, rings, clusters):
+    X, _, links = rings
+    record = fit_json(invoke, "-l", "links.csv", "-c", 0.9, *clusters, "-o", "out")
+    result = invoke("predict", "out", "data.csv", "--json")
+    assert result.exit_code == 0, result.output
+    soft = Constraints(len(X), links.must_link, links.cannot_link, certainty=0.9)
+    model = LinkedClustering(record["n_clusters"], effort="quick", random_state=0).fit(X, constraints=soft)
+    found = [row["cluster"] for row in json.loads(result.stdout)["rows"]]
+    assert found == model.predict(X).tolist()
+
+
 def test_files_and_report_hold_candidates_and_gain(invoke, rings, tmp_path):
     record = fit_json(invoke, "-l", "links.csv", "-k", "2:3", "-o", "out")
     table = pd.read_csv(tmp_path / "out" / "candidates.csv")

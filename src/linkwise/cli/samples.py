@@ -398,4 +398,6 @@ def _checked_preparation(content: Any, model: Any, file: Path) -> Preparation:
 
 def _n_clusters(model: Any) -> int:
     """The labels are 0 .. this - 1."""
+    if hasattr(model, "selection_"):  # a LinkedClustering may have found the number
+        return int(model.n_clusters_)
     return int(model._n_clusters if hasattr(model, "_n_clusters") else model.n_clusters)
