@@ -237,6 +237,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         own_candidates(self.candidates, self.effort)
         if isinstance(self.n_clusters, str):
             check_choice(self.n_clusters, "n_clusters", ("auto",))
+        elif isinstance(self.n_clusters, list | tuple | range):
+            for k in self.n_clusters:
+                check_whole_number(k, "n_clusters")
         else:
             check_whole_number(self.n_clusters, "n_clusters")
 
@@ -274,7 +277,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
 
     def _given_counts(self, several: Sequence[int], n_samples: int, links: Constraints | None) -> list[int]:
         """Those of several numbers of clusters that the hard links allow."""
-        given = sorted({check_whole_number(k, "n_clusters") for k in several})
+        given = sorted({int(k) for k in several})
         if not given or given[-1] > n_samples:
             raise ValueError(
                 f"n_clusters={several!r} must hold numbers from 1 to n_samples={n_samples}; correct it"
