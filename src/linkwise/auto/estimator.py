@@ -205,7 +205,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             questions, folds = link_folds(known, self.cv, rng)
         with warn_once():
             if questions is None or not folds:
-                self._fit_unasked(data, links, candidates, counts, seed)
+                self._fit_unasked(data, sample, links, candidates, counts, seed)
             else:
                 chosen, trials = self._compare(candidates, counts, sample, questions, folds, seed, task)
                 self._fit_chosen(data, links, questions, folds, chosen, trials, seed, effort.n_members)
@@ -346,6 +346,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     def _fit_unasked(
         self,
         data: NDArray[np.floating],
+        sample: NDArray[np.floating],
         links: Constraints | None,
         candidates: list[Candidate],
         counts: list[int],
@@ -362,7 +363,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             )
         linked = links is not None and links.n_pairs > 0
         voters = [one for one in candidates if one.uses_links == linked] or candidates
-        self.n_clusters_ = counts[0] if len(counts) == 1 else _lowest_bic(data, counts, seed)
+        self.n_clusters_ = counts[0] if len(counts) == 1 else _lowest_bic(sample, counts, seed)
         votes = np.full(len(voters), 1.0 / len(voters))
         vote_of = self._store_result(data, links, voters, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)

@@ -113,7 +113,8 @@ def fit_members(
 def n_clusters_by_links(trials: Sequence[Trial], questions: Questions) -> int:
     """The number of clusters that keeps most held-out links, must-links and cannot-links counting half.
 
-    The smallest one is taken whose best trial is not worse by more than a standard error of the difference.
+    The smallest one is taken whose best trial is not worse by more than a standard error of the difference if
+    both were as good (McNemar): a single link decides nothing.
     """
     weight = questions.trust.copy()
     for kind in (questions.same, ~questions.same):
@@ -127,8 +128,10 @@ def n_clusters_by_links(trials: Sequence[Trial], questions: Questions) -> int:
         raise ValueError(f"no candidate could be fitted: {trials[0].failure}; pass other candidates")
     _, best = max(best_of.values(), key=lambda entry: entry[0])
     for k in sorted(best_of):
-        loss, error = agreement(best.kept - best_of[k][1].kept, weight)
-        if loss <= _CAUTION * error:
+        difference = best.kept - best_of[k][1].kept
+        asked = np.isfinite(difference)
+        lost, noise = weight[asked] @ difference[asked], np.linalg.norm(weight[asked] * difference[asked])
+        if lost <= _CAUTION * noise:
             return k
     return best.n_clusters
 
