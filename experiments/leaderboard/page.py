@@ -165,6 +165,7 @@ def hard_groups(table: Sequence[Row]) -> str:
     str
         Markdown.
     """
+    table = _whole(table, "share")
     shares = sorted({row["share"] for row in table})
     rows = []
     for name in dict.fromkeys(row["method"] for row in table):
@@ -221,6 +222,7 @@ def other_packages(table: Sequence[Row]) -> str:
     str
         Markdown.
     """
+    table = _whole(table, "flip")
     rows = []
     for name in dict.fromkeys(row["method"] for row in table):
         row: list[Any] = [name.removeprefix("peer ")]
@@ -265,6 +267,15 @@ def includes(folder: str | Path) -> dict[str, str]:
     paths = {name: Path(folder) / f"{name}.csv" for name in ON_THIS_PAGE}
     tables = {name: read_table(path) for name, path in paths.items() if path.exists()}
     return {file: make(tables[name]) for file, (name, make) in INCLUDES.items() if name in tables}
+
+
+def _whole(table: Sequence[Row], key: str) -> Sequence[Row]:
+    """Rows of those values of a setting that have seen as many sets as any: a run may not be finished."""
+    sets: dict[Any, set[str]] = {}
+    for row in table:
+        sets.setdefault(row[key], set()).add(row["set"])
+    most = max(len(names) for names in sets.values())
+    return [row for row in table if len(sets[row[key]]) == most]
 
 
 def _draws(table: Sequence[Row]) -> str:

@@ -109,10 +109,11 @@ def test_tables_are_means_over_sets():
     assert "| LinkedClustering | 0.700 | 0.900 | 0.500 | 0.300 |" in text
     table = [
         row(0.5, set=a, share=0.05, method="PPC"), row(0.7, set=b, share=0.05, method="PPC"),
-        row(0.8, set=a, share=0.1, method="PPC"),
+        row(0.8, set=a, share=0.1, method="PPC"), row(0.6, set=b, share=0.1, method="PPC"),
         row(1.5, set=a, share=0.05, method="PPC", measure="broken"),
     ]  # fmt: skip
-    assert "| PPC | 0.600 | 0.800 |  |  | 3 |" in hard_groups_text(table)
+    assert "| PPC | 0.600 | 0.700 |  |  | 3 |" in hard_groups_text(table)
+    assert "| PPC | 0.600 |  | 3 |" in hard_groups_text([table[0], table[1], table[2], table[4]])
     table = [
         row(0.5, set=a, flip=0.0, method="peer X"),
         row(0.9, set=a, flip=0.0, method="peer X", measure="kept"),
