@@ -41,10 +41,10 @@ class TestOwn:
             assert {one.uses_links for one in found} == {True, False}
         assert len(own_candidates("auto", "quick")) < len(own_candidates("auto", "thorough"))
 
-    def test_scouts_are_two_of_them(self):
+    def test_scouts_are_some_of_them(self):
         for effort in EFFORTS:
             found = own_candidates("auto", effort)
-            assert len(scouts(found)) == 2
+            assert 2 <= len(scouts(found)) <= 3
             assert set(scouts(found)) <= set(found)
         mine = own_candidates([KMeans(), GaussianMixture(), PPC()], "quick")
         assert scouts(mine) == mine[:2]

@@ -71,7 +71,7 @@ class TestStarts:
         )
         # The first bound is the likelihood of the start itself.
         with pytest.warns(ConvergenceWarning):
-            fitted = PPC(2, max_iter=1, **start).fit(X)
+            fitted = PPC(2, max_iter=1, shrinkage=0, **start).fit(X)
         density = [multivariate_normal(mean, np.linalg.inv(start["precisions_init"][0])) for mean in X[:2]]
         expected = np.log(0.5 * sum(part.pdf(X) for part in density)).mean()
         assert fitted.lower_bounds_ == [pytest.approx(expected)]

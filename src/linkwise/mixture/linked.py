@@ -138,7 +138,9 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             if not np.isfinite(found.lower_bounds[-1]):
                 # Gibbs, and engines of the user, may have no partition function to compare runs by.
                 found.judged = own.judge(found.parameters)
-            if len(starts) > 1:
+            # Where error rates are learned, runs differ in them, and the objective already weighs the links:
+            # with the evidence, rates learned on iris erred by .054 on average, without it by .027.
+            if len(starts) > 1 and noise is None:
                 found.link_evidence = own.link_evidence(found.parameters)
             restart.end(found.parameters.fitted_attributes)
             ended.append((found, own))
