@@ -104,7 +104,7 @@ def test_refusals_of_ranges(refused, blobs):
 
 def test_compare_without_labels(invoke, refused, blobs, tmp_path):
     result = invoke(
-        "compare", "data.csv", "-k", 3, "-l", "good.csv", "--starts", 1, "--repeats", 3, "-o", "out",
+        "compare", "data.csv", "-k", 3, "-l", "good.csv", "--starts", 1, "--repeats", 1, "-o", "out",
         "--effort", "quick", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
