@@ -127,7 +127,7 @@ def few_labels(y, n_labelled, seed):
 
 
 def fitted(name, X, links, n_clusters=3, **options):
-    model = getattr(linkwise, name)(n_clusters, random_state=0, **options)
+    model = getattr(linkwise, name)(n_clusters, random_state=0, **{"n_init": 1, **options})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, constraints=links)
