@@ -63,11 +63,8 @@ def test_every_method_names_its_clusters(invoke, partial, method):
     record = json.loads(result.stdout)
     labels = pd.read_csv("out/labels.csv")
     assert {*labels["name"]} <= {*record["cluster_names"]}
-    if method != "spectral":  # it takes hard links for evidence
-        known = frame["known"].notna()
-        assert labels["name"][known].tolist() == frame["known"][known].tolist()
-    if method == "auto" and "model" not in record["files"]:
-        pytest.skip("LinkedClustering cannot be stored yet")
+    known = frame["known"].notna()
+    assert labels["name"][known].tolist() == frame["known"][known].tolist()
     again = invoke("predict", "out", "data.csv", "--id", "flower", "--json")
     assert again.exit_code == 0, again.output
     assert {row["name"] for row in json.loads(again.stdout)["rows"]} <= {*record["cluster_names"]}

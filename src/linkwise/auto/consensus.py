@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 
 from linkwise.constraints import Constraints
-from linkwise.kmeans.hard.links import hard_links
+from linkwise.kmeans.hard.links import hard_part
 from linkwise.spectral.rounding import labels_keeping
 
 __all__ = ["Consensus", "consensus_labels", "consensus_rows", "membership_table"]
@@ -61,12 +61,9 @@ def consensus_labels(
 ) -> NDArray[np.int64]:
     """Labels (n,) of the weighted clusterings together, which keep every hard link."""
     rows = consensus_rows(membership_table(memberships, weights), k)
-    hard = None if links is None else np.isinf(links.weights)
-    if hard is not None and hard.any():
-        assert links is not None
-        pairs, must = links.pairs[hard], links.weights[hard] > 0
-        kept = hard_links(Constraints(len(links), pairs[must], pairs[~must]), k)
-        return labels_keeping(rows, kept, n_init=_STARTS, rng=np.random.default_rng(seed))
+    hard = hard_part(links, k)
+    if hard is not None:
+        return labels_keeping(rows, hard, n_init=_STARTS, rng=np.random.default_rng(seed))
     distinct = len(np.unique(rows.round(9), axis=0))
     return KMeans(min(k, distinct), n_init=_STARTS, random_state=seed).fit_predict(rows).astype(np.int64)
 

@@ -428,7 +428,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         width = max(len(record.candidate) for record in self.selection_)
         lines = [f"{'candidate':{width}}  clusters  agreement  error  vote"]
         for record in sorted(
-            self.selection_, key=lambda one: (one.chosen, _or_least(one.agreement)), reverse=True
+            self.selection_,
+            key=lambda one: (one.chosen, np.nan_to_num(one.agreement, nan=-np.inf)),
+            reverse=True,
         ):
             lines.append(
                 f"{record.candidate:{width}}  {record.n_clusters:8d}  {record.agreement:9.3f}  "
@@ -522,8 +524,3 @@ def _record(trial: Trial, k: int, vote_of: dict[str, float]) -> CandidateRecord:
         trial.candidate.name, trial.candidate.uses_links, trial.n_clusters, trial.agreement, trial.error,
         weight, weight == 1.0, trial.failure,
     )  # fmt: skip
-
-
-def _or_least(value: float) -> float:
-    """The value, or less than any for NaN."""
-    return value if np.isfinite(value) else -np.inf

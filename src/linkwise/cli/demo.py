@@ -60,8 +60,8 @@ def chosen_method(out: Output) -> Chapter:
     from sklearn.preprocessing import StandardScaler
 
     from linkwise._pages import new_figure, png_of
-    from linkwise._selection import candidate_table, gain_in_words
     from linkwise.auto import LinkedClustering
+    from linkwise.auto.summary import candidate_table, gain_in_words
     from linkwise.constraints import Constraints
     from linkwise.datasets import make_rings
     from linkwise.displays import ClusterDisplay

@@ -15,7 +15,7 @@ import typer
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise._pages import Page, TextTable, new_figure, png_of
-from linkwise._selection import (
+from linkwise.auto.summary import (
     candidate_table,
     chosen_in_words,
     count_table,

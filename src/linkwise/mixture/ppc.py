@@ -82,8 +82,8 @@ class PPC(LinkedGaussianMixture):
         Number of starts. Without links the run with the highest objective is kept. With links it is the one
         whose mixture foretells the links best: log P(links | X, parameters), plus the objective per sample to
         break ties. The likelihood of all rows would drown the links, and is highest where it is most
-        spurious. Engines without a partition function (Gibbs) are compared by that of ``auto`` at the
-        parameters found.
+        spurious. With ``learn_noise`` runs differ in their error rates, and the objective decides. Engines
+        without a partition function (Gibbs) are compared by that of ``auto`` at the parameters found.
     init_params : {"constraints", "kmeans", "random"}, default="constraints"
         With links, ``constraints`` takes these starts in turn: k-means; k-means in the directions in which
         cannot-linked rows differ more than must-linked ones; k-means; the means of must-linked groups that

@@ -23,7 +23,7 @@ from linkwise._validation import (
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
-from linkwise.kmeans.hard.links import HardLinks, hard_links
+from linkwise.kmeans.hard.links import HardLinks, hard_part
 from linkwise.spectral.kernels import check_kernel
 from linkwise.spectral.out_of_sample import Extension, extension_of
 from linkwise.spectral.rounding import (
@@ -184,13 +184,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
 
     def _hard_links(self, constraints: Constraints | None) -> HardLinks | None:
         """The hard links that labels must keep; None if there are none. Refused if no labels keep them."""
-        if constraints is None or not self.keep_hard_links:
-            return None
-        hard = np.isinf(constraints.weights)
-        if not hard.any():
-            return None
-        pairs, must = constraints.pairs[hard], constraints.weights[hard] > 0
-        return hard_links(Constraints(len(constraints), pairs[must], pairs[~must]), int(self.n_clusters))
+        return hard_part(constraints, int(self.n_clusters)) if self.keep_hard_links else None
 
     def _new_labels(
         self, rows: NDArray[np.float64], seed: int, hard: HardLinks | None = None

@@ -16,7 +16,7 @@ from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, chunklet_labels, group_labels, unique_pairs
 from linkwise.graph.witness import subgraph_witness
 
-__all__ = ["HardLinks", "hard_links", "matched_start", "refuse"]
+__all__ = ["HardLinks", "hard_links", "hard_part", "matched_start", "refuse"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,15 @@ def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 
         link_of,
         find_start,
     )
+
+
+def hard_part(constraints: Constraints | None, n_clusters: int) -> HardLinks | None:
+    """The hard links among others that may be soft; None if there are none."""
+    hard = np.empty(0, dtype=bool) if constraints is None else np.isinf(constraints.weights)
+    if constraints is None or not hard.any():
+        return None
+    pairs, must = constraints.pairs[hard], constraints.weights[hard] > 0
+    return hard_links(Constraints(len(constraints), pairs[must], pairs[~must]), n_clusters)
 
 
 def matched_start(links: HardLinks, cost: NDArray[np.float64], nodes: NDArray[np.int64]) -> NDArray[np.int64]:

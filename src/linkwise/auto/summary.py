@@ -59,7 +59,7 @@ def candidate_table(model: LinkedClustering) -> list[TextTable]:
     if not any(np.isfinite(one.agreement) for one in records):
         return []
     # Votes together come first, then the better agreement; equals stay in the order of the candidates.
-    records.sort(key=lambda one: (one.candidate != _TOGETHER, -_or_least(one.agreement)))
+    records.sort(key=lambda one: (one.candidate != _TOGETHER, -np.nan_to_num(one.agreement, nan=-np.inf)))
     rows = [
         [
             "all votes together" if one.candidate == _TOGETHER else one.candidate,
@@ -74,7 +74,7 @@ def candidate_table(model: LinkedClustering) -> list[TextTable]:
 def count_table(model: LinkedClustering) -> list[TextTable]:
     """Tabulate the best agreement of each number of clusters; none if only one was compared."""
     best: dict[int, Any] = {}
-    for one in sorted(_candidates(model), key=lambda one: _or_least(one.agreement)):
+    for one in sorted(_candidates(model), key=lambda one: np.nan_to_num(one.agreement, nan=-np.inf)):
         if np.isfinite(one.agreement):
             best[one.n_clusters] = one
     if len(best) < 2:
@@ -121,8 +121,3 @@ def _agreement(one: Any) -> str:
     if np.isfinite(one.agreement):
         return f"{one.agreement:.3f} ± {one.error:.3f}"
     return "failed" if one.reason else "–"
-
-
-def _or_least(value: float) -> float:
-    """The value, or less than any for NaN."""
-    return value if np.isfinite(value) else -np.inf
