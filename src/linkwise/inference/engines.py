@@ -11,6 +11,7 @@ The options of an engine are checked here, before it starts. The result types of
 
 from __future__ import annotations
 
+import functools
 import inspect
 import numbers
 from collections.abc import Callable, Mapping
@@ -227,7 +228,7 @@ def _find(caller: _Caller, method: Any, given: Mapping[str, Any]) -> Engine:
     takes_any = found.options is None
     for key, option in list(known.items()):
         if option is not None and option.kind == "engine":
-            default = inspect.signature(found.solve).parameters[key].default
+            default = _default(found.solve, key)
             other = _look_up(caller, _checked(given.get(key, default), key, option, title, words))
             known |= {name: taken for name, taken in (other.options or {}).items() if name not in known}
             takes_any = takes_any or other.options is None
@@ -240,6 +241,12 @@ def _find(caller: _Caller, method: Any, given: Mapping[str, Any]) -> Engine:
             raise TypeError(f"{title} has no option {key!r}; {uses + _help(caller, key, known)}")
         options[key] = _checked(value, key, known.get(key), title, words)
     return Engine(found.name, found.solve, options, uses_initial, differentiable)
+
+
+@functools.cache
+def _default(solve: Callable[..., Any], key: str) -> Any:
+    """The default of an engine's option; kept, because every step of EM asks for it."""
+    return inspect.signature(solve).parameters[key].default
 
 
 def _look_up(caller: _Caller, method: Any) -> _Registered:

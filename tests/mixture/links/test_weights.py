@@ -219,6 +219,23 @@ class TestInferencePasses:
         # Halving the steps takes 45 on average and up to 70.
         assert step.n_passes <= 32
 
+    @pytest.mark.parametrize("seed", range(10))
+    def test_empty_components_take_no_more(self, seed):
+        """The weights of components without rows end at the smallest; the others match their counts."""
+        rng = np.random.default_rng(seed)
+        links = feasible_links(rng, 6, 5)
+        counts = np.append(20.0 * rng.dirichlet(np.full(3, 5.0)), [0.0, 0.0])
+        prior = prior_of(linked_of(links, 5))
+        n_linked = prior(np.log(np.full(5, 0.2)))[1].sum()
+        step = newton_mixing(counts, 20.0 - n_linked, np.log(np.full(5, 0.2)), prior)
+        assert step.converged
+        # On average 107, and up to the limit,, if the slope toward still smaller weights counts.
+        assert step.n_passes <= 32
+        weights = np.exp(step.log_weights)
+        np.testing.assert_allclose(weights[3:], 1e-8, rtol=1e-6)
+        expected = (20.0 - n_linked) * weights + prior(step.log_weights)[1]
+        np.testing.assert_allclose(expected[:3], counts[:3], atol=1e-6)
+
     def test_passes_are_limited(self):
         step = newton_mixing(np.full(4, 25.0), 0.0, np.log([0.1, 0.2, 0.3, 0.4]), self.ordered, max_passes=5)
         assert step.n_passes == 5

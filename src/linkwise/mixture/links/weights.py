@@ -89,10 +89,10 @@ def newton_mixing(
     unconverged, the result never lowers the likelihood.
 
     The ``n_free`` rows without links add -n_free log sum_k exp(eta_k), and ``log_weights`` to start from
-    are normalised. The search ends when no counts differ by more than ``tol`` of their sum, or after
-    ``max_passes`` evaluations of the prior. If f is ``concave``, a gain above its tangent is an error of
-    log Omega and is refused; the product over links that share groups (``DisjointPrior``) is not, and its
-    gains are real.
+    are normalised. The search ends when no counts differ by more than ``tol`` of their sum (those of
+    components whose weight is as small as allowed may), or after ``max_passes`` evaluations of the prior. If
+    f is ``concave``, a gain above its tangent is an error of log Omega and is refused; the product over links
+    that share groups (``DisjointPrior``) is not, and its gains are real.
     """
     total = counts.sum()
     target = counts / total
@@ -107,8 +107,11 @@ def newton_mixing(
     value, gradient = evaluate(eta)
     n_passes = 1
     curvature_inverse = _independent_inverse(np.exp(eta))
-    while np.abs(gradient).max() > tol:
-        direction = curvature_inverse @ gradient
+    while True:
+        slope, pressed = _climbable(eta, gradient)
+        if np.abs(slope).max() <= tol:
+            return MixingStep(eta, True, n_passes)
+        direction = np.where(pressed, 0.0, curvature_inverse @ slope)
         step = 1.0
         for _ in range(_MAX_SHORTENINGS):
             if n_passes >= max_passes:
@@ -130,7 +133,20 @@ def newton_mixing(
         if stalled:
             # Pressed against the smallest weight, or unidentified (f constant): nothing left to gain.
             return MixingStep(eta, True, n_passes)
-    return MixingStep(eta, True, n_passes)
+
+
+def _climbable(
+    eta: NDArray[np.float64], gradient: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Slope of f where weights at the smallest one cannot fall, (K,), and which these are.
+
+    They keep their value while the others change, so that the slope along them is spread over the others.
+    """
+    pressed = (eta <= _LOG_SMALLEST_WEIGHT) & (gradient < 0.0)
+    if not pressed.any():
+        return gradient, pressed
+    share = np.where(pressed, 0.0, np.exp(eta))
+    return np.where(pressed, 0.0, gradient + gradient[pressed].sum() * share / share.sum()), pressed
 
 
 def _shorter(step: float, slope: float, new_slope: float, rise: float) -> float:
