@@ -1,0 +1,359 @@
+"""Rows whose label is likely wrong: what the densities of all classes say about each row and its label.
+
+Every class is a mixture of Gaussians of its own, f_c(x) = sum_{k of class c} pi_k N(x; mu_k, S_k). A label
+is the true class with probability 1 - e and any other of the L classes with e / (L - 1):
+
+    P(true class c | x, label y)  ~  f_c(x)^b * (1 - e if c = y, else e / (L - 1)).
+
+Gaussians are too sure of themselves where they do not fit, so the densities of the classes are raised to a
+power b, mostly below 1. Both e and b are learned from the labels. EM fits everything: a row counts for the
+clusters of a class as much as it is likely to be of that class, so rows with a wrong label stop shaping
+the class they were given.
+
+A row is never judged by Gaussians that it shaped. The rows are dealt into ten folds, and the Gaussians of a
+fold are made from the sums of the nine others. Sums are additive, so this costs no more than plain EM: one
+pass over the rows for each iteration, O(N K).
+
+Measured at 10 % flipped labels (precision / recall of the rows above .5): one Gaussian a class instead of
+several .61 / .88 for .76 / .89 (letters) and .90 / .96 for .97 / .98 (pendigits); b = 1 .72 / .90 and .94 /
+.99; five folds .74 / .89, twenty .77 / .90 (letters).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from linkwise.mixture.classes.class_densities import first_clusters
+from linkwise.mixture.gaussian.data import Points, condition
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
+from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+from linkwise.mixture.gaussian.shrinkage import (
+    CovariancePrior,
+    automatic_rows,
+    covariance_prior,
+    pooled_covariance,
+)
+from linkwise.mixture.links.em_step import new_parameters
+
+__all__ = ["FEWEST_ROWS", "LIKELY", "LabelErrors", "Reading", "label_errors", "read_labels"]
+
+#: A label is likely wrong above this probability.
+LIKELY = 0.5
+#: Rows of smaller classes are not judged: there is too little to compare them with.
+FEWEST_ROWS = 5
+#: Beta prior of the rate of wrong labels: as if so many wrong and right labels had been seen before.
+_WRONG, _RIGHT = 1.0, 19.0
+_N_FOLDS = 10
+_N_ITERATIONS = 8
+#: A cluster that is given belongs to a class only if it has this share of it. Smaller ones may be the very
+#: rows with a wrong label.
+_SMALLEST_SHARE = 0.05
+#: A place does not belong to a class if less than this share of the rows there have its label, or less than
+#: this over the number of other classes: labels that are wrong at random leave a share of e / (L - 1).
+#: Precision / recall with .6 (.25 alone, none) at 10 % flips: 4000 letters .71 / .90 (.52 / .91, .72 / .90),
+#: Mato Grosso .93 / .93 (.93 / .93, .92 / .88).
+_FEW, _FEW_OF_OTHERS = 0.25, 0.6
+#: Numbers of one table that is held at a time.
+_TABLE = 1 << 19
+
+
+class LabelErrors(NamedTuple):
+    """What the densities say about the labels.
+
+    Attributes
+    ----------
+    probability : (n,) float64
+        That the label is wrong; 0 where there is no label or its class is too small.
+    told : (n,) int64
+        The most probable class other than the label; -1 where nothing can be told.
+    error_rate : float
+        e, learned; NaN if there are fewer than two classes to compare.
+    sharpness : float
+        b, learned.
+    owners : (K,) int64
+        The class of each cluster.
+    """
+
+    probability: NDArray[np.float64]
+    told: NDArray[np.int64]
+    error_rate: float
+    sharpness: float
+    owners: NDArray[np.int64]
+
+
+class Reading(NamedTuple):
+    """Posteriors of some rows, and the sums that e and b are learned from.
+
+    Attributes
+    ----------
+    responsibilities : (m, K)
+        Of the clusters; each row adds up to 1.
+    classes : (m, L)
+        Probability of each class.
+    slope, curvature : float
+        First and negative second derivative of the expected log-likelihood with respect to b.
+    """
+
+    responsibilities: NDArray[np.float64]
+    classes: NDArray[np.float64]
+    slope: float
+    curvature: float
+
+
+def label_errors(
+    X: NDArray[np.floating],
+    codes: ArrayLike,
+    clusters: ArrayLike | None = None,
+    *,
+    covariance_type: str = "full",
+    reg_covar: float = 1e-6,
+    n_iterations: int = _N_ITERATIONS,
+    n_folds: int = _N_FOLDS,
+) -> LabelErrors:
+    """Compute the probability that each label is wrong.
+
+    ``codes`` (n,) are class numbers, -1 where unlabelled. ``clusters`` (n,) is a start, -1 where unknown; a
+    cluster with rows of several classes counts once for each. Without it the clusters of each class are
+    found by BIC. Deterministic; the order of the rows and the units of the features do not matter.
+    """
+    given = np.asarray(codes, dtype=np.int64)
+    probability, told = np.zeros(len(given)), np.full(len(given), -1, dtype=np.int64)
+    judged, kept = _judged(given)
+    if len(kept) < 2:
+        return LabelErrors(probability, told, float("nan"), 1.0, np.empty(0, dtype=np.int64))
+    labels = np.searchsorted(kept, given[judged])
+    data = np.asarray(X)
+    if len(judged) < len(data):
+        data = data[judged]
+    points, for_starts = condition(data, reg_covar)
+    prior = covariance_prior(points, automatic_rows(points.n_features), reg_covar)
+    assert prior is not None
+    order = _order(for_starts, labels, prior.variances - reg_covar)
+    # From here on rows come in an order that their place in the table has no part in.
+    if clusters is None:
+        start = first_clusters(points, for_starts, labels, order, covariance_type, reg_covar)
+    else:
+        start = _cells(np.asarray(clusters, dtype=np.int64)[judged], labels)
+    model = _Folds(points, labels, order, start, n_folds, prior, covariance_type, reg_covar)
+    outvoted = model.outvoted()
+    if outvoted.any():
+        start = _without(start, outvoted)
+        model = _Folds(points, labels, order, start, n_folds, prior, covariance_type, reg_covar)
+    for _ in range(n_iterations):
+        model.iterate()
+    wrong, other = model.judge()
+    probability[judged], told[judged] = wrong, kept[other]
+    return LabelErrors(probability, told, model.error_rate, model.sharpness, kept[model.owners])
+
+
+def read_labels(
+    log_density: NDArray[np.float64],
+    owners: NDArray[np.int64],
+    labels: NDArray[np.int64],
+    error_rate: float,
+    sharpness: float,
+) -> Reading:
+    """Read rows from log pi_k N(x; k) (m, K), the class of each cluster (K,), ascending, and labels (m,)."""
+    places = np.searchsorted(owners, np.arange(owners[-1] + 1))
+    n_classes, rows = len(places), np.arange(len(labels))
+    # Twice subtracting the highest: a class far from the row must not underflow to log 0.
+    highest = np.maximum.reduceat(log_density, places, axis=1)
+    within = np.exp(log_density - highest[:, owners])
+    totals = np.add.reduceat(within, places, axis=1)
+    scores = highest + np.log(totals)
+    scores -= scores.max(axis=1, keepdims=True)
+    told = np.exp(sharpness * scores)
+    told /= told.sum(axis=1, keepdims=True)
+    classes = told * (error_rate / (n_classes - 1))
+    classes[rows, labels] = told[rows, labels] * (1.0 - error_rate)
+    sums = classes.sum(axis=1)
+    # A label that no density supports at all: e is what is left.
+    classes /= np.where(sums > 0.0, sums, 1.0)[:, np.newaxis]
+    mean = np.einsum("ij,ij->i", told, scores)
+    slope = float(np.einsum("ij,ij->", classes, scores) - mean.sum())
+    curvature = float(np.einsum("ij,ij,ij->", told, scores, scores) - mean @ mean)
+    return Reading(within * (classes / totals)[:, owners], classes, slope, curvature)
+
+
+class _Folds:
+    """The mixture of all classes, its Gaussians made once for each fold from the rows of the others."""
+
+    def __init__(
+        self,
+        points: Points,
+        labels: NDArray[np.int64],
+        order: NDArray[np.int64],
+        start: NDArray[np.int64],
+        n_folds: int,
+        prior: CovariancePrior,
+        covariance_type: str,
+        reg_covar: float,
+    ) -> None:
+        self.points, self.labels, self.prior = points, labels, prior
+        self.covariance_type, self.reg_covar = covariance_type, reg_covar
+        self.owners = np.zeros(int(start.max()) + 1, dtype=np.int64)
+        self.owners[start[start >= 0]] = labels[start >= 0]
+        self.folds = [order[fold::n_folds] for fold in range(n_folds)]
+        self.error_rate, self.sharpness = _WRONG / (_WRONG + _RIGHT), 1.0
+        self.gaussians: list[Gaussians] = []
+        self.log_weights: list[NDArray[np.float64]] = []
+        centres = np.repeat(points.offset[np.newaxis], len(self.owners), axis=0)
+        sums = []
+        for rows in self.folds:
+            total = self._nothing(centres)
+            for some in self._chunks(rows[start[rows] >= 0]):
+                known = np.zeros((len(some), len(self.owners)))
+                known[np.arange(len(some)), start[some]] = 1.0
+                total = total + statistics_pass(points, centres, known, covariance_type, rows=some)
+            sums.append(total)
+        self._make(sums)
+
+    def iterate(self) -> None:
+        """Run one EM iteration."""
+        wrong = slope = curvature = 0.0
+        sums = []
+        for fold, rows in enumerate(self.folds):
+            total = self._nothing(self.centres)
+            for some in self._chunks(rows):
+                reading = self._read(fold, some)
+                own = reading.classes[np.arange(len(some)), self.labels[some]]
+                wrong += float((1.0 - own).sum())
+                slope, curvature = slope + reading.slope, curvature + reading.curvature
+                total = total + statistics_pass(
+                    self.points, self.centres, reading.responsibilities, self.covariance_type, rows=some
+                )
+            sums.append(total)
+        self._make(sums)
+        self.error_rate = (wrong + _WRONG) / (len(self.labels) + _WRONG + _RIGHT)
+        self.sharpness = sharpened(self.sharpness, slope, curvature)
+
+    def outvoted(self) -> NDArray[np.bool_]:
+        """Find clusters (K,) in whose place few rows have the label of the class; a class keeps its best.
+
+        Wrong labels that fall into one place look like a small cluster of their class, on top of a large one
+        of another. Rows are weighed by the posterior of the clusters without labels.
+        """
+        totals, own = np.zeros(len(self.owners)), np.zeros(len(self.owners))
+        for fold, rows in enumerate(self.folds):
+            for some in self._chunks(rows):
+                posterior = self._log_density(fold, some)
+                posterior -= posterior.max(axis=1, keepdims=True)
+                np.exp(posterior, out=posterior)
+                posterior /= posterior.sum(axis=1, keepdims=True)
+                totals += posterior.sum(axis=0)
+                posterior[self.labels[some][:, np.newaxis] != self.owners] = 0.0
+                own += posterior.sum(axis=0)
+        shares = own / np.maximum(totals, 1e-300)
+        best = np.lexsort((own, self.owners))[np.append(np.diff(self.owners) > 0, True)]
+        few = shares < min(_FEW, _FEW_OF_OTHERS / int(self.owners[-1]))
+        few[best] = False
+        return few
+
+    def judge(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the probability (n,) that a label is wrong, and the best class other than it (n,)."""
+        wrong, other = np.empty(len(self.labels)), np.empty(len(self.labels), dtype=np.int64)
+        for fold, rows in enumerate(self.folds):
+            for some in self._chunks(rows):
+                classes = self._read(fold, some).classes
+                mine = np.arange(len(some)), self.labels[some]
+                classes[mine] = 0.0
+                wrong[some] = np.minimum(classes.sum(axis=1), 1.0)
+                classes[mine] = -1.0
+                other[some] = classes.argmax(axis=1)
+        return wrong, other
+
+    def _read(self, fold: int, rows: NDArray[np.int64]) -> Reading:
+        log_density = self._log_density(fold, rows)
+        return read_labels(log_density, self.owners, self.labels[rows], self.error_rate, self.sharpness)
+
+    def _log_density(self, fold: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return log_density_pass(
+            self.points, self.gaussians[fold], log_weights=self.log_weights[fold], rows=rows
+        )
+
+    def _make(self, sums: list[Statistics]) -> None:
+        """Make the Gaussians of every fold from the sums of the others."""
+        made = []
+        self.log_weights = []
+        for fold in range(len(sums)):
+            others = [part for place, part in enumerate(sums) if place != fold] or sums
+            total = others[0]
+            for part in others[1:]:
+                total = total + part
+            # Half a row keeps a cluster without rows off log 0.
+            log_weights = np.log((total.counts + 0.5) / (total.counts + 0.5).sum())
+            pooled = pooled_covariance(self.gaussians[fold]) if self.gaussians else None
+            made.append(
+                new_parameters(
+                    total, self.covariance_type, self.reg_covar, log_weights, np.empty(0), self.prior, pooled
+                ).gaussians
+            )
+            self.log_weights.append(log_weights)
+        self.gaussians = made
+        # Sums are taken about points near all means of a cluster, so that they keep their digits.
+        self.centres = np.mean([gaussians.means for gaussians in made], axis=0)
+
+    def _nothing(self, centres: NDArray[np.float64]) -> Statistics:
+        none = np.empty(0, dtype=np.int64)
+        return statistics_pass(
+            self.points, centres, np.empty((0, len(centres))), self.covariance_type, rows=none
+        )
+
+    def _chunks(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        size = max(_TABLE // len(self.owners), 256)
+        return [rows[first : first + size] for first in range(0, len(rows), size)]
+
+
+def sharpened(sharpness: float, slope: float, curvature: float) -> float:
+    """Take one step of Newton for log b, whose prior is a standard normal distribution."""
+    log_value = float(np.log(sharpness))
+    step = (sharpness * slope - log_value) / (sharpness**2 * max(curvature, 0.0) + 1.0)
+    return float(np.exp(log_value + np.clip(step, -1.0, 1.0)))
+
+
+def _judged(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Find the rows that can be judged, and the classes that are large enough."""
+    labelled = codes >= 0
+    counts = np.bincount(codes[labelled]) if labelled.any() else np.zeros(0, dtype=np.int64)
+    kept = np.flatnonzero(counts >= FEWEST_ROWS)
+    return np.flatnonzero(np.isin(codes, kept)), kept
+
+
+def _order(
+    X: NDArray[np.floating], labels: NDArray[np.int64], variances: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Order the rows by class and by a sum of their standardised features.
+
+    Neighbours in this order are alike and fall into different folds, so that folds resemble each other.
+    """
+    turns = np.cos(np.arange(1, X.shape[1] + 1) ** 2)
+    weights = turns / np.sqrt(np.where(variances > 0.0, variances, 1.0))
+    return np.lexsort((X @ weights, labels))
+
+
+def _without(start: NDArray[np.int64], dropped: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Leave out some clusters of a start; their rows are of none."""
+    number = np.where(dropped, -1, np.cumsum(~dropped) - 1)
+    return np.where(start >= 0, number[start], -1)
+
+
+def _cells(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number the parts of clusters that are of one class, by class; -1 for rows of parts too small."""
+    known = clusters >= 0
+    width = int(clusters.max()) + 2
+    cells = labels * width + np.where(known, clusters, width - 1)
+    present, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
+    owners = present // width
+    sizes = np.bincount(labels)
+    enough = counts >= np.maximum(_SMALLEST_SHARE * sizes[owners], FEWEST_ROWS)
+    enough &= present % width < width - 1
+    # Where all parts of a class are too small, the class is one cluster.
+    whole = ~np.isin(owners, owners[enough])
+    chosen = enough | whole
+    keys = np.where(whole, owners * width, present)
+    number = np.full(len(present), -1, dtype=np.int64)
+    number[chosen] = np.unique(keys[chosen], return_inverse=True)[1]
+    return number[inverse]
