@@ -340,6 +340,38 @@ def test_classes_template_then_sweep(invoke, refused, files, tmp_path):
     assert "bad.csv" in refused("classes", files / "wine.csv", "--label", "kind", "-b", "bad.csv")
 
 
+def test_classes_writes_the_rows_that_are_likely_mislabelled(invoke, tmp_path):
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 50)
+    frame = pd.DataFrame(
+        {
+            "plot": [f"p{i}" for i in range(100)],
+            "u": rng.normal(size=100) + 12 * truth,
+            "v": rng.normal(size=100),
+            "kind": np.array(["ash", "fir"])[truth],
+        }
+    )
+    frame.to_csv("right.csv", index=False)
+    frame.loc[[3, 77], "kind"] = ["fir", "ash"]
+    frame.to_csv("wrong.csv", index=False)
+    (tmp_path / "beliefs.csv").write_text("class,ash,fir\nash,1,-1\nfir,-1,1\n")
+    shared = ["--label", "kind", "--id", "plot", "-b", "beliefs.csv", "-k", "2", "--repeats", 1, "-o", "out"]
+    result = invoke("classes", "wrong.csv", *shared)
+    assert result.exit_code == 0, result.output
+    assert "2 rows (2.0% of the labelled) are more likely of another class" in result.output
+    listed = pd.read_csv(tmp_path / "out" / "mislabelled.csv").set_index("plot")
+    assert set(listed.index) == {"p3", "p77"}
+    assert listed.loc["p3", ["kind", "likely_class"]].tolist() == ["fir", "ash"]
+    assert listed["probability"].min() > 0.5
+    assert json.loads(invoke("classes", "wrong.csv", *shared, "--json").stdout)["n_mislabelled"] == 2
+
+    # Another run into the same folder leaves no list of the first behind.
+    result = invoke("classes", "right.csv", *shared)
+    assert result.exit_code == 0, result.output
+    assert "more likely of another class" not in result.output
+    assert not (tmp_path / "out" / "mislabelled.csv").exists()
+
+
 def test_classes_named_by_numbers(invoke, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat([1, 2], 40)

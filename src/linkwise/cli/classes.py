@@ -84,7 +84,7 @@ def classes(
     """
     out = Output(as_json)
     suffix = options.chosen_format(table_format, data)
-    tables_written = ("labels", "criterion", "separability", "decisions")
+    tables_written = ("labels", "criterion", "separability", "decisions", "mislabelled")
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
@@ -125,6 +125,11 @@ def classes(
     shown = decision_table(report)
     out.table(shown)
     _say_contradictions(out, report)
+    if report.mislabelled:
+        from linkwise.mixture.classes.report_views import mislabelled_line
+
+        where = "" if output is None else f": see mislabelled{suffix}"
+        out.say(f"{mislabelled_line(report)}{where}.")
     out.say(
         f"{sweep.criterion} is lowest for {sweep.best_n_components} clusters "
         f"({report.n_occupied} of them occupied) among {counts[0]} to {counts[-1]}."
@@ -316,12 +321,31 @@ def _write(
         lambda value: _cell(value) if isinstance(value, list | tuple) else value
     )
     files["decisions"] = write_frame(folder / f"decisions{suffix}", decisions)
+    if report.mislabelled:
+        files["mislabelled"] = write_frame(
+            folder / f"mislabelled{suffix}", _mislabelled_frame(samples, report, label_column)
+        )
     named = Preparation(
         preparation.columns, preparation.centres, preparation.scales, preparation.medians, list(report.legend)
     )
     files["model"] = save_prepared_model(folder / "model", model, named)
     files["report"] = write_text(folder / REPORT, report.to_html())
     return files
+
+
+def _mislabelled_frame(samples: Samples, report: ClassReport, label_column: str) -> Any:
+    """Tabulate the rows that are likely mislabelled by the ids of the user."""
+    doubts = report.mislabelled or ()
+    rows = [doubt.row for doubt in doubts]
+    results = {name: np.full(len(samples), None, dtype=object) for name in ("likely_class", "probability")}
+    for doubt in doubts:
+        results["likely_class"][doubt.row] = str(doubt.told)
+        results["probability"][doubt.row] = doubt.probability
+    assert samples.labels is not None
+    present = [None if name is None else str(name) for name in samples.labels]
+    # Names that are taken were noted with the table of labels.
+    frame = output_frame(samples, results, {label_column: present}, note=lambda line: None)
+    return frame.iloc[rows].infer_objects()
 
 
 def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path]) -> dict[str, Any]:
@@ -343,6 +367,7 @@ def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path
             for decision, facts in zip(report.decisions, decision_records(report), strict=True)
         ],
         "contradictions": report.contradictions,
+        "n_mislabelled": len(report.mislabelled or ()),
         "legend": list(report.legend),
         "files": files,
     }

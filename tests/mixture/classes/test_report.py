@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import re
 
@@ -131,7 +132,7 @@ class TestContent:
         assert clusters.loc[3, "n_unlabelled"] == 2
         assert clusters.loc[1, "purity"] == pytest.approx(35 / 37)
         assert clusters[NAMES.tolist()].to_numpy().T.tolist() == full.contingency.tolist()
-        with pytest.raises(ValueError, match="which must be one of decisions, classes, clusters; got 'x'"):
+        with pytest.raises(ValueError, match="decisions, classes, clusters, mislabelled; got 'x'"):
             full.to_frame("x")
 
     def test_flips_need_the_training_data(self):
@@ -355,3 +356,62 @@ class TestEndToEnd:
             assert np.bincount(classes + 1).tolist() == [2, 3, 5]
             np.testing.assert_array_equal(y[rows[:, 0].astype(int)], classes)
         assert any(len(set(rows[:, 0])) < 10 for rows, _, _ in seen)
+
+
+class TestMislabelled:
+    """Rows with a wrong label, in every view of the report."""
+
+    @pytest.fixture
+    def fitted(self):
+        rng = np.random.default_rng(0)
+        names = np.array(["<crops>", "mixed", "water"], dtype=object)
+        truth = np.repeat([0, 1, 2], 60)
+        X = rng.normal(size=(180, 2)) + 9.0 * truth[:, np.newaxis]
+        y = names[truth]
+        y[[7, 100]] = ["water", "<crops>"]
+        y[150] = None
+        return CPPC(3, random_state=0).fit(X, y), X, y
+
+    def test_rows_are_listed(self, fitted):
+        model, X, y = fitted
+        report = model.report(X, y)
+        assert {doubt[:3] for doubt in report.mislabelled} == {
+            (7, "water", "<crops>"),
+            (100, "<crops>", "mixed"),
+        }
+        probabilities = [doubt.probability for doubt in report.mislabelled]
+        assert probabilities == sorted(probabilities, reverse=True)
+        assert min(probabilities) > 0.9
+        frame = report.to_frame("mislabelled")
+        assert frame.columns.tolist() == ["row", "label", "told", "probability"]
+        assert frame["row"].tolist() == [doubt.row for doubt in report.mislabelled]
+        text = str(report)
+        assert "2 rows (1.1% of the labelled) are more likely of another class" in text
+        assert "row 7: water, rather <crops> (probability" in text
+        page = report.to_html()
+        assert "Likely mislabelled rows" in page
+        assert "<td>&lt;crops&gt;</td>" in page
+
+    def test_long_lists_are_cut_in_text_and_page(self, fitted):
+        model, X, y = fitted
+        report = model.report(X, y)
+        report = dataclasses.replace(report, mislabelled=report.mislabelled * 15)
+        assert str(report).count("rather") == 5
+        assert 'to_frame("mislabelled")' in str(report)
+        assert "The first 20 of them" in report.to_html()
+        assert len(report.to_frame("mislabelled")) == 30
+
+    def test_right_labels_are_not_mentioned(self, fitted):
+        X = fitted[1]
+        right = np.array(["<crops>", "mixed", "water"], dtype=object)[np.repeat([0, 1, 2], 60)]
+        report = CPPC(3, random_state=0).fit(X, right).report(X, right)
+        assert report.mislabelled == ()
+        assert report.to_frame("mislabelled").columns.tolist() == ["row", "label", "told", "probability"]
+        assert "mislabelled" not in str(report)
+        assert "mislabelled" not in report.to_html()
+
+    def test_without_data_there_is_none(self, fitted):
+        report = fitted[0].report()
+        assert report.mislabelled is None
+        with pytest.raises(ValueError, match="pass X and y to the report"):
+            report.to_frame("mislabelled")

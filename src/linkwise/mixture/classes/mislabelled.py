@@ -21,6 +21,7 @@ several .61 / .88 for .76 / .89 (letters) and .90 / .96 for .97 / .98 (pendigits
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,7 +39,16 @@ from linkwise.mixture.gaussian.shrinkage import (
 )
 from linkwise.mixture.links.em_step import new_parameters
 
-__all__ = ["FEWEST_ROWS", "LIKELY", "LabelErrors", "Reading", "label_errors", "read_labels"]
+__all__ = [
+    "FEWEST_ROWS",
+    "LIKELY",
+    "LabelErrors",
+    "MislabelledRow",
+    "Reading",
+    "find_mislabelled",
+    "label_errors",
+    "read_labels",
+]
 
 #: A label is likely wrong above this probability.
 LIKELY = 0.5
@@ -58,6 +68,27 @@ _SMALLEST_SHARE = 0.05
 _FEW, _FEW_OF_OTHERS = 0.25, 0.6
 #: Numbers of one table that is held at a time.
 _TABLE = 1 << 19
+
+
+class MislabelledRow(NamedTuple):
+    """A row whose label is likely wrong.
+
+    Attributes
+    ----------
+    row : int
+        Its place in the data, from 0.
+    label : hashable
+        The class it was given.
+    told : hashable
+        The class that the densities tell instead.
+    probability : float
+        That the label is wrong.
+    """
+
+    row: int
+    label: Hashable
+    told: Hashable
+    probability: float
 
 
 class LabelErrors(NamedTuple):
@@ -147,6 +178,24 @@ def label_errors(
     wrong, other = model.judge()
     probability[judged], told[judged] = wrong, kept[other]
     return LabelErrors(probability, told, model.error_rate, model.sharpness, kept[model.owners])
+
+
+def find_mislabelled(
+    X: NDArray[np.floating],
+    codes: NDArray[np.int64],
+    classes: Sequence[Hashable],
+    *,
+    covariance_type: str = "full",
+    reg_covar: float = 1e-6,
+) -> tuple[MislabelledRow, ...]:
+    """List the rows whose label is likely wrong, the surest first; ``classes`` are the names of the codes."""
+    found = label_errors(X, codes, covariance_type=covariance_type, reg_covar=reg_covar)
+    rows = np.flatnonzero(found.probability > LIKELY)
+    rows = rows[np.argsort(-found.probability[rows], kind="stable")]
+    return tuple(
+        MislabelledRow(row, classes[codes[row]], classes[found.told[row]], float(found.probability[row]))
+        for row in rows.tolist()
+    )
 
 
 def read_labels(

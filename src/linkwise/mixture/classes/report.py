@@ -24,7 +24,13 @@ from linkwise.mixture.classes.decisions import (
     stability,
 )
 from linkwise.mixture.classes.flips import Flip, find_flips
-from linkwise.mixture.classes.report_views import class_records, cluster_records, decision_records
+from linkwise.mixture.classes.mislabelled import MislabelledRow, find_mislabelled
+from linkwise.mixture.classes.report_views import (
+    class_records,
+    cluster_records,
+    decision_records,
+    mislabelled_records,
+)
 
 __all__ = ["ClassReport", "stability"]
 
@@ -62,6 +68,9 @@ class ClassReport:
     flips : tuple of Flip or None
         For each decision the belief whose smallest change reverses it, smallest first; None if the data were
         not given.
+    mislabelled : tuple of MislabelledRow or None
+        Rows whose class is likely wrong (``row``, ``label``, ``told``, ``probability``), the surest first;
+        None if the data were not given. The densities of all classes tell it, whatever the beliefs are.
     curve : ComponentSweep or None
         The sweep over the number of clusters.
 
@@ -96,6 +105,7 @@ class ClassReport:
     legend: tuple[str, ...]
     stability: DecisionStability | None = None
     flips: tuple[Flip, ...] | None = None
+    mislabelled: tuple[MislabelledRow, ...] | None = None
     curve: Any = None
 
     @classmethod
@@ -109,7 +119,8 @@ class ClassReport:
     ) -> ClassReport:
         """Make the report of one fitted CPPC.
 
-        With the training data ``X`` and classes ``y`` it says which belief would flip each decision.
+        With the training data ``X`` and classes ``y`` it says which belief would flip each decision, and
+        which rows are likely mislabelled.
         ``threshold`` in (0, 0.5] is the share of a class that a cluster must have to hold it.
         """
         check_is_fitted(estimator, ["classes_", "contingency_", "beliefs_"])
@@ -135,9 +146,15 @@ class ClassReport:
             return report
         if X is None or y is None:
             raise ValueError(
-                "flips of decisions need the data and their classes; pass both X and y, or neither"
+                "flips and mislabelled rows need the data and their classes; pass both X and y, or neither"
             )
-        return replace(report, flips=report._find_flips(estimator, np.asarray(X), y))
+        data = np.asarray(X)
+        report = replace(report, flips=report._find_flips(estimator, data, y))
+        doubted = find_mislabelled(
+            data, label_codes(y)[0], classes,
+            covariance_type=estimator.covariance_type, reg_covar=estimator.reg_covar,
+        )  # fmt: skip
+        return replace(report, mislabelled=doubted)
 
     @classmethod
     def from_estimators(
@@ -233,14 +250,21 @@ class ClassReport:
 
         ``decisions``: one row for each split, merge and kept class, with counts, belief, separability, share
         of runs, flip, and the belief of ±1 it contradicts. ``classes``: one row for each class. ``clusters``:
-        one row for each cluster, with its name in the legend and its rows of each class.
+        one row for each cluster, with its name in the legend and its rows of each class. ``mislabelled``:
+        one row for each row of the data whose class is likely wrong; needs X and y.
         """
         import pandas
 
-        tables = {"decisions": decision_records, "classes": class_records, "clusters": cluster_records}
+        tables = {
+            "decisions": decision_records,
+            "classes": class_records,
+            "clusters": cluster_records,
+            "mislabelled": mislabelled_records,
+        }
         if which not in tables:
             raise ValueError(f"which must be one of {', '.join(tables)}; got {which!r}: pass one of them")
-        return pandas.DataFrame(tables[which](self))
+        columns = list(MislabelledRow._fields) if which == "mislabelled" else None
+        return pandas.DataFrame(tables[which](self), columns=columns)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as a self-contained page with tables, maps and curve; write it to ``path``."""

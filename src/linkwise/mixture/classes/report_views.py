@@ -153,6 +153,21 @@ def cluster_records(report: ClassReport) -> list[dict[str, Any]]:
     return records
 
 
+def mislabelled_records(report: ClassReport) -> list[dict[str, Any]]:
+    """Make one record for each row whose class is likely wrong: row, label, told, probability."""
+    if report.mislabelled is None:
+        raise ValueError("likely mislabelled rows need the data: pass X and y to the report")
+    return [doubt._asdict() for doubt in report.mislabelled]
+
+
+def mislabelled_line(report: ClassReport) -> str:
+    """Say how many rows are likely mislabelled."""
+    doubts = report.mislabelled or ()
+    share = len(doubts) / max(int(report.contingency.sum()), 1)
+    rows = "1 row is" if len(doubts) == 1 else f"{len(doubts)} rows ({share:.1%} of the labelled) are"
+    return f"{rows} more likely of another class than of the one given"
+
+
 def flip_sentence(flip: Flip) -> str:
     """Say which belief would reverse the decision, and whether it can."""
     a, b = flip.entry
@@ -186,6 +201,8 @@ _HEADINGS = {
     "kept": "Kept",
     "scattered": "Scattered (no cluster holds a notable share)",
 }
+# So many rows that are likely mislabelled are shown; the table has all.
+_FIRST_FEW, _FIRST_ROWS = 5, 20
 # Decisions of other runs are listed if at least this share of the runs took them.
 _OFTEN = 0.2
 
@@ -206,6 +223,14 @@ def text(report: ClassReport) -> str:
     others = other_decisions(report)
     if others:
         lines += ["", "Other runs decided", *(f"  {line}" for line in others)]
+    if report.mislabelled:
+        lines += ["", "Likely mislabelled", f"  {mislabelled_line(report)}"]
+        lines += [
+            f"  row {doubt.row}: {doubt.label}, rather {doubt.told} (probability {doubt.probability:.2f})"
+            for doubt in report.mislabelled[:_FIRST_FEW]
+        ]
+        if len(report.mislabelled) > _FIRST_FEW:
+            lines.append('  all of them: to_frame("mislabelled")')
     lines += ["", closing(report)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -260,7 +285,9 @@ def closing(report: ClassReport) -> str:
     if report.stability is not None:
         sentences.append(f"Shares are of {report.stability.n_runs} {report.stability.source}.")
     if report.flips is None:
-        sentences.append("Pass X and y to learn which belief would flip a decision.")
+        sentences.append(
+            "Pass X and y to learn which belief would flip a decision and which rows are likely mislabelled."
+        )
     return " ".join(sentences)
 
 
@@ -283,6 +310,7 @@ def page(report: ClassReport) -> Page:
     made.table(_clusters(report))
     made.heading("Which belief would flip a decision")
     _add_flips(made, report)
+    _add_mislabelled(made, report)
     made.heading("Criteria")
     if report.curve is not None:
         made.add(_curve(report.curve))
@@ -380,6 +408,19 @@ def _add_flips(made: Page, report: ClassReport) -> None:
         "into one cluster the easiest is shown."
     )
     made.table(TextTable("", ["decision", "flips with", "change", "margin (nats)"], rows, 2))
+
+
+def _add_mislabelled(made: Page, report: ClassReport) -> None:
+    if not report.mislabelled:
+        return
+    shown = report.mislabelled[:_FIRST_ROWS]
+    made.heading("Likely mislabelled rows")
+    first = "" if len(shown) == len(report.mislabelled) else f" The first {len(shown)} of them:"
+    made.text(f"{mislabelled_line(report)}. Look at them before they are used.{first}")
+    rows = [
+        [str(doubt.row), str(doubt.label), str(doubt.told), f"{doubt.probability:.2f}"] for doubt in shown
+    ]
+    made.table(TextTable("", ["row", "class given", "rather", "probability"], rows, 3))
 
 
 def _percent(value: float) -> str:
