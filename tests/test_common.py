@@ -46,7 +46,10 @@ def routing(request):
         yield request.param
 
 
-MODELS = [PPC(3, random_state=0), ConstrainedEM(3, sampling="points", random_state=0)]
+MODELS = [
+    PPC(3, n_init=1, random_state=0),
+    ConstrainedEM(3, sampling="points", n_init=1, random_state=0),
+]
 
 
 @pytest.mark.parametrize("estimator", MODELS)

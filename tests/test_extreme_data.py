@@ -98,7 +98,7 @@ class TestKMeans:
             X, rng = table
             model = HMRFKMeans(
                 3, distortion=name, metric=kind, penalty=penalty, penalty_bound=penalty_bound,
-                tol=0.0, max_iter=15, random_state=int(rng.integers(1000)),
+                n_init=2, tol=0.0, max_iter=15, random_state=int(rng.integers(1000)),
             )  # fmt: skip
             model = fitted(model, X, random_links(rng, len(X), len(X) // 2))
             n_fitted[model is None] += 1
@@ -108,7 +108,9 @@ class TestKMeans:
         check()
         assert n_fitted[0] > 8
 
-    @pytest.mark.parametrize("model", [COPKMeans(3, tol=0.0), PCKMeans(3), MPCKMeans(3)], ids=repr)
+    @pytest.mark.parametrize(
+        "model", [COPKMeans(3, n_init=2, tol=0.0), PCKMeans(3, n_init=2), MPCKMeans(3, n_init=2)], ids=repr
+    )
     def test_settings_and_hard_links(self, model):
         @settings(max_examples=25)
         @given(tables())
@@ -131,7 +133,9 @@ class TestKMeans:
     @pytest.mark.parametrize("penalty", ["distance", "constant"])
     @pytest.mark.parametrize("penalty_bound", ["box", "diameter"])
     def test_a_shift_with_every_metric(self, kind, penalty, penalty_bound):
-        check_shift(HMRFKMeans(3, metric=kind, penalty=penalty, penalty_bound=penalty_bound), 2.0**43)
+        check_shift(
+            HMRFKMeans(3, metric=kind, penalty=penalty, penalty_bound=penalty_bound, n_init=2), 2.0**43
+        )
 
     @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
     @pytest.mark.parametrize("unit", [2.0**-400, 2.0**400])
@@ -140,7 +144,7 @@ class TestKMeans:
             rng = np.random.default_rng(seed)
             X, _ = random_data(rng, name, 40, 3, 3)
             links = random_links(rng, 40, 20)
-            model = HMRFKMeans(3, distortion=name, metric=kind, random_state=seed)
+            model = HMRFKMeans(3, distortion=name, metric=kind, n_init=2, random_state=seed)
             labels = fitted(model, X, links).labels_
             history = model.objectives_
             scaled = fitted(model, X * unit, links)

@@ -71,6 +71,7 @@ class TestObjective:
                 penalty="constant" if seed % 4 == 3 else "distance",
                 weight=(0.5, 2.0) if seed % 3 == 2 else 1.0,
                 penalty_bound="diameter" if seed % 4 == 2 else "box",
+                n_init=1,  # every start has a history of its own; only one is kept
                 tol=0.0,
                 max_iter=15,
                 random_state=seed,

@@ -82,7 +82,9 @@ class TestWarmStart:
         """Three features and three components: shapes of "tied" and "diag" are the same."""
         # Cannot-links among three classes leave no room for two.
         links = None if 2 in (before.get("n_components"), after.get("n_components")) else self.links
-        options = {"n_components": 3, "random_state": 0, "reg_covar": 1e-3, **before}
+        options = {
+            "n_components": 3, "n_init": 1, "max_iter": 20, "random_state": 0, "reg_covar": 1e-3, **before
+        }  # fmt: skip
         model = quiet_fit(model_class(warm_start=True, **options), self.X, links)
         model.set_params(**after)
         with pytest.warns(UserWarning, match=f"last fit is no start for this one: .*{reason}"):
