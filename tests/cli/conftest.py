@@ -16,6 +16,7 @@ from sklearn.datasets import load_iris, load_wine
 from typer.testing import CliRunner
 
 from linkwise import Constraints
+from linkwise.auto import candidates
 from linkwise.datasets import make_noisy_objects
 
 
@@ -63,6 +64,14 @@ def invoke(tmp_path, monkeypatch):
         return result
 
     return run
+
+
+@pytest.fixture
+def fewer_candidates(monkeypatch):
+    """A quick choice without mixtures that see links, which take nine tenths of its time."""
+    slow = ("mixture", "mixture, tied")
+    quick = tuple(name for name in candidates._QUICK if name not in slow)
+    monkeypatch.setattr(candidates, "_QUICK", quick)
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""``linkwise fit`` with its default method: candidates that the links compare, and what links gained."""
+"""``linkwise fit`` with its default method: candidates that the links compare, and what links gained.
+
+The first test compares all candidates of a quick choice, that of options all there are; the others fewer.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,7 @@ def test_the_same_as_the_library(invoke, rings, tmp_path):
     assert record["scores"]["accuracy"] > 0.95
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_shares_of_votes_are_the_probabilities(invoke, rings, tmp_path):
     X, _, _ = rings
     fit(invoke, "-k", 2, "-o", "out")
@@ -70,6 +74,7 @@ def test_shares_of_votes_are_the_probabilities(invoke, rings, tmp_path):
     np.testing.assert_allclose(probabilities, model.predict_proba(X))  # no links that a member would know
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 @pytest.mark.parametrize("clusters", [(), ("-k", "2:3")])
 def test_a_model_of_which_the_number_was_found_predicts(invoke, rings, clusters):
     X, _, links = rings
@@ -82,6 +87,7 @@ def test_a_model_of_which_the_number_was_found_predicts(invoke, rings, clusters)
     assert found == model.predict(X).tolist()
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_files_and_report_hold_candidates_and_gain(invoke, rings, tmp_path):
     record = fit_json(invoke, "-l", "links.csv", "-k", "2:3", "-o", "out")
     table = pd.read_csv(tmp_path / "out" / "candidates.csv")
@@ -100,6 +106,7 @@ def test_files_and_report_hold_candidates_and_gain(invoke, rings, tmp_path):
     assert len(pd.read_parquet(tmp_path / "out" / "candidates.parquet")) == len(table)
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_tables_and_gain_on_the_terminal(invoke, rings):
     shown = fit(invoke, "-l", "links.csv", "-k", "2:4").stdout
     text = " ".join(shown.split())
@@ -111,6 +118,7 @@ def test_tables_and_gain_on_the_terminal(invoke, rings):
     assert re.search(r"2 chosen spectral", text)
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 @pytest.mark.parametrize(
     ("clusters", "links", "labels", "certainty", "effort"),
     [
@@ -145,6 +153,7 @@ def test_combinations_of_options(invoke, rings, clusters, links, labels, certain
         assert (names[rows] == np.array(["inner", "outer"])[y[rows]]).all()
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_without_links_and_with_too_few(invoke, rings):
     record = fit_json(invoke, "-k", 2)
     assert record["gain"]["value"] is None
@@ -157,6 +166,7 @@ def test_without_links_and_with_too_few(invoke, rings):
     assert few["n_violated"] == 0
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_a_range_is_kept_to_and_its_edge_is_told(invoke, rings):
     record = fit_json(invoke, "-l", "links.csv", "-k", "3:4")
     assert {one["n_clusters"] for one in record["candidates"]} == {3, 4}
@@ -164,6 +174,7 @@ def test_a_range_is_kept_to_and_its_edge_is_told(invoke, rings):
     assert any("edge of what was tried (3 to 4)" in line for line in record["warnings"])
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_numbers_that_hard_links_do_not_allow_are_left_out(invoke, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 20)
@@ -179,6 +190,7 @@ def test_numbers_that_hard_links_do_not_allow_are_left_out(invoke, tmp_path):
     assert "3 clusters" in result.stdout
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_options_of_other_methods_have_no_effect_and_are_told(invoke, rings):
     plain = fit_json(invoke, "-l", "links.csv", "-k", 2)
     given = fit_json(
@@ -209,6 +221,7 @@ def test_refusals(refused, rings, tmp_path):
     assert "candidates.csv is in the way" in refused(*given, "-k", 2, "-o", "out")
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_compare_has_a_row(invoke, rings):
     result = invoke(
         "compare", "data.csv", "--ignore", "known", "--label", "ring", "-l", "links.csv", "--starts", 1,

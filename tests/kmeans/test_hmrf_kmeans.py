@@ -31,10 +31,10 @@ ENGINES = ["auto", "icm", "belief_propagation", "lp", "exact"]
 @parametrize_with_checks(
     [
         HMRFKMeans(random_state=0),
-        HMRFKMeans(metric="full", random_state=0),
-        HMRFKMeans(metric="per_cluster", random_state=0),
+        HMRFKMeans(metric="full", n_init=1, random_state=0),
+        HMRFKMeans(metric="per_cluster", n_init=1, random_state=0),
         PCKMeans(random_state=0),
-        MPCKMeans(random_state=0),
+        MPCKMeans(n_init=1, random_state=0),
     ]
 )
 def test_sklearn_checks(estimator, check):

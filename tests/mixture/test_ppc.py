@@ -155,7 +155,16 @@ class TestAgainstEnumeration:
             y, 25, overlap=True, flip=0.2, certainty=rng.uniform(0.6, 0.99), random_state=seed
         ) + Constraints(40, must_link=[(0, 1)], cannot_link=[(2, 3), (3, 4)])
         model = fit_quietly(
-            PPC(3, mixing=mixing, inference="exact", reg_covar=0.0, tol=0.0, max_iter=15, random_state=seed),
+            PPC(
+                3,
+                mixing=mixing,
+                inference="exact",
+                reg_covar=0.0,
+                tol=0.0,
+                n_init=1,
+                max_iter=15,
+                random_state=seed,
+            ),
             X,
             links,
         )
