@@ -32,14 +32,19 @@ from linkwise.mixture.classes.decisions import THRESHOLD
 from linkwise.mixture.classes.e_step import block_sweeps_climb, class_rows, pair_weights
 from linkwise.mixture.classes.em import ClassRun, ClassStep, run_class_em
 from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
+from linkwise.mixture.classes.plan import make_plan
 from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.classes.starts import class_start, half_start
 from linkwise.mixture.em import best_run
 from linkwise.mixture.gaussian.data import Points, condition
 from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_free_parameters
+from linkwise.mixture.gaussian.shrinkage import check_shrinkage, covariance_prior, pseudo_rows
 from linkwise.mixture.prediction import FittedMixture
 
 __all__ = ["CPPC"]
+
+#: Weight of the beliefs in cBIC unless another is given.
+_CRITERION_WEIGHT = 0.25
 
 
 class CPPC(FittedMixture):
@@ -51,22 +56,26 @@ class CPPC(FittedMixture):
 
         sum_ik q_ik (log pi_k + log N(x_i; k) - log q_ik) + lambda sum_{i != j} C(l_i, l_j) sum_k q_ik q_jk
 
-    (Preston et al. 2010, Eq. 1-8, corrected), the last sum divided by sqrt(N_a N_b) for classes a and b of
-    these sizes if ``normalize="class"``. Compare ``contingency_``, ``separability_`` and ``criteria_`` for
-    several numbers of clusters with :func:`linkwise.model_selection.sweep_components`.
+    (Preston et al. 2010, Eq. 1-8, corrected), with atanh(C) / sqrt(N_a N_b) in place of C for classes a and b
+    of these sizes if ``normalize="class"``, and the log prior of the covariances (``shrinkage``) added.
+
+    The number of clusters is found unless it is given: a class is divided, and two classes are joined, where
+    data and beliefs speak for it (``evidence_``); where nothing does, the classes stay as they are.
 
     Parameters
     ----------
-    n_components, n_clusters : int, optional
-        Number of clusters, by either name; by default the number of classes.
+    n_components, n_clusters : int or "auto", default="auto"
+        Number of clusters, by either name. "auto" divides and joins classes as far as there is evidence.
     beliefs : ClassBeliefs, DataFrame or (L, L) array_like, optional
         The matrix C, symmetric, in [-1, 1]; an array in the order of the sorted classes. None keeps the
         classes: 1 on the diagonal and -1 elsewhere.
-    confidence : float, default=0.25
-        lambda, >= 0: how much beliefs weigh against the data. With ``normalize="class"`` a class that stays
-        whole holds each of its rows with 2 lambda C nats.
+    confidence : float, default=1
+        lambda, >= 0: how much beliefs weigh against the data. With ``normalize="class"`` a belief C states
+        the certainty (1 + C) / 2, and a class that stays whole holds each of its rows with lambda times the
+        log-odds of it: 0.2 nats for .1, 1.1 for .5, 2.9 for .9. A belief of ±1 is as good as hard.
     criterion_weight : float, optional
-        Weight in [0, 1] of the beliefs in the criteria ``cbic`` and ``cbic_paper``; None for ``confidence``.
+        Weight in [0, 1] of the beliefs in the criteria ``cbic`` and ``cbic_paper``. None is 0.25, and
+        ``confidence`` with ``normalize="none"``, where the paper has one number for both.
     normalize : {"class", "none"}, default="class"
         ``none`` is the paper's objective. Its pull grows with the number of rows and soon outweighs any data:
         on the paper's own example it leaves four clusters, however many are asked for.
@@ -85,11 +94,16 @@ class CPPC(FittedMixture):
         converged when after a small and after a large random disturbance it comes to stand no higher.
     reg_covar : float, default=1e-6
         Added to the variances.
+    shrinkage : float or "auto", default="auto"
+        Pseudo-rows of each covariance, as in :class:`PPC`; 0 for none.
+    init : {"evidence", "paper"}, default="evidence"
+        How the classes are divided and joined at the start: where the likelihood and the beliefs gain most,
+        or as the paper does, the widest split by k-means and the nearest merged.
     max_iter : int, default=1000
     n_init : int, default=1
-        Number of starts; the one with the highest objective is kept. With more clusters than classes every
-        start splits classes at random. Otherwise the first start is the classes themselves (or the nearest
-        ones merged), and every further one a random half of the rows of each.
+        Number of starts; the one with the highest objective is kept. Every further start has a random half of
+        the rows of each cluster of the first. With ``init="paper"`` and more clusters than classes every
+        start splits classes at random.
     random_state : int, RandomState or None
     n_jobs : int or None
         Threads over starts, or over rows when there is one start. Results do not depend on it.
@@ -116,6 +130,14 @@ class CPPC(FittedMixture):
         :mod:`linkwise.mixture.classes.criteria`.
     n_occupied_ : int
         Clusters that are the most probable one of some row. The others are empty, and stay in all tables.
+    evidence_ : list of dict
+        What spoke for each split and merge that was considered to find the number of clusters: ``kind``,
+        ``classes``, ``n_parts``, ``gain`` and ``data_gain`` (nats with and without the beliefs),
+        ``stability``, ``n_rows``, ``accepted``, ``reason``. Empty if the number was given.
+    alternatives_ : dict
+        ICL and number of clusters of the classes as they are, of each class divided on its own by BIC, and of
+        the start; of samples of 2000 rows a class.
+    shrinkage_ : float
     weights_, means_, covariances_, precisions_cholesky_ : ndarray
         As in GaussianMixture. An empty cluster keeps its last mean and covariance.
     lower_bound_ : float
@@ -182,11 +204,11 @@ class CPPC(FittedMixture):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | str | None = None,
         *,
-        n_clusters: int | None = None,
+        n_clusters: int | str | None = None,
         beliefs: Any = None,
-        confidence: float = 0.25,
+        confidence: float = 1.0,
         criterion_weight: float | None = None,
         normalize: str = "class",
         sweep: str = "auto",
@@ -194,6 +216,8 @@ class CPPC(FittedMixture):
         mixing: str = "ignore",
         tol: float = 1e-4,
         reg_covar: float = 1e-6,
+        shrinkage: float | str = "auto",
+        init: str = "evidence",
         max_iter: int = 1000,
         n_init: int = 1,
         random_state: Any = None,
@@ -211,6 +235,8 @@ class CPPC(FittedMixture):
         self.mixing = mixing
         self.tol = tol
         self.reg_covar = reg_covar
+        self.shrinkage = shrinkage
+        self.init = init
         self.max_iter = max_iter
         self.n_init = n_init
         self.random_state = random_state
@@ -228,6 +254,15 @@ class CPPC(FittedMixture):
     def _n_clusters(self) -> int:
         return len(self.means_)
 
+    def _wanted_clusters(self) -> int | None:
+        """Return the number of clusters by either of its names; None if it is to be found."""
+        given = [value for value in (self.n_components, self.n_clusters) if value is not None]
+        if any(isinstance(value, str) for value in given):
+            for value in given:
+                check_choice(value, "n_clusters", ("auto",))
+            return None
+        return super()._wanted_clusters()
+
     # Fitting
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -243,17 +278,22 @@ class CPPC(FittedMixture):
         criterion_weight = self._check_parameters(data)
         codes, classes = _check_labels(y, len(data))
         beliefs = _check_beliefs(self.beliefs, classes)
-        n_components = self._wanted_clusters() or len(classes)
         rows = class_rows(codes, len(classes))
         weights = pair_weights(beliefs, self.confidence, rows.sizes, self.normalize)
         block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
         points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
+        self.shrinkage_ = pseudo_rows(self.shrinkage, points.n_features)
+        prior = covariance_prior(points, self.shrinkage_, self.reg_covar)
         random_state = check_random_state(self.random_state)
-        starts = []
+        labels = self._plan(for_starts, codes, classes, beliefs, weights, random_state)
+        n_components = int(labels.max()) + 1
+        starts: list[tuple[NDArray[np.int64], int]] = []
         for number in range(self.n_init):
-            labels = class_start(for_starts, codes, n_components, random_state)
-            if number > 0 and n_components <= len(classes):
-                labels = half_start(for_starts, labels, random_state)
+            if number > 0:
+                if self.init == "paper" and n_components > len(classes):
+                    labels = class_start(for_starts, codes, n_components, random_state)
+                else:
+                    labels = half_start(for_starts, starts[0][0], random_state)
             starts.append((labels, int(random_state.randint(2**31))))
         n_jobs = effective_n_jobs(self.n_jobs)
         lock = threading.Lock()
@@ -265,7 +305,7 @@ class CPPC(FittedMixture):
             labels, seed = start
             step = ClassStep(
                 points, rows, weights, labels, n_components, self.covariance_type, self.reg_covar,
-                not block, self.mixing, seed, workers,
+                not block, self.mixing, seed, workers, prior,
             )  # fmt: skip
             result = run_class_em(
                 step, tol=self.tol, max_iter=self.max_iter, rng=np.random.default_rng(seed),
@@ -285,6 +325,32 @@ class CPPC(FittedMixture):
         self._warn(best)
         return self.labels_
 
+    def _plan(
+        self,
+        X: NDArray[np.floating],
+        codes: NDArray[np.int64],
+        classes: NDArray[Any],
+        beliefs: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        random_state: np.random.RandomState,
+    ) -> NDArray[np.int64]:
+        """Choose the first start (n,), -1 where unlabelled, and store the evidence for it."""
+        wanted = self._wanted_clusters()
+        self.evidence_: list[dict[str, Any]] = []
+        self.alternatives_: dict[str, dict[str, float]] = {}
+        if self.init == "paper" or wanted == len(classes):
+            return class_start(X, codes, wanted or len(classes), random_state)
+        plan = make_plan(
+            X, codes, beliefs, weights, wanted,
+            covariance_type=self.covariance_type, reg_covar=self.reg_covar, shrinkage=self.shrinkage_,
+            random_state=random_state,
+        )  # fmt: skip
+        names = classes.tolist()
+        for one in plan.evidence:
+            self.evidence_.append(one._asdict() | {"classes": tuple(names[code] for code in one.classes)})
+        self.alternatives_ = plan.alternatives
+        return plan.labels
+
     def _check_parameters(self, X: NDArray[np.floating]) -> float:
         """Refuse bad parameters; return the weight of the beliefs in the criteria."""
         for name in ("max_iter", "n_init"):
@@ -296,6 +362,7 @@ class CPPC(FittedMixture):
             ("sweep", ("auto", "sequential", "block")),
             ("covariance_type", COVARIANCE_TYPES),
             ("mixing", ("ignore", "sampled")),
+            ("init", ("evidence", "paper")),
         ):
             check_choice(getattr(self, name), name, allowed)
         n_components, n_samples = self._wanted_clusters(), len(X)
@@ -304,8 +371,10 @@ class CPPC(FittedMixture):
                 f"{n_components} components cannot be fitted to n_samples={n_samples}; "
                 "use at most as many components as rows"
             )
+        check_shrinkage(self.shrinkage)
         given = self.criterion_weight
-        weight = self.confidence if given is None else given
+        by_default = self.confidence if self.normalize == "none" else _CRITERION_WEIGHT
+        weight = by_default if given is None else given
         if not isinstance(weight, numbers.Real) or not 0.0 <= float(weight) <= 1.0:
             raise ValueError(
                 f"criterion_weight must lie between 0 and 1, got {given!r} with confidence="

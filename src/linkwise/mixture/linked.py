@@ -33,7 +33,13 @@ from linkwise.mixture.gaussian.gaussians import (
     precision_factors_of_precisions,
 )
 from linkwise.mixture.gaussian.passes import log_density_pass, posterior_pass, statistics_pass
-from linkwise.mixture.gaussian.shrinkage import CovariancePrior, automatic_rows, covariance_prior
+from linkwise.mixture.gaussian.shrinkage import (
+    CovariancePrior,
+    automatic_rows,
+    check_shrinkage,
+    covariance_prior,
+    pseudo_rows,
+)
 from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
@@ -180,14 +186,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             check_whole_number(getattr(self, name), name)
         for name in ("tol", "reg_covar"):
             check_number(getattr(self, name), name)
-        if not (isinstance(self.shrinkage, str) and self.shrinkage == "auto"):
-            try:
-                check_number(self.shrinkage, "shrinkage")
-            except ValueError:
-                raise ValueError(
-                    f'shrinkage is {self.shrinkage!r}: pass "auto", or a number of pseudo-rows >= 0 (0: no '
-                    "shrinkage)"
-                ) from None
+        check_shrinkage(self.shrinkage)
         for name, allowed in (
             ("covariance_type", COVARIANCE_TYPES),
             ("mixing", MIXING_METHODS),
@@ -209,10 +208,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _covariance_prior(self, points: Points) -> CovariancePrior | None:
         """Return the pseudo-rows of every covariance, stored as ``shrinkage_``; None without shrinkage."""
-        if isinstance(self.shrinkage, str):
-            self.shrinkage_ = automatic_rows(points.n_features)
-        else:
-            self.shrinkage_ = float(self.shrinkage)
+        self.shrinkage_ = pseudo_rows(self.shrinkage, points.n_features)
         return covariance_prior(points, self.shrinkage_, self.reg_covar)
 
     def _starts(

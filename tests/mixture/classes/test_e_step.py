@@ -10,6 +10,7 @@ import pytest
 
 from linkwise._threads import Workers
 from linkwise.mixture.classes.e_step import (
+    SURE_STRENGTH,
     block_sweeps_climb,
     class_rows,
     class_sums,
@@ -232,5 +233,14 @@ def test_unlabelled_rows_are_the_plain_posterior_and_pull_nobody():
 def test_pair_weights():
     beliefs, sizes = np.array([[0.1, -1.0], [-1.0, 0.5]]), np.array([4, 9])
     np.testing.assert_allclose(pair_weights(beliefs, 0.2, sizes, "none"), 0.4 * beliefs)
-    expected = [[0.4 * 0.1 / 4, -0.4 / 6], [-0.4 / 6, 0.4 * 0.5 / 9]]
+    weak, strong = 0.5 * np.log(1.1 / 0.9), 0.5 * np.log(3.0)  # half the log-odds of .55 and .75
+    sure = -SURE_STRENGTH
+    expected = [[0.4 * weak / 4, 0.4 * sure / 6], [0.4 * sure / 6, 0.4 * strong / 9]]
     np.testing.assert_allclose(pair_weights(beliefs, 0.2, sizes, "class"), expected)
+
+
+def test_a_whole_class_holds_its_rows_with_the_log_odds_of_the_belief():
+    """At confidence 1, whatever the size: .5 states 3 to 1."""
+    for n in (5, 500):
+        weight = pair_weights(np.array([[0.5]]), 1.0, np.array([n]), "class")
+        assert n * weight[0, 0] == pytest.approx(np.log(3.0))

@@ -12,6 +12,7 @@ from linkwise.mixture.classes.e_step import class_rows, pair_weights
 from linkwise.mixture.classes.em import ClassStep, run_class_em
 from linkwise.mixture.classes.starts import class_start
 from linkwise.mixture.gaussian.data import points_of
+from linkwise.mixture.gaussian.shrinkage import covariance_prior
 
 
 def make_step(X, codes, start, weights, *, covariance_type="full", sequential=False, mixing="ignore"):
@@ -86,13 +87,14 @@ def test_without_enough_iterations_it_says_so_and_keeps_the_best():
 
 @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
 @pytest.mark.parametrize("sequential", [False, True])
-def test_objective_never_falls_within_a_climb(covariance_type, sequential, monkeypatch):
+@pytest.mark.parametrize("pseudo_rows", [0.0, 6.0])
+def test_objective_never_falls_within_a_climb(covariance_type, sequential, pseudo_rows, monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.setattr(class_em, "_DISTURBANCES", ())
     for seed in range(5):
         X = rng.normal(size=(300, 3)) + rng.normal(scale=3, size=(4, 3))[rng.integers(4, size=300)]
         codes = rng.integers(-1, 3, 300)
-        beliefs = rng.uniform(-1, 1, (3, 3))
+        beliefs = rng.uniform(-0.9, 0.9, (3, 3))
         beliefs = (beliefs + beliefs.T) / 2
         if not sequential:
             np.fill_diagonal(beliefs, np.abs(np.diagonal(beliefs)))
@@ -100,6 +102,7 @@ def test_objective_never_falls_within_a_climb(covariance_type, sequential, monke
         start = class_start(X, codes, 4, np.random.RandomState(seed))
         step = make_step(X, codes, start, weights, covariance_type=covariance_type, sequential=sequential)
         step.reg_covar = 0.0
+        step.prior = covariance_prior(points_of(X), pseudo_rows, 0.0)
         bounds = run(step, tol=0.0, max_iter=40).lower_bounds
         assert len(bounds) > 20
         assert np.diff(bounds).min() > -1e-9

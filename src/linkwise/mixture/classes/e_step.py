@@ -46,19 +46,25 @@ from linkwise._kernels.simd import (
 from linkwise._threads import Workers, chunk_bounds
 
 __all__ = [
+    "SURE_STRENGTH",
     "ClassRows",
     "Sweep",
+    "belief_strengths",
     "block_sweeps_climb",
     "class_rows",
     "class_sums",
     "class_sweep",
     "empty_table",
+    "pair_scale",
     "pair_weights",
     "update_rows",
 ]
 
 #: Normalisers (at most K each) are multiplied up to this size before one logarithm is taken of the product.
 _LARGE = 1e200
+
+#: Strength of a belief of ±1, in place of atanh(1) = inf: more than densities in hundreds of features differ.
+SURE_STRENGTH = 1e4
 
 
 @inline_kernel
@@ -176,20 +182,36 @@ def class_rows(codes: NDArray[np.integer], n_classes: int) -> ClassRows:
     return ClassRows(order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
 
+def belief_strengths(beliefs: NDArray[np.float64], normalize: str = "class") -> NDArray[np.float64]:
+    """Strengths of beliefs C: atanh(C), half the log-odds of the certainty (1 + C) / 2 that they state.
+
+    ±1 has ±SURE_STRENGTH. With ``normalize="none"`` (the paper) the strength is C itself.
+    """
+    beliefs = np.asarray(beliefs, dtype=np.float64)
+    if normalize == "none":
+        return beliefs
+    with np.errstate(divide="ignore"):
+        return np.clip(np.arctanh(beliefs), -SURE_STRENGTH, SURE_STRENGTH)
+
+
+def pair_scale(confidence: float, sizes: NDArray[np.int64], normalize: str) -> NDArray[np.float64]:
+    """Weight (L, L) of an ordered pair of rows: lambda, by sqrt(N_a N_b) if ``normalize="class"``."""
+    if normalize == "none":
+        return np.full((len(sizes), len(sizes)), float(confidence))
+    root = np.sqrt(sizes)
+    return np.asarray(confidence / root[:, np.newaxis] / root)
+
+
 def pair_weights(
     beliefs: NDArray[np.float64], confidence: float, sizes: NDArray[np.int64], normalize: str
 ) -> NDArray[np.float64]:
     """Compute the reward A(a, b), in nats, of putting a row of class a and one of class b together, (L, L).
 
     ``normalize="none"``: A = 2 lambda C (the paper), so that the pull on a row grows with the number of rows.
-    ``"class"``: A(a, b) = 2 lambda C(a, b) / sqrt(N_a N_b), so that a class that stays whole pulls its rows
-    with 2 lambda C(a, a) nats, whatever its size.
+    ``"class"``: A(a, b) = 2 lambda atanh(C(a, b)) / sqrt(N_a N_b), so that a class that stays whole pulls its
+    rows with lambda times the log-odds that the belief states, whatever its size.
     """
-    weights = 2.0 * confidence * np.asarray(beliefs, dtype=np.float64)
-    if normalize == "class":
-        root = np.sqrt(sizes)
-        weights = weights / root[:, np.newaxis] / root
-    return weights
+    return 2.0 * pair_scale(confidence, sizes, normalize) * belief_strengths(beliefs, normalize)
 
 
 def block_sweeps_climb(weights: NDArray[np.float64]) -> bool:

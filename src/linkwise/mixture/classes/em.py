@@ -24,6 +24,13 @@ from linkwise.mixture.em import EMRun, MixtureParameters, run_em
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
 from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+from linkwise.mixture.gaussian.shrinkage import (
+    CovariancePrior,
+    log_prior,
+    mean_covariance,
+    pooled_covariance,
+    shrink,
+)
 
 __all__ = ["ClassRun", "ClassStep", "run_class_em"]
 
@@ -77,6 +84,7 @@ class ClassStep:
         mixing: str,
         seed: int,
         workers: Workers,
+        prior: CovariancePrior | None = None,
     ) -> None:
         self.points = points
         self.rows = rows
@@ -84,6 +92,7 @@ class ClassStep:
         self.n_components = n_components
         self.covariance_type = covariance_type
         self.reg_covar = reg_covar
+        self.prior = prior
         self.sequential = sequential
         self.mixing = mixing
         self.seed = seed
@@ -105,6 +114,9 @@ class ClassStep:
         about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
         statistics = self._statistics(about)
         means, covariances = m_step(statistics, self.covariance_type, self.reg_covar)
+        if self.prior is not None:
+            pooled = mean_covariance(covariances, statistics.counts, self.covariance_type)
+            covariances = shrink(covariances, statistics.counts, pooled, self.prior, self.covariance_type)
         return self._parameters(_log_shares(statistics.counts), means, covariances)
 
     def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
@@ -117,6 +129,9 @@ class ClassStep:
             log_weights = mixing_step.log_weights
             objective -= mixing_step.log_omega
         means, covariances = m_step(statistics, self.covariance_type, self.reg_covar)
+        if self.prior is not None:
+            pooled = pooled_covariance(parameters.gaussians)
+            covariances = shrink(covariances, statistics.counts, pooled, self.prior, self.covariance_type)
         if self.covariance_type != "tied":
             vanished = statistics.counts < _VANISHED
             means[vanished] = parameters.gaussians.means[vanished]
@@ -124,7 +139,10 @@ class ClassStep:
         return self._parameters(log_weights, means, covariances), objective / self.points.n_samples
 
     def e_step(self, parameters: MixtureParameters, max_sweeps: int, tol: float) -> Sweep:
-        """Sweep until no probability changes by more than ``tol``; return the objective F of all rows."""
+        """Sweep until no probability changes by more than ``tol``; return the objective of all rows.
+
+        It is F, plus the log prior of the covariances.
+        """
         self._score(parameters)
         for _ in range(max_sweeps):
             sweep = class_sweep(
@@ -138,7 +156,8 @@ class ClassStep:
             )
             if sweep.change < tol or not self.weights.any():
                 break
-        return Sweep(sweep.objective + self._top, sweep.change)
+        prior = 0.0 if self.prior is None else log_prior(parameters.gaussians, self.prior)
+        return Sweep(sweep.objective + self._top + prior, sweep.change)
 
     def settle(self, parameters: MixtureParameters) -> tuple[float, bool]:
         """Do the last E-step; return the objective per sample, and whether the probabilities stand still."""

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from linkwise.mixture.classes.decisions import Decision, held
-from linkwise.mixture.classes.e_step import pair_weights
+from linkwise.mixture.classes.e_step import SURE_STRENGTH, belief_strengths, pair_scale
 
 __all__ = ["Flip"]
 
@@ -260,22 +260,26 @@ def smallest_flip(
     classes: Sequence[Hashable],
     beliefs: NDArray[np.float64],
     pair_weight: NDArray[np.float64],
+    normalize: str = "none",
 ) -> Flip | None:
     """Find the flip with the smallest change, ``pair_weight`` (L, L) being lambda w; None without a rival."""
     rows, columns = np.triu_indices(len(classes))
     believed = beliefs[rows, columns]
+    strength = belief_strengths(believed, normalize)
     factor = np.where(rows == columns, 1.0, 2.0) * pair_weight[rows, columns]
     present, mass = grouping.data_term(), grouping.pair_mass()
     flips: list[Flip] = []
     for rival in rivals:
         slope = factor * (mass - grouping.pair_mass(rival))[rows, columns]
-        margin = present - grouping.data_term(rival) + float((slope * believed).sum())
+        margin = present - grouping.data_term(rival) + float((slope * strength).sum())
         entries = np.flatnonzero(np.abs(slope) > _ROUNDING * np.abs(slope).max())
         if not np.isfinite(margin) or not entries.size:
             continue
-        change = np.zeros(len(entries)) if margin <= 0.0 else -margin / slope[entries]
-        value = believed[entries] + change
-        first = int(np.lexsort((-np.abs(slope[entries]), np.abs(change), np.abs(value) > 1.0))[0])
+        value = believed[entries]
+        if margin > 0.0:
+            value = _belief_of(strength[entries] - margin / slope[entries], normalize)
+        change = np.abs(value - believed[entries])
+        first = int(np.lexsort((-np.abs(slope[entries]), change, np.abs(value) > 1.0))[0])
         entry = entries[first]
         flips.append(
             Flip(
@@ -290,6 +294,13 @@ def smallest_flip(
             )
         )
     return min(flips, key=lambda flip: flip.order, default=None)
+
+
+def _belief_of(strength: NDArray[np.float64], normalize: str) -> NDArray[np.float64]:
+    """The beliefs that have these strengths; beyond ±1 where no belief is as strong."""
+    if normalize == "none":
+        return strength
+    return np.where(np.abs(strength) > SURE_STRENGTH, strength, np.tanh(strength))
 
 
 def find_flips(
@@ -309,7 +320,7 @@ def find_flips(
 ) -> tuple[Flip, ...]:
     """Find the smallest flip of each decision that has one; sort by change, impossible ones last."""
     sizes = np.asarray(contingency, dtype=np.int64).sum(axis=1)
-    weight = pair_weights(np.ones_like(beliefs), confidence, sizes, normalize) / 2.0
+    weight = pair_scale(confidence, sizes, normalize)
     grouping = SoftGrouping(X, codes, len(classes), responsibilities, covariance_type, reg_covar)
     found = [
         smallest_flip(
@@ -319,6 +330,7 @@ def find_flips(
             classes,
             beliefs,
             weight,
+            normalize,
         )
         for decision in decisions
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-__all__ = ["class_start", "half_start"]
+__all__ = ["class_start", "half_start", "split_widest"]
 
 #: Rows in each half of a split: a Gaussian of a single row has no spread.
 _SMALLEST_HALF = 2
@@ -32,7 +32,7 @@ def class_start(
     n_classes = int(codes.max()) + 1
     members = [np.flatnonzero(codes == label) for label in range(n_classes)]
     if n_components > n_classes:
-        members = _split(X, members, n_components, random_state)
+        members = split_widest(X, members, n_components, random_state)
     elif n_components < n_classes:
         members = _merge(X, members, n_components)
     labels = np.full(len(X), -1, dtype=np.int64)
@@ -57,7 +57,7 @@ def half_start(
     return half
 
 
-def _split(
+def split_widest(
     X: NDArray[np.floating],
     members: list[NDArray[np.int64]],
     n_components: int,

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._validation import check_number
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, log_determinants
 from linkwise.mixture.gaussian.passes import statistics_pass
@@ -32,10 +33,12 @@ from linkwise.mixture.gaussian.passes import statistics_pass
 __all__ = [
     "CovariancePrior",
     "automatic_rows",
+    "check_shrinkage",
     "covariance_prior",
     "log_prior",
     "mean_covariance",
     "pooled_covariance",
+    "pseudo_rows",
     "shrink",
 ]
 
@@ -62,6 +65,23 @@ def automatic_rows(n_features: int) -> float:
     set of PPC, 150 pairs) are lost: accuracy .62 for .91.
     """
     return n_features * (n_features + 1) / 2.0
+
+
+def check_shrinkage(shrinkage: object) -> None:
+    """Refuse what is neither "auto" nor a number >= 0."""
+    if isinstance(shrinkage, str) and shrinkage == "auto":
+        return
+    try:
+        check_number(shrinkage, "shrinkage")
+    except ValueError:
+        raise ValueError(
+            f'shrinkage is {shrinkage!r}: pass "auto", or a number of pseudo-rows >= 0 (0: no shrinkage)'
+        ) from None
+
+
+def pseudo_rows(shrinkage: float | str, n_features: int) -> float:
+    """The number of pseudo-rows that ``shrinkage`` stands for."""
+    return automatic_rows(n_features) if isinstance(shrinkage, str) else float(shrinkage)
 
 
 def covariance_prior(points: Points, n_rows: float, reg_covar: float) -> CovariancePrior | None:
