@@ -346,7 +346,7 @@ class LinksScorer:
     >>> folds = KFold(3, shuffle=True, random_state=0)
     >>> grid = {"n_clusters": [2, 3, 5]}
     >>> with sklearn.config_context(enable_metadata_routing=True):
-    ...     search = GridSearchCV(PCKMeans(random_state=0), grid, scoring=links_scorer, cv=folds)
+    ...     search = GridSearchCV(PCKMeans(n_init=2, random_state=0), grid, scoring=links_scorer, cv=folds)
     ...     search = search.fit(X, constraints=links)
     >>> search.best_params_
     {'n_clusters': 3}
@@ -354,7 +354,7 @@ class LinksScorer:
     Without routing, by the index of the rows:
 
     >>> named = links.with_index(X.index)
-    >>> search = GridSearchCV(PCKMeans(random_state=0), grid, scoring=LinksScorer(named), cv=folds)
+    >>> search = GridSearchCV(PCKMeans(n_init=2, random_state=0), grid, scoring=LinksScorer(named), cv=folds)
     >>> search.fit(X, constraints=named).best_params_
     {'n_clusters': 3}
     """

@@ -11,10 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import linkwise
+from linkwise import PPC
 from linkwise._kernels import COMPILING
+from linkwise.persistence import save_model
 
 
 def finish(running):
@@ -96,13 +99,9 @@ def test_reader_that_goes_away(process, files, tmp_path):
 
 def test_pipe_into_head(files, tmp_path):
     """``linkwise predict | head -1`` with more rows than the pipe holds."""
-    prepare = (
-        "import pandas as pd; from linkwise import PPC; from linkwise.persistence import save_model;"
-        f"X = pd.read_csv({str(files / 'iris.csv')!r}).drop(columns=['flower', 'species']);"
-        f"save_model(PPC(3, random_state=0).fit(X), {str(tmp_path / 'model')!r});"
-        f"pd.concat([X] * 60).to_csv({str(tmp_path / 'many.csv')!r}, index=False)"
-    )
-    subprocess.run([sys.executable, "-c", prepare], check=True)
+    X = pd.read_csv(files / "iris.csv").drop(columns=["flower", "species"])
+    save_model(PPC(3, n_init=1, random_state=0).fit(X), tmp_path / "model")
+    pd.concat([X] * 60).to_csv(tmp_path / "many.csv", index=False)
     command = f"{sys.executable} -m linkwise predict {tmp_path}/model {tmp_path}/many.csv"
     done = subprocess.run(
         ["bash", "-c", f"{command} | head -1; echo ${{PIPESTATUS[0]}}"],
@@ -122,7 +121,7 @@ def test_interrupted_run_leaves_no_half_file(process, files, tmp_path, number, c
         "pandas.DataFrame.to_csv = lambda frame, path, **options: "
         "(open(path, 'w').write('row,clus'), print('writing', flush=True), time.sleep(60));"
         f"sys.argv = ['linkwise', 'fit', {str(files / 'iris.csv')!r}, '-k', '3',"
-        f"'--ignore', 'flower,species', '--starts', '1', '-o', {str(tmp_path / 'out')!r}];"
+        f"'--ignore', 'flower,species', '-m', 'ppc', '--starts', '1', '-o', {str(tmp_path / 'out')!r}];"
         "linkwise.cli.main()"
     )
     running = subprocess.Popen(
