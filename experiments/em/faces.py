@@ -27,6 +27,7 @@ def faces(draw: int, share: float) -> list[Row]:
     The protocol of :func:`experiments.em.teachers.teachers` with 20 images a teacher. Pixels as they
     are: the paper centred the faces by optical flow. 64 images a person cannot determine a full covariance in
     60 dimensions and the paper does not say how it was kept regular; here all people share one.
+    EM runs to the maximum.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.framework.experiment import Experiment, Size
-from experiments.framework.starts import best_fit, mixture_starts
+from experiments.framework.starts import CONVERGED, best_fit, mixture_starts
 from experiments.framework.summary import Row
 from linkwise.constraints import Constraints
 from linkwise.datasets import make_four_blobs
@@ -31,7 +31,7 @@ def ppc_toy(draw: int, tilt: float) -> list[Row]:
     may as well cover the rows. The paper shows one run for each weight: w = 0 and 1.3 end at the wrong
     solution, 1.3 more slowly, w = 3 at the right one. It states neither the law of the data nor the start.
     Here the means start at the centres of the rows, moved sideways by ``tilt`` times the distance from the
-    middle to a column, with the covariance of all points. What becomes of a run depends on the tilt and on
+    middle to a column, with the covariance of all points; EM is plain, without a prior of the covariances. What becomes of a run depends on the tilt and on
     the draw, so both vary. The paper's three outcomes together are rare: of 32 starts tried (four tilts, two
     distances of the means, four covariances), the best showed them in three of ten draws.
 
@@ -78,7 +78,7 @@ def _after(X: NDArray[np.float64], links: Constraints, tilt: float, weight: floa
     """The mixture after some iterations; without links for the weight 0."""
     means = _HALF * np.array([[-tilt, -1.0], [tilt, 1.0]])
     weighted = Constraints(len(X), links.must_link, links.cannot_link, weight=weight) if weight else None
-    model = PPC(2, tol=0.0, max_iter=n_iter)
+    model = PPC(2, **{**CONVERGED, "tol": 0.0, "max_iter": n_iter})
     fitted: PPC = best_fit(model, X, weighted, mixture_starts(X, [means]), lambda fit: fit.lower_bound_)
     return fitted
 
