@@ -41,10 +41,10 @@ def teachers(draw: int, data: str, share: float) -> list[Row]:
     be shown to several teachers. The paper says neither how many points a teacher saw nor, in its text, the
     names of its five sets: these are the likely ones, with features prepared as for the leaderboard
     (standardised, at most ten principal components), all rows. All k-means start from the same centres and
-    all mixtures from the same labels of k-means, one start each, which ignore the links, as in the paper. EM runs to
-    the maximum, without a prior of the covariances but with the ridge of a thousandth of the mean variance that
-    PPC's experiments have: the likelihood has no maximum without one. On
-    two of its sets the paper gave more links than it says (its footnote 5); here none has more.
+    all mixtures from the same labels of k-means, one start each, which ignore the links, as in the paper. EM
+    runs to the maximum, without a prior of the covariances but with the ridge of a thousandth of the mean
+    variance that PPC's experiments have: the likelihood has no maximum without one. On two of its sets the
+    paper gave more links than it says (its footnote 5); here none has more.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ EXPERIMENTS = (
         "constrained EM, figure 5",
         teachers,
         quick=Size(_SETTINGS, 4),
-        full=Size(_SETTINGS, 100),
+        full=Size(_SETTINGS, 60),
         measures=MEASURES,
         reference="EM",
     ),

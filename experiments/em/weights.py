@@ -68,7 +68,7 @@ EXPERIMENTS = (
         "constrained EM, section 2.2; CPPC, section 3",
         normaliser,
         quick=Size(_settings("iris", "wine"), 2),
-        full=Size(_settings("iris", "wine", "balance_scale", "ionosphere", "protein116"), 60),
+        full=Size(_settings("iris", "wine", "balance_scale", "ionosphere", "protein116"), 20),
         measures=("f", "weights"),
         reference="exact",
     ),

@@ -153,7 +153,7 @@ def hmrf_curves(draw: int, data: str, links: int) -> list[Row]:
     True
     """
     fold = draw_fold(draw, data, links)
-    plain = HMRFKMeans(len(np.unique(fold.y)), metric=None, n_init=1, random_state=draw)
+    plain = HMRFKMeans(len(np.unique(fold.y)), metric=None, init="constraints", n_init=1, random_state=draw)
     found = {"k-means": plain.fit_predict(fold.X)}
     for engine in ENGINES:
         found[engine] = fit_labels(fold, engine, draw)

@@ -34,7 +34,9 @@ def spectral_two_class(draw: int, data: str, links: int) -> list[Row]:
     Data and links are drawn anew in each draw (the paper: only links), random pairs labelled by the truth.
     The paper's Gaussian has "suitable width", which is not published and decides between its method and
     Kamvar's: both are run with half, one and two times the local scale (median distance to the 7th
-    neighbour). One of the paper's four sets is not known to us. COP-K-means and PPC have three starts.
+    neighbour). One of the paper's four sets is not known to us. COP-K-means and PPC are
+    the best of five starts by their own objectives; PPC is plain EM at its maximum, as in the experiments of
+    its paper (:data:`experiments.framework.starts.CONVERGED`).
 
     Parameters
     ----------
@@ -83,7 +85,8 @@ def spectral_newsgroups(draw: int, task: str, links: int, documents: int = 1000)
     """Rand index on newsgroups: TF-IDF with logarithmic term frequencies, without stop words.
 
     Documents are drawn evenly from the groups, anew in each draw. The paper does not say how words were
-    weighted. "paper" and "Kamvar heat" have its kernel, heat diffusion on ten neighbours.
+    weighted. "paper" and "Kamvar heat" have its kernel, heat diffusion on ten neighbours. Its softness, 1e-5,
+    is taken relative to the kernel's mean diagonal; 0.001 is there because the paper does not say so.
 
     Parameters
     ----------
