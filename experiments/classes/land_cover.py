@@ -107,7 +107,8 @@ def _rows(scene: Scene, sweep: ComponentSweep, stability: float, seed: int) -> l
     k = sweep.best_n_components
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        plain = PPC(k, random_state=seed).fit(X)
+        # As in the paper: one start from k-means, and no prior of the covariances.
+        plain = PPC(k, random_state=seed, shrinkage=0.0, n_init=1, init_params="kmeans").fit(X)
     gaussians = Gaussians(plain.means_, plain.precisions_cholesky_, "full")
     plain_criteria = mixture_criteria(
         X, y, plain.labels_, beliefs, CRITERION_WEIGHT, plain.weights_, gaussians

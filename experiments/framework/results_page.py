@@ -11,6 +11,8 @@ from typing import Any
 
 from experiments import EXPERIMENTS
 from experiments.claims.all import CLAIMS
+from experiments.claims.causes import CAUSES
+from experiments.framework.changes import changes_section
 from experiments.framework.experiment import Experiment
 from experiments.framework.summary import Row
 from experiments.framework.tables import markdown_table, read_table, wide
@@ -81,6 +83,7 @@ def results_page(folder: str | Path) -> str:
         ]
         claims = markdown_table(["where", "the paper says", "we measure", "verdict"], rows)
         parts.append(f"## {paper}\n\n{claims}\n")
+    parts.append(changes_section(folder, findings, tables, CAUSES))
     parts.append("## The experiments\n")
     for name, table in tables.items():
         if name not in ON_THIS_PAGE:

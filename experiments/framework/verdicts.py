@@ -36,6 +36,9 @@ class Claim(NamedTuple):
         From the tidy table of the experiment to a finding.
     why : str
         Where we disagree: what explains it.
+    tried : str or callable
+        What else was looked at before the paper was doubted; a callable takes the tidy table, so that every
+        figure in the text comes from it.
     """
 
     paper: str
@@ -44,6 +47,7 @@ class Claim(NamedTuple):
     experiment: str
     judge: Callable[[list[Row]], Finding]
     why: str = ""
+    tried: str | Callable[[list[Row]], str] = ""
 
 
 def rows_of(table: Sequence[Row], measure: str, **wanted: Any) -> list[Row]:

@@ -7,6 +7,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from experiments.framework.data_files import DataMissing
+from experiments.framework.starts import best_fit
 from experiments.spectral import curves as spectral
 from experiments.spectral import figures as spectral_figures
 from experiments.spectral import images as spectral_images
@@ -49,7 +50,7 @@ def recorded(monkeypatch):
     Recorder.given = []
     for methods in (VECTOR_METHODS, TEXT_METHODS, IMAGE_METHODS, spectral._TWO_CLASS_METHODS):
         for name, method in methods.items():
-            monkeypatch.setitem(methods, name, method._replace(estimator=Recorder))
+            monkeypatch.setitem(methods, name, method._replace(estimator=Recorder, from_random_rows=False))
     return Recorder.given
 
 
@@ -256,16 +257,43 @@ def test_links_by_hand_are_true_whatever_the_noise(name):
 
 def test_random_links_are_as_many_as_links_by_hand(recorded):
     by_hand = spectral_images.spectral_images(0, "occluder", "by hand")
-    n_methods = len(by_hand)
+    n_fits = len(recorded)
     at_random = spectral_images.spectral_images(0, "occluder", "at random")
     assert [row["method"] for row in by_hand] == ["no links", *IMAGE_METHODS]
     assert [row["method"] for row in at_random] == ["no links", *IMAGE_METHODS]
-    hand, drawn = recorded[:n_methods], recorded[n_methods:]
-    assert hand[0]["links"] is None
-    assert drawn[0]["links"] is None
-    assert hand[1]["links"].n_pairs == drawn[1]["links"].n_pairs == 8
-    assert not np.array_equal(hand[1]["links"].pairs, drawn[1]["links"].pairs)
-    assert np.array_equal(hand[1]["X"], drawn[1]["X"])
+    hand, drawn = recorded[:n_fits], recorded[n_fits:]
+    n_alone = n_fits - len(IMAGE_METHODS)  # the default and the paper's three widths
+    assert n_alone == 4
+    assert all(fit["links"] is None for fit in (*hand[:n_alone], *drawn[:n_alone]))
+    assert all(fit["links"].n_pairs == 8 for fit in (*hand[n_alone:], *drawn[n_alone:]))
+    assert not np.array_equal(hand[-1]["links"].pairs, drawn[-1]["links"].pairs)
+    assert np.array_equal(hand[-1]["X"], drawn[-1]["X"])
+
+
+def test_gain_on_images_is_over_the_same_kernel():
+    rows = {row["method"]: row for row in spectral_images.spectral_images(0, "occluder", "by hand")}
+    shown = scene("occluder", 0)
+    for method in ("paper x0.5", "paper x2"):
+        (alone,) = compare({method: IMAGE_METHODS[method]}, shown.X, shown.truth.ravel(), None, 0)
+        assert rows[method]["gain"] == rows[method]["rand"] - alone["rand"]
+    assert rows["default"]["gain"] == rows["default"]["rand"] - rows["no links"]["rand"]
+
+
+def test_mixture_among_the_competitors_is_the_best_of_its_starts(monkeypatch):
+    X, y = make_rings(30, random_state=0)
+    asked = {}
+
+    def recorded_fit(model, X, links, starts, objective):
+        asked.update(model=model, links=links, n_starts=len(starts))
+        return best_fit(model, X, links, starts, objective)
+
+    monkeypatch.setattr("experiments.spectral.methods.best_fit", recorded_fit)
+    links = draw_links(y, 10, 0.0, RNG(0))
+    labels = fitted_labels(VECTOR_METHODS["PPC"], X, 2, links, 0)
+    assert asked["n_starts"] == 5
+    assert asked["links"] is links
+    assert asked["model"].get_params()["shrinkage"] == 0.0
+    assert links.satisfaction(labels) == 1.0
 
 
 def test_propagated_links_find_the_occluder():

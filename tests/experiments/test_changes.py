@@ -1,0 +1,89 @@
+"""Verdicts that changed are told apart from those that stay, and every figure comes from a file."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from experiments.claims.all import CLAIMS
+from experiments.claims.causes import CAUSES
+from experiments.framework.changes import EARLIER, changes_section
+from experiments.framework.verdicts import FAILS, HOLDS, PARTLY, Claim, Finding
+
+RUN = {"date": "2026-01-01", "trials": 5, "seconds": 1.0}
+
+
+def claim(says, experiment="one", tried=""):
+    return Claim("Paper", "figure 1", says, experiment, lambda table: Finding("", HOLDS), tried=tried)
+
+
+@pytest.fixture
+def section(tmp_path):
+    """Write earlier verdicts and two records, of which "one" was run again; return the section."""
+
+    def write(judged, earlier):
+        stored = [
+            {
+                "experiment": c.experiment,
+                "where": c.where,
+                "says": c.says,
+                "verdict": verdict,
+                "measured": text,
+            }
+            for c, (text, verdict) in earlier
+        ]
+        (tmp_path / EARLIER).write_text(
+            json.dumps({"experiments": {"one": RUN, "two": RUN}, "claims": stored})
+        )
+        (tmp_path / "one.json").write_text(json.dumps({**RUN, "seconds": 2.0}))
+        (tmp_path / "two.json").write_text(json.dumps(RUN))
+        tables = {"one": [{"mean": 0.25}], "two": []}
+        return changes_section(tmp_path, judged, tables, {"one": "EM runs longer"})
+
+    return write
+
+
+def parts_of(text):
+    changed, _, stays = text.partition("### Verdicts that stay")
+    return changed, stays
+
+
+def test_a_changed_verdict_has_both_figures_and_the_cause(section):
+    better = claim("links help")
+    changed, stays = parts_of(section([(better, Finding("0.9", HOLDS))], [(better, Finding("0.5", FAILS))]))
+    row = next(line for line in changed.splitlines() if "links help" in line)
+    assert row.split(" | ")[1:] == ["**does not hold**: 0.5", "**holds**: 0.9", "EM runs longer |"]
+    assert "links help" not in stays
+
+
+def test_a_verdict_that_stays_says_what_was_tried(section):
+    open_claim = claim("links help", tried=lambda table: f"ten starts: {table[0]['mean']:.2f}")
+    found = [(open_claim, Finding("0.6", PARTLY))]
+    changed, stays = parts_of(section(found, [(open_claim, Finding("0.5", PARTLY))]))
+    row = next(line for line in stays.splitlines() if "links help" in line)
+    assert row.split(" | ")[1:] == ["**partly**: 0.6", "0.5", "EM runs longer. ten starts: 0.25 |"]
+    assert "None changed" in changed
+
+
+def test_what_holds_as_before_is_in_neither_table(section):
+    good = claim("links help")
+    assert "links help" not in section([(good, Finding("0.9", HOLDS))], [(good, Finding("0.8", HOLDS))])
+
+
+def test_experiments_that_were_not_run_again_are_named(section):
+    first, second = claim("links help"), claim("links harm", "two")
+    judged = [(first, Finding("0.6", PARTLY)), (second, Finding("0.5", FAILS))]
+    text = section(judged, judged)
+    assert "Run again: one. Not run again: two." in text
+    row = next(line for line in text.splitlines() if "links harm" in line)
+    assert row.split(" | ")[1:] == ["**does not hold**: 0.5", "the same", "Not run again |"]
+
+
+def test_no_section_without_earlier_verdicts(tmp_path):
+    assert changes_section(tmp_path, [], {}, {}) == ""
+
+
+def test_causes_are_of_experiments_with_claims():
+    assert set(CAUSES) <= {claim.experiment for claim in CLAIMS}
+    assert all(not text.endswith(".") for text in CAUSES.values())
