@@ -7,7 +7,7 @@ from experiments.framework.experiment import Experiment, Outcome, Size
 __all__ = ["EXPERIMENTS", "Experiment", "Outcome", "Size"]
 
 _MODULES = (
-    "ppc.toy", "ppc.hard", "ppc.noise", "ppc.partial", "ppc.texture",
+    "ppc.toy", "ppc.hard", "ppc.noise", "ppc.optimum", "ppc.partial", "ppc.texture",
     "em.teachers", "em.faces", "em.weights", "em.widths",
     "classes.groupings", "classes.readings", "classes.coarse", "classes.land_cover",
     "hmrf.curves", "hmrf.inference", "hmrf.newsgroups",

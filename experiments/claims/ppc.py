@@ -138,6 +138,24 @@ def _soft_beats_none(table: list[Row]) -> Finding:
     return Finding(f"paired gain: {'; '.join(texts)}", by_majority(*counted))
 
 
+def _soft_optimum(table: list[Row]) -> str:
+    texts = []
+    for data in _SETS:
+        rows = rows_of(table, "objective", data=data, method="from the classes")
+        accuracy = rows_of(table, "accuracy", data=data, method="from the classes")
+        found = ", ".join(
+            f"{row['difference']:+.0f} (accuracy {other['mean']:.2f})"
+            for row, other in zip(rows, accuracy, strict=True)
+        )
+        texts.append(f"{data} {found}")
+    return (
+        "Started at the classes themselves, the log-likelihood with soft links differs from the one that is "
+        f"reached without knowing them by, at q = .15 and .3: {'; '.join(texts)}. Where that is negative no "
+        "number of starts helps: the artificial sets, our inventions, contradict the classes more than the "
+        "paper's can have done"
+    )
+
+
 def _hard_best_on_third(table: list[Row]) -> Finding:
     found = {m: mean_of(table, "accuracy", method=m, data="artificial 3", flip=0.3)
              for m in ("GMM", "soft PPC", "hard PPC")}  # fmt: skip
@@ -286,6 +304,8 @@ PPC: tuple[Claim, ...] = (
         "with wrong pairs, soft PPC beats hard PPC on five of six sets at both rates",
         "ppc_noisy_links",
         _soft_beats_hard,
+        tried=_soft_optimum,
+        tried_in="ppc_soft_optimum",
     ),
     Claim(
         "PPC",
@@ -293,6 +313,8 @@ PPC: tuple[Claim, ...] = (
         "with wrong pairs, soft PPC beats the mixture without links on the same five sets",
         "ppc_noisy_links",
         _soft_beats_none,
+        tried=_soft_optimum,
+        tried_in="ppc_soft_optimum",
     ),
     Claim(
         "PPC",

@@ -58,7 +58,9 @@ def changes_section(
             continue
         title = f"{claim.paper}, {claim.where}: {claim.says}"
         now = f"**{found.verdict}**: {found.measured}"
-        tried = claim.tried(tables[claim.experiment]) if callable(claim.tried) else claim.tried
+        tried = claim.tried
+        if callable(tried):
+            tried = tried(tables[claim.tried_in or claim.experiment])
         if earlier["verdict"] != found.verdict:
             reasons = [causes.get(claim.experiment, ""), tried]
             was = f"**{earlier['verdict']}**: {earlier['measured']}"

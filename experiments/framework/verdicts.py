@@ -37,8 +37,10 @@ class Claim(NamedTuple):
     why : str
         Where we disagree: what explains it.
     tried : str or callable
-        What else was looked at before the paper was doubted; a callable takes the tidy table, so that every
-        figure in the text comes from it.
+        What else was looked at before the paper was doubted; a callable takes the tidy table of ``tried_in``,
+        so that every figure in the text comes from it.
+    tried_in : str
+        Another experiment; the one of the claim if empty.
     """
 
     paper: str
@@ -48,6 +50,7 @@ class Claim(NamedTuple):
     judge: Callable[[list[Row]], Finding]
     why: str = ""
     tried: str | Callable[[list[Row]], str] = ""
+    tried_in: str = ""
 
 
 def rows_of(table: Sequence[Row], measure: str, **wanted: Any) -> list[Row]:
