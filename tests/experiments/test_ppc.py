@@ -16,6 +16,7 @@ from experiments.ppc import hard as ppc_hard
 from experiments.ppc import noise as ppc_noise
 from experiments.ppc import partial as ppc_partial
 from experiments.ppc import toy as ppc_toy
+from experiments.ppc.optimum import class_start, ppc_soft_optimum
 from linkwise import PPC, COPKMeans
 from linkwise.metrics import clustering_accuracy
 
@@ -299,3 +300,39 @@ class TestPartialClasses:
                 scores[choice] = told[group].mean() - told[~group].mean()
             chosen = ppc_partial.group_of_clusters(labels, group)
             assert scores[tuple(chosen.astype(int))] == pytest.approx(max(scores.values()))
+
+
+def test_start_at_the_classes_is_their_maximum_likelihood():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.repeat([0, 1, 2], [10, 20, 30])
+    start = class_start(X, y)
+    assert start["weights_init"] == pytest.approx([1 / 6, 1 / 3, 1 / 2])
+    for label in range(3):
+        part = X[y == label]
+        covariance = (part - part.mean(axis=0)).T @ (part - part.mean(axis=0)) / len(part)
+        ridge = 1e-3 * X.var(axis=0).mean() * np.eye(2)
+        assert start["means_init"][label] == pytest.approx(part.mean(axis=0))
+        assert start["precisions_init"][label] @ (covariance + ridge) == pytest.approx(np.eye(2))
+
+
+def test_soft_links_do_not_outweigh_the_shape_of_the_first_artificial_set():
+    without, classes = ppc_soft_optimum(0, "artificial 1", 0.15)
+    assert classes["accuracy"] == 1.0
+    assert without["accuracy"] < 0.7
+    assert classes["objective"] < without["objective"] - 50
+
+
+def test_mixtures_are_plain_em_at_its_maximum(monkeypatch):
+    """No default of the library reaches a paper's experiment, and one more step changes nothing."""
+    seen = _recorded(monkeypatch)
+    ppc_hard.ppc_hard_links(0, "artificial 2", 40)
+    mixtures = [(X, links, fitted) for name, X, links, _, fitted in seen if name in ("PPC", "ConstrainedEM")]
+    assert len(mixtures) == 3
+    for X, links, fitted in mixtures:
+        assert fitted.shrinkage_ == 0.0
+        assert fitted.converged_
+        onward = fitted.set_params(warm_start=True, max_iter=50, tol=0.0)
+        before = fitted.means_.copy()
+        with pytest.warns(ConvergenceWarning):
+            onward.fit(X, constraints=links)
+        assert onward.means_ == pytest.approx(before, abs=1e-3)
