@@ -179,6 +179,8 @@ def _softer_text(table: list[Row]) -> str:
         ("B heat", "softness .1, algorithm B"),
         ("default", "the library's default"),
     ):
+        if name not in {row["method"] for row in table}:
+            continue  # tables of an earlier run
         rows = [row for row in rows_of(table, "rand", method=name) if row["links"] > 0]
         better, _, worse = gains(rows)
         texts.append(f"{text} better at {better}, worse at {worse}")
