@@ -108,7 +108,7 @@ def _splits_and_merges(table: list[Row]) -> Finding:
     return Finding(text, by_majority(good, 0, len(split) - good))
 
 
-CPPC: tuple[Claim, ...] = (
+_CLAIMS = (
     Claim(
         _PAPER,
         "section 4.1, lambda .2",
@@ -168,4 +168,12 @@ CPPC: tuple[Claim, ...] = (
         "land_cover",
         _splits_and_merges,
     ),
+)
+
+#: Not run again with the others: the scale of beliefs is about to change, and with it what these fits find.
+CPPC: tuple[Claim, ...] = tuple(
+    claim._replace(tried="They wait for a change of the scale of beliefs")
+    if claim.experiment != "cppc_fixed_groupings"
+    else claim
+    for claim in _CLAIMS
 )

@@ -12,7 +12,7 @@ from typing import Any
 from experiments import EXPERIMENTS
 from experiments.claims.all import CLAIMS
 from experiments.claims.causes import CAUSES
-from experiments.framework.changes import changes_section
+from experiments.framework.changes import changes_section, is_older
 from experiments.framework.experiment import Experiment
 from experiments.framework.summary import Row
 from experiments.framework.tables import markdown_table, read_table, wide
@@ -121,6 +121,11 @@ def _section(experiment: Experiment, table: list[Row], folder: Path) -> str:
         f"{record['trials']} trials, {record['seconds'] / 60:.1f} core-minutes.\n",
         _protocol(experiment) + "\n",
     ]
+    if is_older(folder, experiment.name, CAUSES):
+        lines.append(
+            "**This table is older than the description**: it was measured before the last change of the "
+            f"experiment. {CAUSES[experiment.name]}.\n"
+        )
     lines += [
         f"Skipped: {reason} ({len(settings)} settings).\n" for reason, settings in record["skipped"].items()
     ]

@@ -41,6 +41,9 @@ class Claim(NamedTuple):
         so that every figure in the text comes from it.
     tried_in : str
         Another experiment; the one of the claim if empty.
+    cause : str
+        What was done differently for this claim when its experiment was run again, where that is not what was
+        done for the experiment as a whole.
     """
 
     paper: str
@@ -51,6 +54,7 @@ class Claim(NamedTuple):
     why: str = ""
     tried: str | Callable[[list[Row]], str] = ""
     tried_in: str = ""
+    cause: str = ""
 
 
 def rows_of(table: Sequence[Row], measure: str, **wanted: Any) -> list[Row]:

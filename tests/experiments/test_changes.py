@@ -8,7 +8,7 @@ import pytest
 
 from experiments.claims.all import CLAIMS
 from experiments.claims.causes import CAUSES
-from experiments.framework.changes import EARLIER, changes_section
+from experiments.framework.changes import EARLIER, changes_section, is_older
 from experiments.framework.verdicts import FAILS, HOLDS, PARTLY, Claim, Finding
 
 RUN = {"date": "2026-01-01", "trials": 5, "seconds": 1.0}
@@ -87,3 +87,28 @@ def test_no_section_without_earlier_verdicts(tmp_path):
 def test_causes_are_of_experiments_with_claims():
     assert set(CAUSES) <= {claim.experiment for claim in CLAIMS}
     assert all(not text.endswith(".") for text in CAUSES.values())
+
+
+def test_fewer_trials_than_before_are_told(section, tmp_path):
+    open_claim = claim("links help")
+    judged = [(open_claim, Finding("0.6", PARTLY))]
+    assert "Unfinished" not in section(judged, judged)
+    (tmp_path / "one.json").write_text(json.dumps({**RUN, "trials": 3}))
+    text = changes_section(tmp_path, judged, {"one": []}, {"one": "EM runs longer"})
+    assert "**Unfinished**: 3 trials, 5 before" in text
+
+
+def test_a_claim_may_have_a_cause_of_its_own(section):
+    other = claim("k-means stays")._replace(cause="Nothing was changed")
+    text = section([(other, Finding("0.6", FAILS))], [(other, Finding("0.5", PARTLY))])
+    row = next(line for line in text.splitlines() if "k-means stays" in line)
+    assert row.endswith("| Nothing was changed |")
+    assert "EM runs longer" not in row
+
+
+def test_tables_older_than_their_experiment_are_marked(section, tmp_path):
+    section([], [])
+    causes = {"one": "EM runs longer", "two": "EM runs longer"}
+    assert not is_older(tmp_path, "one", causes)  # run again
+    assert is_older(tmp_path, "two", causes)
+    assert not is_older(tmp_path, "two", {})  # not changed
