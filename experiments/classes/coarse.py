@@ -142,7 +142,7 @@ def coarse_criteria(draw: int, set: str, n_rows: int = 800) -> list[Row]:
         _fit(CPPC(k, beliefs=beliefs, random_state=draw), X, names) for k in range(n_names, 3 * n_names + 1)
     ]
     for criterion in CRITERIA:
-        best = min(fits, key=lambda fit: fit.criteria_[criterion])  # noqa: B023, used at once
+        best = min(fits, key=lambda fit: fit.criteria_[criterion])
         found[f"K by {criterion}"] = best.labels_
     found["best K, if known"] = max(fits, key=lambda fit: adjusted_rand_score(truth, fit.labels_)).labels_
     return _rows(truth, names, found)

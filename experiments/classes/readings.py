@@ -48,7 +48,8 @@ def cppc_readings(draw: int, reading: str, weight: float, most: int = 12, fewest
     K up to the nine classes, where starts are not random, and two above. The range of K is not stated in the
     text. Printed weights are a sum over all rows; the readings scale them or divide by class sizes. The
     factors were found by trying which come near the claims; nothing in the paper supports them. "no beliefs"
-    is plain EM from the same starts; the paper sees the knee of BIC at about 12.
+    is plain EM from the same starts; starts are the paper's, and covariances are not shrunk. "per class" has
+    the scale of beliefs of this library, atanh(C) for C; the paper sees the knee of BIC at about 12.
 
     Parameters
     ----------
@@ -81,8 +82,9 @@ def cppc_readings(draw: int, reading: str, weight: float, most: int = 12, fewest
     fits: dict[int, list[CPPC]] = {}
     for k in range(fewest, most + 1):
         model = CPPC(
-            k, beliefs=beliefs, normalize=normalize, confidence=factor * weight, criterion_weight=weight
-        )
+            k, beliefs=beliefs, normalize=normalize, confidence=factor * weight, criterion_weight=weight,
+            init="paper", shrinkage=0,
+        )  # fmt: skip
         n_repeats = 1 if k <= _N_CLASSES else _N_REPEATS
         fits[k] = [_fit(model, X, y, [draw, k, repeat]) for repeat in range(n_repeats)]
     rows = []

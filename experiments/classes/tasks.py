@@ -12,7 +12,15 @@ from sklearn.preprocessing import StandardScaler
 
 from experiments.framework.data_files import data_path, load_table
 
-__all__ = ["SETS", "coarse_names", "doubled_names", "half_of", "load_set", "may_fall_apart", "single_gaussians"]
+__all__ = [
+    "SETS",
+    "coarse_names",
+    "doubled_names",
+    "half_of",
+    "load_set",
+    "may_fall_apart",
+    "single_gaussians",
+]
 
 #: Sets in alphabetical order; those that are not bundled need LINKWISE_DATA.
 SETS = (

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits, load_wine
-from sklearn.metrics import adjusted_rand_score
 
-from experiments.classes import coarse as coarse_classes
 from experiments.classes import groupings as cppc_groupings
 from experiments.classes import readings as cppc
 from experiments.classes.legend_scores import legend_criteria
@@ -128,6 +125,7 @@ def test_claims_need_both_k_and_clusters(monkeypatch, weight, met):
         assert settings["confidence"] == pytest.approx(0.01 * weight)
         assert settings["criterion_weight"] == weight
         assert settings["normalize"] == "none"
+        assert (settings["init"], settings["shrinkage"]) == ("paper", 0)
 
 
 def test_right_clusters_with_another_k_are_not_the_claim(monkeypatch):
@@ -163,60 +161,3 @@ def test_printed_weights_leave_four_clusters():
 def test_plain_em_is_judged_by_bic_alone():
     rows = cppc.cppc_readings(0, "no beliefs", 0.2, fewest=9, most=9)
     assert [row["method"] for row in rows] == ["bic_paper", "bic"]
-
-
-@pytest.mark.parametrize("classes", list(coarse_classes.COARSE))
-def test_coarse_classes_are_as_named(classes, monkeypatch):
-    seen = {}
-
-    def recorded(model, X, y, truth, n_components):
-        seen.update(y=y, truth=truth, n_components=list(n_components), seed=model.random_state)
-        return []
-
-    monkeypatch.setattr(coarse_classes, "_chosen", recorded)
-    coarse_classes.coarse_digits(4, classes, fewest=5, most=6)
-    _, digits = load_digits(return_X_y=True)
-    assert seen["n_components"] == [5, 6]
-    assert seen["seed"] == 4
-    assert np.array_equal(seen["truth"], digits)
-    if classes == "modulo 3":
-        assert np.array_equal(seen["y"], digits % 3)
-    else:
-        for code, group in enumerate(classes.split(" | ")):
-            first, last = map(int, group.split("-"))
-            assert np.array_equal(seen["y"] == code, (digits >= first) & (digits <= last))
-
-
-def test_second_name_is_given_to_half_of_one_class(monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        coarse_classes, "_chosen", lambda model, X, y, truth, ks: seen.append((model, y)) or []
-    )
-    _, wine = load_wine(return_X_y=True)
-    for draw in (0, 1):
-        coarse_classes.doubled_wine(draw, 0.5)
-    for model, named in seen:
-        assert np.array_equal(np.where(named == 3, 1, named), wine)
-        assert 20 < (named == 3).sum() < 51
-        assert model.beliefs.values[1, 3] == 0.5
-    assert not np.array_equal(seen[0][1], seen[1][1])
-
-
-def test_every_criterion_chooses_among_the_same_fits(monkeypatch):
-    class Fake:
-        def set_params(self, n_components):
-            self.k = n_components
-            return self
-
-        def fit(self, X, y):
-            self.labels_ = np.arange(len(X)) % self.k
-            self.criteria_ = {"cbic": -self.k, "bic": self.k, "icl": abs(self.k - 3), "cbic_paper": -self.k}
-            return self
-
-    truth = np.arange(12) % 3
-    rows = coarse_classes._chosen(Fake(), np.zeros((12, 1)), truth, truth, [2, 3, 4])
-    assert [row["method"] for row in rows] == list(coarse_classes.CRITERIA)
-    assert [row["k"] for row in rows] == [4, 2, 3, 4]
-    assert rows[2]["ari"] == 1.0
-    assert rows[0]["ari"] == adjusted_rand_score(truth, np.arange(12) % 4)
-    assert {row["best_ari"] for row in rows} == {1.0}
