@@ -79,10 +79,7 @@ def test_merged_types_are_found_again(adata):
     adata.obs["coarse"] = pd.Categorical(coarse)
     n_types = coarse.nunique()
     beliefs = -np.ones((n_types, n_types)) + 1.1 * np.eye(n_types)
-    model = CPPC(
-        n_components=n_types + 1, beliefs=beliefs, confidence=4.0, criterion_weight=0.25,
-        covariance_type="tied", reg_covar=0.1, n_init=4, random_state=0,
-    )  # fmt: skip
+    model = CPPC(n_components=n_types + 1, beliefs=beliefs, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cluster(adata, use_rep="X_10", labels="coarse", method=model)

@@ -59,7 +59,7 @@ def test_pictures_are_in_the_report_and_beside_it(shown):
     page = (output / "report.html").read_text(encoding="utf-8")
     inside = [base64.b64decode(image) for image in re.findall(r"src='data:image/png;base64,([^']+)'", page)]
     beside = {path.name: path.read_bytes() for path in output.glob("*.png")}
-    assert len(inside) == len(beside) == 6
+    assert len(inside) == len(beside) == 5
     assert sorted(inside) == sorted(beside.values())
     assert {path.name for path in output.iterdir()} == {*beside, "report.html"}
 

@@ -298,7 +298,7 @@ def put(array, place, value):
             change_array("fitted/responsibilities_", lambda a: a[:, [0, 1, 1]]),
             "fitted/responsibilities_",
         ),
-        ("cppc-classes", change_array("fitted/classes_", lambda a: a[:2]), "fitted/means_"),
+        ("cppc-classes", change_array("fitted/classes_", lambda a: a[:2]), "fitted/beliefs_"),
         ("cppc-more", change_array("fitted/beliefs_", lambda a: a * 3), "fitted/beliefs_"),
         ("cppc-more", change_array("fitted/contingency_", lambda a: a.T.copy()), "fitted/contingency_"),
         (

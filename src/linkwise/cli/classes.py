@@ -29,6 +29,7 @@ from linkwise.cli.tables import listed, write_frame
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
     from linkwise.mixture.classes.report import ClassReport
+    from linkwise.mixture.cppc import CPPC
     from linkwise.model_selection import ComponentSweep
 
 # Beliefs are a square table: this many classes make four million of them.
@@ -52,18 +53,18 @@ def classes(
             "-k",
             "--clusters",
             metavar="2:40",
-            help="Numbers of clusters to try; by default from the number of classes that beliefs of -1 "
-            "keep apart (at least 2) to twice the number of classes.",
+            help="Numbers of clusters to try, the criterion chooses; by default classes are split and merged "
+            "as far as there is evidence.",
         ),
     ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
-    ] = 0.25,
+    ] = 1.0,
     criterion: Annotated[
         str,
-        typer.Option("--criterion", help="Criterion that chooses the number of clusters: cbic, bic or icl."),
+        typer.Option("--criterion", help="Criterion that chooses among the numbers of -k: cbic, bic or icl."),
     ] = "cbic",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs for each number of clusters.")] = 5,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
     ignore: options.IgnoreOption = None,
@@ -79,12 +80,18 @@ def classes(
     """Split, merge and keep classes where data and beliefs agree (CPPC).
 
     Without --beliefs, writes beliefs.csv to edit: one row and one column per class; 1 together, -1 apart,
-    0 no opinion; on the diagonal 1 keeps a class whole, below 0 asks for it to be split. With it, tries every
-    number of clusters, chooses by the criterion, and reports what became of every class.
+    0 no opinion; on the diagonal 1 keeps a class whole, below 0 asks for it to be split. With it, splits and
+    merges classes where there is evidence, and reports what became of every class and why.
     """
     out = Output(as_json)
     suffix = options.chosen_format(table_format, data)
-    tables_written = ("labels", "criterion", "separability", "decisions", "mislabelled")
+    tables_written = (
+        "labels",
+        "evidence" if n_clusters is None else "criterion",
+        "separability",
+        "decisions",
+        "mislabelled",
+    )
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
@@ -106,20 +113,19 @@ def classes(
     if beliefs is None:
         _write_template(out, present, output)
         return
-    from linkwise.mixture.classes.decisions import n_held_apart
-
     table = _read_beliefs(beliefs, present)
-    # Fewer clusters than classes held apart by -1 must contradict those beliefs, whatever the data say. With
-    # 2 in the range, cBIC took it for wine and merged two cultivars that the unedited template keeps apart.
-    fewest = n_held_apart(table.values) if n_clusters is None else 0
-    counts = options.parse_counts(n_clusters or f"{max(2, fewest)}:{2 * len(present)}", len(samples))
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
     settings = {"confidence": confidence, "covariance_type": covariance.value}
-    sweep, report = sweep_classes(
-        out, X, samples.labels, table, counts, settings,
-        criterion=criterion, repeats=repeats, seed=seed, fewest=fewest,
-    )  # fmt: skip
+    sweep: ComponentSweep | None = None
+    if n_clusters is None:
+        model, report = propose_classes(out, X, samples.labels, table, settings, repeats=repeats, seed=seed)
+    else:
+        counts = options.parse_counts(n_clusters, len(samples))
+        sweep, report = sweep_classes(
+            out, X, samples.labels, table, counts, settings, criterion=criterion, repeats=repeats, seed=seed
+        )
+        model = sweep.best
     for note in samples.notes:
         out.say(note)
     shown = decision_table(report)
@@ -130,19 +136,22 @@ def classes(
 
         where = "" if output is None else f": see mislabelled{suffix}"
         out.say(f"{mislabelled_line(report)}{where}.")
-    out.say(
-        f"{sweep.criterion} is lowest for {sweep.best_n_components} clusters "
-        f"({report.n_occupied} of them occupied) among {counts[0]} to {counts[-1]}."
-    )
+    if sweep is None:
+        _say_evidence(out, report)
+    else:
+        out.say(
+            f"{sweep.criterion} is lowest for {sweep.best_n_components} clusters "
+            f"({report.n_occupied} of them occupied) among {counts[0]} to {counts[-1]}."
+        )
     files: dict[str, Path] = {}
     if output is not None:
         with writing_results(output, "classes") as draft:
-            written = _write(out, samples, sweep, report, preparation, label_column, draft, suffix)
+            written = _write(out, samples, model, sweep, report, preparation, label_column, draft, suffix)
         files = {kind: output / path.name for kind, path in written.items()}
         out.say("Written: " + ", ".join(str(path) for path in files.values()))
     else:
         out.say("Nothing was written; add -o FOLDER for new labels, curve, model and report.")
-    out.finish(_as_record(sweep, report, files))
+    out.finish(_as_record(model, sweep, report, files))
 
 
 def _present_classes(samples: Samples, column: str) -> list[Any]:
@@ -189,6 +198,32 @@ def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
         raise CommandError(f"{path}: {error}") from None
 
 
+def propose_classes(
+    out: Output,
+    X: Any,
+    labels: Any,
+    beliefs: ClassBeliefs,
+    settings: dict[str, Any],
+    *,
+    repeats: int = 5,
+    seed: int = 0,
+) -> tuple[CPPC, ClassReport]:
+    """Let CPPC split and merge as far as there is evidence, from several seeds; report on the first run."""
+    from linkwise.mixture.classes.report import ClassReport
+    from linkwise.mixture.cppc import CPPC
+
+    # An array instead of ClassBeliefs, because the model is stored with its parameters.
+    models = []
+    with out.progress("looking for evidence", repeats) as advance:
+        for number in range(repeats):
+            model = CPPC(beliefs=beliefs.values, random_state=seed + number, **settings)
+            models.append(model.fit(X, labels))
+            advance()
+    with out.progress("finding which beliefs would change a decision"):
+        report = ClassReport.from_estimators(models, X, labels)
+    return models[0], report
+
+
 def sweep_classes(
     out: Output,
     X: Any,
@@ -200,12 +235,8 @@ def sweep_classes(
     criterion: str = "cbic",
     repeats: int = 5,
     seed: int = 0,
-    fewest: int = 0,
 ) -> tuple[ComponentSweep, ClassReport]:
-    """Fit CPPC for every number of clusters and report on the chosen one.
-
-    No warning is given if ``fewest``, below which no smaller number makes sense, is chosen.
-    """
+    """Fit CPPC for every number of clusters and report on the chosen one."""
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.mixture.cppc import CPPC
     from linkwise.model_selection import ComponentSweep, sweep_components
@@ -236,7 +267,7 @@ def sweep_classes(
         {k: part.typical[k] for k, part in zip(counts, parts, strict=True)},
         {k: part.best_runs[k] for k, part in zip(counts, parts, strict=True)},
     )
-    if sweep.at_edge == "upper" or (sweep.at_edge == "lower" and counts[0] > fewest):
+    if sweep.at_edge is not None:
         out.warn(
             f"{criterion} is lowest at the {sweep.at_edge} edge of the range, {sweep.best_n_components} "
             "clusters: the best number may lie beyond. Widen -k; if the criterion keeps falling, try another "
@@ -268,6 +299,18 @@ def decision_table(report: ClassReport) -> TextTable:
     return TextTable("What became of the classes", [name.replace("_", " ") for name in columns], rows, 3)
 
 
+def _say_evidence(out: Output, report: ClassReport) -> None:
+    """Say what spoke for every split and merge, and what the proposal is compared with."""
+    from linkwise.mixture.classes.report_views import alternative_lines, evidence_lines
+
+    if not report.evidence:
+        out.say("The beliefs leave nothing to the data: all classes stay as they are.")
+        return
+    out.say("Evidence:")
+    for line in [*evidence_lines(report), *alternative_lines(report)]:
+        out.say(f"  {line}")
+
+
 def _say_contradictions(out: Output, report: ClassReport) -> None:
     """Say which results are against a belief of ±1, however certain they look, and what to do about it."""
     from linkwise.mixture.classes.decisions import contradiction_sentence
@@ -289,7 +332,8 @@ def _cell(value: Any) -> str:
 def _write(
     out: Output,
     samples: Samples,
-    sweep: ComponentSweep,
+    model: CPPC,
+    sweep: ComponentSweep | None,
     report: ClassReport,
     preparation: Preparation,
     label_column: str,
@@ -298,7 +342,8 @@ def _write(
 ) -> dict[str, Path]:
     import pandas
 
-    model = sweep.best
+    from linkwise.mixture.classes.plan import Evidence
+
     legend = np.array(report.legend, dtype=object)
     labels = np.asarray(model.labels_)
     assert samples.labels is not None
@@ -314,9 +359,18 @@ def _write(
     separability.insert(0, free_name("class", names), names)
     files = {
         "labels": write_frame(folder / f"labels{suffix}", frame),
-        "criterion": write_frame(folder / f"criterion{suffix}", sweep.to_frame().reset_index()),
         "separability": write_frame(folder / f"separability{suffix}", separability),
     }
+    if sweep is None:
+        found = [
+            {**one, "classes": ", ".join(str(name) for name in one["classes"])} for one in report.evidence
+        ]
+        columns = list(Evidence._fields)
+        files["evidence"] = write_frame(
+            folder / f"evidence{suffix}", pandas.DataFrame(found, columns=columns)
+        )
+    else:
+        files["criterion"] = write_frame(folder / f"criterion{suffix}", sweep.to_frame().reset_index())
     decisions = report.to_frame("decisions").map(
         lambda value: _cell(value) if isinstance(value, list | tuple) else value
     )
@@ -348,14 +402,22 @@ def _mislabelled_frame(samples: Samples, report: ClassReport, label_column: str)
     return frame.iloc[rows].infer_objects()
 
 
-def _as_record(sweep: ComponentSweep, report: ClassReport, files: dict[str, Path]) -> dict[str, Any]:
+def _as_record(
+    model: CPPC, sweep: ComponentSweep | None, report: ClassReport, files: dict[str, Path]
+) -> dict[str, Any]:
     from linkwise.mixture.classes.report_views import decision_records
 
+    chosen: dict[str, Any] = {"best_n_clusters": len(model.means_), "evidence": list(report.evidence)}
+    if sweep is not None:
+        chosen |= {
+            "criterion": sweep.criterion,
+            "best_n_clusters": sweep.best_n_components,
+            "at_edge": sweep.at_edge,
+            "curve": {int(row["n_components"]): float(row["mean"]) for row in sweep.table},
+        }
     return {
-        "criterion": sweep.criterion,
-        "best_n_clusters": sweep.best_n_components,
-        "at_edge": sweep.at_edge,
-        "curve": {int(row["n_components"]): float(row["mean"]) for row in sweep.table},
+        **chosen,
+        "alternatives": dict(report.alternatives),
         "classes": list(report.classes),
         "separability": report.separability,
         "decisions": [

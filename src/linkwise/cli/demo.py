@@ -203,10 +203,11 @@ def new_classes(out: Output) -> Chapter:
 
     from linkwise._pages import new_figure, png_of
     from linkwise.beliefs import ClassBeliefs
-    from linkwise.cli.classes import decision_table, sweep_classes
+    from linkwise.cli.classes import decision_table, propose_classes
     from linkwise.datasets import load_bundled
-    from linkwise.displays import BeliefDisplay, CriterionDisplay
+    from linkwise.displays import BeliefDisplay
     from linkwise.metrics import pairwise_f1
+    from linkwise.mixture.classes.report_views import evidence_lines
 
     X, y = load_bundled("wine")
     scaled = StandardScaler().fit_transform(X)
@@ -214,19 +215,16 @@ def new_classes(out: Output) -> Chapter:
     halves = np.where(np.arange(len(y)) % 2 == 0, "sweet", "dessert")
     legend = np.where(y == cultivars[2], halves, "table")
     beliefs = ClassBeliefs.keep(np.unique(legend).tolist()).split("table").merge("sweet", "dessert", 0.5)
-    sweep, report = sweep_classes(
-        out, scaled, legend, beliefs, range(2, 7), {"covariance_type": "diag"}, repeats=3, seed=0
-    )
-    curve, ax = new_figure(size=(8.0, 3.6))
-    CriterionDisplay.from_sweep(sweep, ax=ax)
+    model, report = propose_classes(out, scaled, legend, beliefs, {"covariance_type": "diag"}, repeats=3)
+    evidence = TextTable("Why", ["evidence"], [[line] for line in evidence_lines(report)], 1)
     maps, axes = new_figure(2, size=(5.0, 3.8))
-    BeliefDisplay.from_estimator(sweep.best, ax=axes)
+    BeliefDisplay.from_estimator(model, ax=axes)
     return Chapter(
         "New classes: wine",
         [
             '178 wines of three cultivars, under a bad legend: "table" lumps two cultivars, and one is '
             'called "sweet" in one cellar and "dessert" in another. The expert writes down two doubts: '
-            "table may be several, sweet and dessert may be one. Their number is chosen by the data."
+            "table should be split, sweet and dessert may be one. How many there are is left to the data."
         ],
         [
             Gain(
@@ -234,17 +232,11 @@ def new_classes(out: Output) -> Chapter:
                 "2 doubts about 3 classes",
                 "pairwise F with the cultivars",
                 pairwise_f1(y, legend),
-                pairwise_f1(y, sweep.best.labels_),
+                pairwise_f1(y, model.labels_),
             )
         ],
-        [decision_table(report)],
+        [decision_table(report), evidence],
         [
-            Illustration(
-                "wine_criterion.png",
-                png_of(curve),
-                "Criterion against the number of classes",
-                "The criterion for each number of classes; the lowest mean is chosen.",
-            ),
             Illustration(
                 "wine_beliefs.png",
                 png_of(maps),

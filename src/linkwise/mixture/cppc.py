@@ -338,16 +338,17 @@ class CPPC(FittedMixture):
         wanted = self._wanted_clusters()
         self.evidence_: list[dict[str, Any]] = []
         self.alternatives_: dict[str, dict[str, float]] = {}
-        if self.init == "paper" or wanted == len(classes):
+        if self.init == "paper":
             return class_start(X, codes, wanted or len(classes), random_state)
         plan = make_plan(
             X, codes, beliefs, weights, wanted,
             covariance_type=self.covariance_type, reg_covar=self.reg_covar, shrinkage=self.shrinkage_,
             random_state=random_state,
         )  # fmt: skip
-        names = classes.tolist()
+        # Names that are dates or bytes are stored as text, as a saved model needs them.
+        names = [name if isinstance(name, str | int | float) else str(name) for name in classes.tolist()]
         for one in plan.evidence:
-            self.evidence_.append(one._asdict() | {"classes": tuple(names[code] for code in one.classes)})
+            self.evidence_.append(one._asdict() | {"classes": [names[code] for code in one.classes]})
         self.alternatives_ = plan.alternatives
         return plan.labels
 

@@ -361,6 +361,19 @@ def _link_mixture_entries(model: Any) -> Entries:
     return Entries({**_gaussian_entries(model), **of_links}, optional)
 
 
+_EVIDENCE: dict[str, Check] = {
+    "kind": text("split", "merge"),
+    "classes": list_of(either(text(), real())),
+    "n_parts": whole(1),
+    "gain": real(),
+    "data_gain": real(),
+    "stability": real(-1.0, 1.0),
+    "n_rows": whole(),
+    "accepted": flag,
+    "reason": text(),
+}
+
+
 def _class_entries(model: Any) -> Entries:
     return Entries(
         {
@@ -373,6 +386,9 @@ def _class_entries(model: Any) -> Entries:
             "criteria_": table_of(real()),
             "responsibilities_": probability("N", "K"),
             "sweep_": text("sequential", "block"),
+            "shrinkage_": real(0.0, nan=False),
+            "evidence_": list_of(table(_EVIDENCE)),
+            "alternatives_": table_of(table({"n_clusters": real(0.0), "icl": real()})),
         },
         {
             **_NAMES,
@@ -389,10 +405,10 @@ def _class_entries(model: Any) -> Entries:
 
 
 def _class_sizes(model: Any, fitted: Mapping[str, Any]) -> dict[str, int]:
-    """Return as many clusters as asked for, or as there are classes."""
+    """Return as many clusters as asked for, or as were found."""
     n_clusters = model._wanted_clusters()
     if n_clusters is None:
-        n_clusters = np.asarray(fitted.get("classes_", [])).size
+        n_clusters = len(np.atleast_1d(fitted.get("means_", [])))
     return {"K": int(n_clusters), "G": int(n_clusters)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from linkwise.mixture.classes.decisions import (
     contradiction_sentence,
     find_decisions,
-    n_held_apart,
     name_clusters,
 )
 from linkwise.mixture.classes.report import ClassReport
@@ -95,21 +93,3 @@ def test_a_scattered_class_contradicts_nothing():
     table = np.array([[1, 1, 1], [50, 0, 0], [0, 0, 30]])
     report = replace(report_of(entry(0, 1, 1.0)), contingency=table, threshold=0.5)
     assert report.contradictions == []
-
-
-def test_classes_held_apart_need_as_many_clusters():
-    """The greedy set is one whose members are all apart, and for a template it is everything."""
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        n = int(rng.integers(1, 7))
-        upper = np.triu(rng.choice([-1.0, -0.5, 0.0, 1.0], size=(n, n), p=[0.6, 0.1, 0.2, 0.1]), 1)
-        beliefs = upper + upper.T + np.eye(n)
-        cliques = [
-            size
-            for size in range(1, n + 1)
-            for group in combinations(range(n), size)
-            if all(beliefs[a, b] == -1.0 for a, b in combinations(group, 2))
-        ]
-        assert 1 <= n_held_apart(beliefs) <= max(cliques)
-        assert (n_held_apart(beliefs) > 1) == (max(cliques) > 1)
-        assert n_held_apart(2.0 * np.eye(n) - 1.0) == n

@@ -228,22 +228,6 @@ def stability(
     return count_decisions(tables, tuple(names.tolist()), threshold, "bootstrap samples")
 
 
-def n_held_apart(beliefs: NDArray[np.float64]) -> int:
-    """Count a set of classes of which any two are believed apart by -1: fewer clusters contradict them.
-
-    The set is grown greedily, so that a larger one may exist.
-    """
-    apart = np.asarray(beliefs) <= -SURE
-    np.fill_diagonal(apart, False)
-    candidates = np.ones(len(apart), dtype=bool)
-    size = 0
-    for place in np.argsort(-apart.sum(axis=1), kind="stable"):
-        if candidates[place]:
-            candidates &= apart[place]
-            size += 1
-    return size
-
-
 def contradictions(report: ClassReport) -> list[dict[str, Any]]:
     """Find outcomes that contradict a belief of ±1, each with the belief, its certainty and its rows.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,12 @@ class ClassReport:
         None if the data were not given. The densities of all classes tell it, whatever the beliefs are.
     curve : ComponentSweep or None
         The sweep over the number of clusters.
+    evidence : tuple of dict
+        What spoke for each split and merge that was considered (``evidence_`` of CPPC); empty if the number
+        of clusters was given.
+    alternatives : dict
+        ICL and number of clusters of the classes as they are, of each class divided on its own, and of the
+        proposal (``alternatives_`` of CPPC).
 
     Examples
     --------
@@ -107,6 +113,8 @@ class ClassReport:
     flips: tuple[Flip, ...] | None = None
     mislabelled: tuple[MislabelledRow, ...] | None = None
     curve: Any = None
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    alternatives: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def from_estimator(
@@ -141,6 +149,8 @@ class ClassReport:
             threshold=threshold,
             decisions=find_decisions(contingency, classes, threshold),
             legend=name_clusters(contingency, classes, threshold),
+            evidence=tuple(getattr(estimator, "evidence_", ())),
+            alternatives=dict(getattr(estimator, "alternatives_", {})),
         )
         if X is None and y is None:
             return report

@@ -168,6 +168,36 @@ def mislabelled_line(report: ClassReport) -> str:
     return f"{rows} more likely of another class than of the one given"
 
 
+def evidence_lines(report: ClassReport) -> list[str]:
+    """Say what the evidence for each split and merge is, those that were made first."""
+    ordered = sorted(report.evidence, key=lambda one: not one["accepted"])
+    return [_evidence_line(one) for one in ordered]
+
+
+def _evidence_line(one: Mapping[str, Any]) -> str:
+    names = " and ".join(str(name) for name in one["classes"])
+    data = f"{one['data_gain']:+.0f} nats by the data, {one['gain']:+.0f} with the beliefs"
+    if one["kind"] == "merge":
+        done = "merged" if one["accepted"] else "not merged"
+        why = "" if one["accepted"] else f"; {one['reason']}"
+        return f"{names}: {done} ({data}; {one['n_rows']} rows move{why})"
+    found_again = f"halves of the rows agree {one['stability']:.2f}"
+    if one["accepted"]:
+        return (
+            f"{names}: divided into {one['n_parts']} ({data}; {found_again}; {one['n_rows']} rows leave the "
+            "largest part)"
+        )
+    return f"{names}: not divided, {one['reason']} (into {one['n_parts']}: {data}; {found_again})"
+
+
+def alternative_lines(report: ClassReport) -> list[str]:
+    """Compare the proposal with the classes as they are and with each class divided on its own."""
+    return [
+        f"{name}: {int(found['n_clusters'])} clusters, ICL {found['icl']:.0f}"
+        for name, found in report.alternatives.items()
+    ]
+
+
 def flip_sentence(flip: Flip) -> str:
     """Say which belief would reverse the decision, and whether it can."""
     a, b = flip.entry
@@ -220,6 +250,10 @@ def text(report: ClassReport) -> str:
             lines += ["", heading]
             for record in mine:
                 lines += _entry(record)
+    if report.evidence:
+        lines += ["", "Evidence", *(f"  {line}" for line in evidence_lines(report))]
+    if report.alternatives:
+        lines += ["", "Compared (lower ICL is better)", *(f"  {line}" for line in alternative_lines(report))]
     others = other_decisions(report)
     if others:
         lines += ["", "Other runs decided", *(f"  {line}" for line in others)]
@@ -299,6 +333,7 @@ def page(report: ClassReport) -> Page:
     made.heading("What became of the classes")
     made.table(_decisions(report))
     made.add(_others(report))
+    _add_evidence(made, report)
     made.heading("Beliefs and separability")
     made.text("Blue: together, red: apart. Where the two maps differ, the data did not follow the wish.")
     made.add(
@@ -318,6 +353,35 @@ def page(report: ClassReport) -> Page:
     made.table(TextTable("", ["criterion", "value"], rows))
     made.text(closing(report), "quiet")
     return made
+
+
+def _add_evidence(made: Page, report: ClassReport) -> None:
+    """Add what spoke for splits and merges, and what the proposal is compared with."""
+    if report.evidence:
+        made.heading("Evidence")
+        made.text("Nats by which data, or data and beliefs, are described better: above 0 they speak for it.")
+        rows = [
+            [
+                "made" if one["accepted"] else "not made",
+                one["kind"],
+                ", ".join(str(name) for name in one["classes"]),
+                str(one["n_parts"]),
+                f"{one['data_gain']:+.0f}",
+                f"{one['gain']:+.0f}",
+                "–" if np.isnan(one["stability"]) else f"{one['stability']:.2f}",
+                str(one["n_rows"]),
+                one["reason"],
+            ]
+            for one in sorted(report.evidence, key=lambda one: not one["accepted"])
+        ]
+        columns = ["", "decision", "classes", "parts", "data", "with beliefs", "stability", "rows", "because"]
+        made.table(TextTable("", columns, rows, 3))
+    if report.alternatives:
+        rows = [
+            [name, str(int(found["n_clusters"])), f"{found['icl']:.0f}"]
+            for name, found in report.alternatives.items()
+        ]
+        made.table(TextTable("Lower ICL is better", ["", "clusters", "ICL"], rows, 1))
 
 
 def _decisions(report: ClassReport) -> TextTable:
