@@ -9,7 +9,8 @@ __all__ = ["EXPERIMENTS", "Experiment", "Outcome", "Size"]
 _MODULES = (
     "ppc.toy", "ppc.hard", "ppc.noise", "ppc.optimum", "ppc.partial", "ppc.texture",
     "em.teachers", "em.faces", "em.weights", "em.widths",
-    "classes.groupings", "classes.readings", "classes.coarse", "classes.land_cover",
+    "classes.groupings", "classes.readings", "classes.coarse", "classes.mislabelled",
+    "classes.land_cover",
     "hmrf.curves", "hmrf.inference", "hmrf.newsgroups",
     "spectral.figures", "spectral.curves", "spectral.images",
     "ppc.engines", "leaderboard.leaderboard", "leaderboard.hard_groups", "leaderboard.few_labels",
