@@ -27,7 +27,6 @@ _TABLES = {
     "forest types": "forest_type_mapping",
     "Mato Grosso": "modis_matogrosso",
     "pendigits": "pendigits",
-    "letters": "letters",
 }
 _N_FEATURES = 10
 #: Probabilities whose bins are checked: of the rows in each, how many are really wrong?
@@ -52,7 +51,9 @@ def _load(name: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     return X, np.unique(y, return_inverse=True)[1].astype(np.int64)
 
 
-def flip_labels(y: NDArray[np.int64], rate: float, draw: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def flip_labels(
+    y: NDArray[np.int64], rate: float, draw: int, flips: str = "any class"
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Give a share of the rows another class at random.
 
     Parameters
@@ -63,6 +64,8 @@ def flip_labels(y: NDArray[np.int64], rate: float, draw: int) -> tuple[NDArray[n
         Share of the rows.
     draw : int
         Seed.
+    flips : {"any class", "next class"}
+        Whether the wrong label is any other one, or always that of the next class.
 
     Returns
     -------
@@ -82,10 +85,11 @@ def flip_labels(y: NDArray[np.int64], rate: float, draw: int) -> tuple[NDArray[n
     wrong = np.zeros(len(y), dtype=bool)
     wrong[rng.permutation(len(y))[: round(rate * len(y))]] = True
     n_classes = int(y.max()) + 1
-    return np.where(wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y), wrong
+    steps = rng.integers(1, n_classes, len(y)) if flips == "any class" else 1
+    return np.where(wrong, (y + steps) % n_classes, y), wrong
 
 
-def mislabelled(draw: int, data: str, rate: float) -> list[Row]:
+def mislabelled(draw: int, data: str, flips: str, rate: float) -> list[Row]:
     """Which of the rows with a flipped label are found.
 
     Ten principal components of standardised features, all rows, full covariances. A draw is a choice of rows
@@ -96,6 +100,8 @@ def mislabelled(draw: int, data: str, rate: float) -> list[Row]:
     draw : int
     data : str
         "digits" or the name of a table.
+    flips : str
+        As in :func:`flip_labels`.
     rate : float
         Share of the labels that are flipped.
 
@@ -111,12 +117,12 @@ def mislabelled(draw: int, data: str, rate: float) -> list[Row]:
     Examples
     --------
     >>> from experiments.classes.mislabelled import mislabelled
-    >>> found = mislabelled(0, "digits", 0.1)[0]
+    >>> found = mislabelled(0, "digits", "any class", 0.1)[0]
     >>> found["method"], found["precision"] > 0.7, found["recall"] > 0.7
     ('linkwise', True, True)
     """
     X, truth = _load(data)
-    labels, wrong = flip_labels(truth, rate, draw)
+    labels, wrong = flip_labels(truth, rate, draw, flips)
     found = label_errors(X, labels)
     flagged = found.probability > LIKELY
     right = found.told == truth
@@ -150,6 +156,24 @@ def _share(which: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
 _MEASURES = ("flagged", "precision", "recall", "told", "learned_rate", "at_50", "at_70", "at_90")
 _RATES = (0.0, 0.02, 0.05, 0.1, 0.2)
 
+
+def _settings(data: str, flips: str, *rates: float) -> list[dict[str, Any]]:
+    return [{"data": data, "flips": flips, "rate": rate} for rate in rates]
+
+
+_FULL = [
+    *_settings("digits", "any class", *_RATES),
+    *_settings("satimage", "any class", *_RATES),
+    *_settings("forest types", "any class", 0.0, 0.1),
+    *_settings("Mato Grosso", "any class", 0.0, 0.1),
+    *(
+        setting
+        for data in ("digits", "satimage", "forest types", "Mato Grosso")
+        for setting in _settings(data, "next class", 0.1)
+    ),
+    *_settings("pendigits", "any class", 0.1),
+]
+
 EXPERIMENTS = (
     Experiment(
         "mislabelled",
@@ -157,13 +181,9 @@ EXPERIMENTS = (
         "beyond the papers: CPPC where some labels are wrong",
         mislabelled,
         quick=Size(
-            [
-                {"data": data, "rate": rate}
-                for data, rate in (("digits", 0.0), ("digits", 0.1), ("satimage", 0.1))
-            ],
-            1,
+            [*_settings("digits", "any class", 0.0, 0.1), *_settings("satimage", "any class", 0.1)], 1
         ),
-        full=Size([{"data": data, "rate": rate} for data in ("digits", *_TABLES) for rate in _RATES], 3),
+        full=Size(_FULL, 2),
         measures=_MEASURES,
         reference="random forest",
         axis="rate",

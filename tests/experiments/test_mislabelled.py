@@ -22,6 +22,13 @@ def test_flips_are_to_other_classes_and_of_the_share_asked_for(rate):
         assert not np.array_equal(experiment.flip_labels(y, rate, 4)[0], labels)
 
 
+def test_flips_to_the_next_class():
+    y = np.arange(1000) % 7
+    labels, wrong = experiment.flip_labels(y, 0.1, 3, "next class")
+    assert wrong.sum() == 100
+    assert np.array_equal(labels, np.where(wrong, (y + 1) % 7, y))
+
+
 def test_scores_are_counted_by_hand():
     flagged = np.array([True, True, True, False, False, False, False, False])
     wrong = np.array([True, False, True, True, True, False, False, False])
@@ -34,7 +41,7 @@ def test_scores_are_counted_by_hand():
 
 def test_digits_reach_what_is_required():
     """Precision and recall of at least .7 at 10 % flips; no method sees the truth."""
-    rows = {row["method"]: row for row in experiment.mislabelled(0, "digits", 0.1)}
+    rows = {row["method"]: row for row in experiment.mislabelled(0, "digits", "any class", 0.1)}
     assert list(rows) == ["linkwise", "random forest", "shrunk LDA", "10 neighbours"]
     found = rows["linkwise"]
     assert min(found["precision"], found["recall"]) > 0.8
@@ -47,7 +54,7 @@ def test_digits_reach_what_is_required():
 
 
 def test_few_right_labels_are_flagged():
-    found = experiment.mislabelled(0, "digits", 0.0)[0]
+    found = experiment.mislabelled(0, "digits", "any class", 0.0)[0]
     assert found["flagged"] < 0.02
     assert np.isnan(found["recall"])
 
@@ -55,4 +62,4 @@ def test_few_right_labels_are_flagged():
 def test_missing_data_are_named(monkeypatch):
     monkeypatch.delenv("LINKWISE_DATA", raising=False)
     with pytest.raises(DataMissing, match="satimage"):
-        experiment.mislabelled(0, "satimage", 0.1)
+        experiment.mislabelled(0, "satimage", "any class", 0.1)

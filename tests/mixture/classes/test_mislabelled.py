@@ -28,13 +28,18 @@ def flipped(y, rate, seed=0):
 # The slow way: everything row by row, full covariances.
 
 
-def oracle_posterior(densities, owners, label, e, b):
+def one_rate(e, n_classes):
+    """Probabilities of labels (columns) for classes (rows) if all errors are as likely."""
+    return np.where(np.eye(n_classes) > 0, 1 - e, e / (n_classes - 1))
+
+
+def oracle_posterior(densities, owners, label, confusion, b):
     """Posteriors of clusters and classes for one row; densities are pi_k N(x; k)."""
     n_classes = max(owners) + 1
     of_class = [
         sum(d for d, owner in zip(densities, owners, strict=True) if owner == c) for c in range(n_classes)
     ]
-    joint = [of_class[c] ** b * (1 - e if c == label else e / (n_classes - 1)) for c in range(n_classes)]
+    joint = [of_class[c] ** b * confusion[c][label] for c in range(n_classes)]
     classes = [value / sum(joint) for value in joint]
     clusters = [
         classes[owner] * density / of_class[owner] for density, owner in zip(densities, owners, strict=True)
@@ -68,6 +73,7 @@ def oracle_errors(X, y, clusters, fold, n_iterations, reg=1e-6):
     variances = X.var(axis=0) + reg
     responsibilities = np.eye(n_clusters)[clusters]
     e, b, fits = 1 / 20, 1.0, {}
+    confusion = one_rate(e, n_classes)
     for iteration in range(n_iterations + 1):
         for f in np.unique(fold):
             used = fold != f if fold.any() else np.ones(n, dtype=bool)
@@ -75,7 +81,8 @@ def oracle_errors(X, y, clusters, fold, n_iterations, reg=1e-6):
             if f in fits:
                 pooled = np.linalg.inv(np.mean([np.linalg.inv(s) for s in fits[f][1]], axis=0))
             fits[f] = oracle_fit(X[used], responsibilities[used], pooled, variances, reg)
-        wrong = slope = curvature = 0.0
+        slope = curvature = 0.0
+        counts = np.zeros((n_classes, n_classes))
         probability = np.empty(n)
         new = np.empty_like(responsibilities)
         for i in range(n):
@@ -84,18 +91,19 @@ def oracle_errors(X, y, clusters, fold, n_iterations, reg=1e-6):
                 share * multivariate_normal(mean, covariance).pdf(X[i])
                 for mean, covariance, share in zip(means, covariances, shares, strict=True)
             ]
-            new[i], classes, of_class = oracle_posterior(densities, owners, y[i], e, b)
+            new[i], classes, of_class = oracle_posterior(densities, owners, y[i], confusion, b)
             probability[i] = 1 - classes[y[i]]
             scores = np.log(of_class) - np.log(of_class).max()
             told = of_class**b / (of_class**b).sum()
-            wrong += probability[i]
+            counts[:, y[i]] += classes
             slope += classes @ scores - told @ scores
             curvature += told @ scores**2 - (told @ scores) ** 2
         if iteration < n_iterations:
             responsibilities = new
-            e = (wrong + 1) / (n + 20)
+            e = (counts.sum() - np.trace(counts) + 1) / (n + 20)
+            confusion = counts + 100 * one_rate(e, n_classes)
+            confusion /= confusion.sum(axis=1, keepdims=True)
             b *= np.exp(np.clip((b * slope - np.log(b)) / (b * b * curvature + 1), -1, 1))
-    assert n_classes > 1
     return probability, e, b
 
 
@@ -104,9 +112,12 @@ def test_posterior_is_that_of_plain_loops():
     owners = np.array([0, 0, 1, 2, 2, 2])
     log_density = rng.normal(scale=3.0, size=(40, 6))
     labels = rng.integers(0, 3, 40)
-    reading = read_labels(log_density, owners, labels, 0.07, 0.6)
+    confusion = rng.dirichlet(np.ones(3), 3)
+    reading = read_labels(log_density, owners, labels, confusion, 0.6)
     for i in range(40):
-        clusters, classes, _ = oracle_posterior(np.exp(log_density[i]), owners.tolist(), labels[i], 0.07, 0.6)
+        clusters, classes, _ = oracle_posterior(
+            np.exp(log_density[i]), owners.tolist(), labels[i], confusion, 0.6
+        )
         assert reading.responsibilities[i] == pytest.approx(clusters, rel=1e-10)
         assert reading.classes[i] == pytest.approx(classes, rel=1e-10)
 
@@ -115,13 +126,13 @@ def test_slope_and_curvature_are_derivatives():
     rng = np.random.default_rng(2)
     owners, labels = np.array([0, 1, 2]), rng.integers(0, 3, 50)
     log_density = rng.normal(scale=2.0, size=(50, 3))
-    fixed = read_labels(log_density, owners, labels, 0.1, 0.8).classes
+    fixed = read_labels(log_density, owners, labels, one_rate(0.1, 3), 0.8).classes
 
     def expected(b):
         scores = b * log_density
         return (fixed * (scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))).sum()
 
-    reading = read_labels(log_density, owners, labels, 0.1, 0.8)
+    reading = read_labels(log_density, owners, labels, one_rate(0.1, 3), 0.8)
     h = 1e-4
     assert reading.slope == pytest.approx((expected(0.8 + h) - expected(0.8 - h)) / (2 * h), rel=1e-6)
     second = (expected(0.8 + h) - 2 * expected(0.8) + expected(0.8 - h)) / h**2
@@ -151,7 +162,7 @@ def test_two_equal_densities_leave_the_rate_of_errors():
     """Where both classes are as likely, the label is wrong with probability e; d nats for it: a logistic."""
     owners = np.array([0, 1])
     log_density = np.array([[-3.0, -3.0], [-3.0, -5.0], [-5.0, -3.0], [-900.0, -3.0]])
-    classes = read_labels(log_density, owners, np.zeros(4, dtype=int), 0.2, 1.0).classes
+    classes = read_labels(log_density, owners, np.zeros(4, dtype=int), one_rate(0.2, 2), 1.0).classes
     nats = np.log(0.2 / 0.8) + np.array([0.0, -2.0, 2.0, 897.0])
     assert classes[:, 1] == pytest.approx(1 / (1 + np.exp(-nats)), rel=1e-12)
 
@@ -159,7 +170,11 @@ def test_two_equal_densities_leave_the_rate_of_errors():
 def test_a_label_that_no_density_supports_is_wrong():
     """Differences beyond the reach of exp neither divide by zero nor lose the answer."""
     reading = read_labels(
-        np.array([[-1e6, 0.0, -1e7], [-1e9, -1e9 - 1, 0.0]]), np.array([0, 1, 2]), np.array([0, 0]), 0.05, 1.0
+        np.array([[-1e6, 0.0, -1e7], [-1e9, -1e9 - 1, 0.0]]),
+        np.array([0, 1, 2]),
+        np.array([0, 0]),
+        one_rate(0.05, 3),
+        1.0,
     )
     assert reading.classes == pytest.approx(np.array([[0, 1, 0], [0, 0, 1]]), abs=1e-12)
     assert np.isfinite(reading.responsibilities).all()
@@ -178,6 +193,16 @@ def test_flipped_labels_of_far_classes_are_found(covariance_type, rate):
     assert found.probability[wrong].min() > 0.95
     # Beta(1, 19) counts as twenty labels, one of them wrong.
     assert found.error_rate == pytest.approx((wrong.sum() + 1) / (len(y) + 20), rel=0.05)
+
+
+def test_wrong_labels_that_are_all_the_same_are_found():
+    """A tenth of class 0 is called 1 and of class 1 is called 2: the likeliest errors of people."""
+    X, y = far_classes(seed=4, n=200, distance=4.0)
+    wrong = (np.random.default_rng(4).random(len(y)) < 0.1) & (y < 2)
+    found = label_errors(X, np.where(wrong, y + 1, y))
+    flagged = found.probability > LIKELY
+    assert wrong[flagged].mean() > 0.9
+    assert flagged[wrong].mean() > 0.9
 
 
 def test_the_rate_is_learned_where_classes_touch():
