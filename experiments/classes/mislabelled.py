@@ -186,6 +186,5 @@ EXPERIMENTS = (
         full=Size(_FULL, 2),
         measures=_MEASURES,
         reference="random forest",
-        axis="rate",
     ),
 )

@@ -60,6 +60,8 @@ def wide(table: Sequence[Row], measure: str) -> tuple[list[str], list[list[str]]
 def _estimate(row: Row) -> str:
     if row.get("text"):
         return str(row["text"])
+    if row["mean"] is None or row["mean"] != row["mean"]:  # no draw has a value
+        return ""
     if row["low"] is None or row["low"] != row["low"]:
         return f"{row['mean']:.3f}"
     return f"{row['mean']:.3f} ± {row['high'] - row['mean']:.3f}"

@@ -7,6 +7,7 @@ import pytest
 
 from experiments.classes import mislabelled as experiment
 from experiments.framework.data_files import DataMissing
+from experiments.framework.tables import wide
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.2])
@@ -63,3 +64,10 @@ def test_missing_data_are_named(monkeypatch):
     monkeypatch.delenv("LINKWISE_DATA", raising=False)
     with pytest.raises(DataMissing, match="satimage"):
         experiment.mislabelled(0, "satimage", "any class", 0.1)
+
+
+def test_a_measure_without_a_value_is_an_empty_cell():
+    """Classifiers learn no rate of errors, and without wrong labels there is no recall."""
+    row = {"rate": 0.0, "method": "LDA", "measure": "recall", "n": 0, "low": None, "high": None}
+    for missing in (None, float("nan")):
+        assert wide([{**row, "mean": missing}], "recall")[1] == [["0.0", "0", ""]]
