@@ -37,6 +37,7 @@ THROUGH = {
     "kmeans.distortions.divergences": "kmeans/distortions/test_distortions.py",
     "kmeans.distortions.euclidean": "kmeans/distortions/test_distortions.py",
     "kmeans.fitted": "kmeans/test_hmrf_kmeans.py",
+    "mixture.classes.class_densities": "mixture/classes/test_mislabelled.py",
     "mixture.classes.report_views": "mixture/classes/test_report.py",
     "mixture.gaussian.kernel_layout": "mixture/gaussian/test_passes.py",
     "mixture.prediction": "mixture/test_ppc.py",
