@@ -73,8 +73,8 @@ def _knee(table: list[Row]) -> Finding:
 
 
 def _inside(table: list[Row]) -> Finding:
-    rows = rows_of(table, "k", method="CPPC")
-    edge = [row["mean"] for row in rows_of(table, "at_edge", method="CPPC")]
+    rows = rows_of(table, "k", method="CPPC, K by cBIC")
+    edge = [row["mean"] for row in rows_of(table, "at_edge", method="CPPC, K by cBIC")]
     before = [row["mean"] for row in rows_of(table, "k", method="original legend")]
     good = [row["mean"] > b and e < 0.5 for row, b, e in zip(rows, before, edge, strict=True)]
     text = "; ".join(

@@ -31,6 +31,14 @@ def rows():
     return {row["method"]: row for row in land_cover.compare_legends(make_scene(), range(3, 7), seed=0)}
 
 
+def test_both_ways_of_cppc_are_told(rows):
+    assert list(rows) == ["original legend", "EM", "CPPC", land_cover.BY_RANGE]
+    assert rows["CPPC"]["k"] == rows["CPPC"]["occupied"] == 4  # found, not given
+    assert rows[land_cover.BY_RANGE]["k"] in range(3, 7)
+    assert "at_edge" in rows[land_cover.BY_RANGE]
+    assert "at_edge" not in rows["CPPC"]
+
+
 def test_original_legend_is_the_classes(rows):
     row = rows["original legend"]
     assert (row["k"], row["occupied"], row["n_split"], row["n_merged"], row["n_kept"]) == (4, 4, 0, 0, 4)
@@ -61,8 +69,9 @@ def test_em_gets_the_k_of_cppc_and_no_classes(monkeypatch):
 
     monkeypatch.setattr(land_cover, "PPC", Recorder)
     found = {row["method"]: row for row in land_cover.compare_legends(make_scene(), [5], seed=0)}
-    assert asked == [(5, None, {})]
-    assert found["EM"]["k"] == found["CPPC"]["k"] == 5
+    assert asked == [(4, None, {})]
+    assert found["EM"]["k"] == found["CPPC"]["k"] == 4
+    assert found[land_cover.BY_RANGE]["k"] == 5
 
 
 def test_all_legends_are_learned_from_the_same_rows(monkeypatch):
@@ -75,19 +84,24 @@ def test_all_legends_are_learned_from_the_same_rows(monkeypatch):
     monkeypatch.setattr(land_cover, "cross_val_predict", recorded)
     scene = make_scene()
     found = land_cover.compare_legends(scene, [4], seed=3)
-    assert len(calls) == 3
+    assert len(calls) == 4
     assert all(call[1] is scene.X and (call[0], *call[2:]) == (3, 3, 3, True) for call in calls)
     assert all(row["accuracy"] == row["kappa"] == 1.0 for row in found)
 
 
 def test_criteria_of_em_are_its_own(rows):
     scene = make_scene()
-    model = land_cover.PPC(rows["EM"]["k"], random_state=0).fit(scene.X)
+    # EM is the paper's: starts by k-means, no prior of the covariances.
+    plain = {"random_state": 0, "shrinkage": 0.0, "n_init": 1, "init_params": "kmeans"}
+    model = land_cover.PPC(rows["EM"]["k"], **plain).fit(scene.X)
     assert rows["EM"]["bic"] == pytest.approx(model.bic(scene.X), rel=1e-6)
 
 
 def test_stability_counts_decisions_of_another_start(monkeypatch):
-    """The second fit merges mixed and wood but leaves crops whole: one decision of three differs."""
+    """The second fit merges mixed and wood but leaves crops whole: one decision of three differs.
+
+    The first two fits are those that find K by themselves.
+    """
     scene = make_scene()
     together = np.unique(np.where(scene.y == "wood", "mixed", scene.y), return_inverse=True)[1]
     fit = land_cover.CPPC.fit
@@ -102,10 +116,10 @@ def test_stability_counts_decisions_of_another_start(monkeypatch):
         return self
 
     monkeypatch.setattr(land_cover.CPPC, "fit", second_differs)
-    sweep, stability = land_cover.new_legend(scene, [5], seed=0)
-    kinds = [decision.kind for decision in sweep.best.report().decisions]
+    found = land_cover.new_legend(scene, [5], seed=0)
+    kinds = [decision.kind for decision in found.model.report().decisions]
     assert kinds == ["split", "merged", "kept"]
-    assert stability == pytest.approx(2 / 3)
+    assert found.stability == pytest.approx(2 / 3)
 
 
 @pytest.mark.parametrize(
