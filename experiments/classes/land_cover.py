@@ -256,7 +256,8 @@ def land_cover(draw: int, scene: str) -> list[Row]:
     -------
     list of dict
         For the original legend, EM and both ways of CPPC: "k", "occupied" clusters; classes split
-        ("n_split"), pairs of classes merged ("n_merged"), classes kept ("n_kept"), by shares of at least 15 %; "adherence",
+        ("n_split"), pairs of classes merged ("n_merged"), classes kept ("n_kept"), by shares of at least
+        15 %; "adherence",
         G / (4 L^2), 0 if the clusters do as believed; "retained", adjusted mutual information with the old
         classes; "accuracy" and "kappa" of the classifier; "bic" and "cbic", lower is better; "legend". For
         CPPC "stability", the share of its decisions that a fit with another seed repeats; with K by cBIC
