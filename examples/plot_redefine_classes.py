@@ -19,9 +19,10 @@ X = np.repeat(centres, 60, axis=0) + rng.normal(size=(300, 2))
 y = np.repeat(["crops", "crops", "mixed", "deciduous", "water"], 60)
 
 beliefs = ClassBeliefs.keep(np.unique(y)).keep_whole("crops", strength=0.1).merge("mixed", "deciduous", 0.5)
-# All five groups are equally wide, so one covariance serves. With a free covariance for each cluster and
-# as many clusters as classes, CPPC keeps the crops whole here; a fifth cluster splits them.
-model = CPPC(4, beliefs=beliefs, covariance_type="tied", random_state=0).fit(X, y)
+# The number of clusters is not given: classes are divided and joined as far as there is evidence.
+model = CPPC(beliefs=beliefs, random_state=0).fit(X, y)
+for one in model.evidence_:
+    print(f"{one['kind']} {' + '.join(one['classes'])}: {one['gain']:.0f} nats, accepted: {one['accepted']}")
 print(model.report())
 
 figure, axes = plt.subplots(2, 2, figsize=(11, 8), layout="constrained")

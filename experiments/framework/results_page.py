@@ -12,6 +12,7 @@ from typing import Any
 from experiments import EXPERIMENTS
 from experiments.claims.all import CLAIMS
 from experiments.claims.causes import CAUSES
+from experiments.classes.page import class_includes
 from experiments.framework.changes import changes_section, is_older
 from experiments.framework.experiment import Experiment
 from experiments.framework.summary import Row
@@ -142,7 +143,7 @@ def _section(experiment: Experiment, table: list[Row], folder: Path) -> str:
 
 
 def write_pages(docs: str | Path) -> None:
-    """Write ``results.md`` and the tables of the leaderboard.
+    """Write ``results.md`` and the tables of the leaderboard and of redefined classes.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def write_pages(docs: str | Path) -> None:
     """
     folder = Path(docs) / "results"
     (Path(docs) / "results.md").write_text(results_page(folder), encoding="utf-8")
-    for name, text in includes(folder).items():
+    for name, text in {**includes(folder), **class_includes(folder)}.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from experiments.classes import coarse, tasks
+from experiments.classes import coarse, page, tasks
 from experiments.framework.data_files import DataMissing
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
 
 class Fake:
@@ -186,3 +190,36 @@ def test_wine_is_found_again_and_names_stay_apart():
     assert np.mean([row["ari"] for row in rows]) > 0.9
     assert coarse.doubled_classes(0, "wine", 0.5)[0]["merged"] == 1.0
     assert coarse.doubled_classes(0, "wine", -0.5)[0]["apart"] == 1.0
+
+
+def tidy(measure, mean, **setting):
+    return {**setting, "measure": measure, "mean": mean}
+
+
+def test_table_of_coarse_classes_means_sets_and_halves():
+    found = {"digits": 0.9, "letters": 0.5, "satimage": 0.6}  # halves A, B, A
+    table = [tidy("ari", mean, set=name, method="CPPC") for name, mean in found.items()]
+    table += [tidy("below", float(name == "letters"), set=name, method="CPPC") for name in found]
+    table += [tidy("strayed", 0.01, set=name, method="CPPC") for name in found]
+    last = page.coarse_table(table).strip().splitlines()[-1]
+    cells = [cell.strip() for cell in last.strip("|").split("|")]
+    assert cells == ["CPPC", ".67", ".75", ".50", "33%", "1.0%", ".90", ".50", ".60"]
+
+
+def test_table_of_doubled_classes_is_by_belief():
+    table = [
+        tidy(measure, mean, set=name, belief=belief, method="CPPC")
+        for belief, name, means in [
+            (0.5, "wine", (1.0, 0.0, 1.0)), (0.5, "digits", (0.5, 0.25, 0.9)),
+            (-1.0, "wine", (0.0, 1.0, 0.8)),
+        ]
+        for measure, mean in zip(("merged", "apart", "ari"), means, strict=True)
+    ]  # fmt: skip
+    lines = page.doubled_table(table).strip().splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells == [["−1", "0%", "100%", ".80"], ["0.5", "75%", "12%", ".95"]]
+
+
+def test_included_tables_are_what_was_measured():
+    for name, text in page.class_includes(RESULTS).items():
+        assert (RESULTS / name).read_text(encoding="utf-8") == text
