@@ -26,7 +26,7 @@ from linkwise.mixture.cppc import CPPC
 
 __all__ = [
     "AS_THEY_ARE", "AUTO", "BELIEFS", "BY_HAND", "CRITERIA", "EXPERIMENTS", "KINDS", "by_hand",
-    "coarse_classes", "coarse_criteria", "doubled_classes", "nothing_to_do",
+    "coarse_classes", "coarse_criteria", "distinct_classes", "doubled_classes", "nothing_to_do",
 ]  # fmt: skip
 
 AS_THEY_ARE = "the names as they are"
@@ -35,6 +35,8 @@ AUTO = "CPPC"
 CRITERIA = ("bic", "icl", "cbic")
 #: Beliefs about two names of one class: told that they may be one, and that they are two.
 BELIEFS = (0.0, 0.1, 0.5, 1.0, -0.5, -1.0)
+#: Those that let the data decide.
+MAY_BE_ONE = (0.0, 0.1, 0.5)
 #: What the rows of ``nothing_to_do`` are.
 KINDS = ("true classes", "single Gaussians")
 #: A method is worse than the names if its index is lower by more than this.
@@ -176,20 +178,60 @@ def doubled_classes(draw: int, set: str, belief: float, n_rows: int = 800) -> li
     """
     X, truth = load_set(set, n_rows)
     names, doubled = doubled_names(truth, draw)
-    n_names = int(names.max()) + 1
-    beliefs = 2.0 * np.eye(n_names) - 1.0
-    beliefs[doubled, -1] = beliefs[-1, doubled] = belief
-    model = _fit(CPPC(beliefs=beliefs, random_state=draw), X, names)
-    shared = model.separability_[doubled, -1]
-    return [
-        {
-            "method": AUTO,
-            "merged": float(shared > 0.5),
-            "apart": float(shared < -0.9),
-            "ari": float(adjusted_rand_score(truth, model.labels_)),
-            "clusters": model.n_occupied_,
-        }
-    ]
+    return [_doubted(X, names, truth, (doubled, int(names.max())), belief, draw)]
+
+
+def distinct_classes(draw: int, set: str, belief: float, n_rows: int = 800) -> list[Row]:
+    """Two true classes of which it is believed that they may be one: the control of ``doubled_classes``.
+
+    A method that always joins what may be one does well there, and badly here. A draw chooses the two
+    classes; everything else is as there. Merging them is wrong, but a belief of .5 asks for it where the
+    classes hardly differ.
+
+    Parameters
+    ----------
+    draw : int
+    set : str
+    belief : float
+        Belief that the two classes are one.
+    n_rows : int
+
+    Returns
+    -------
+    list of dict
+        As in :func:`doubled_classes`.
+
+    Examples
+    --------
+    >>> from experiments.classes.coarse import distinct_classes
+    >>> [(row["merged"], row["ari"]) for row in distinct_classes(0, "wine", 0.0)]
+    [(0.0, 1.0)]
+    """
+    X, truth = load_set(set, n_rows)
+    first, second = np.random.default_rng(draw).permutation(int(truth.max()) + 1)[:2].tolist()
+    return [_doubted(X, truth, truth, (first, second), belief, draw)]
+
+
+def _doubted(
+    X: NDArray[np.float64],
+    names: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    pair: tuple[int, int],
+    belief: float,
+    seed: int,
+) -> Row:
+    """What becomes of two names with this belief; all others are kept."""
+    beliefs = 2.0 * np.eye(int(names.max()) + 1) - 1.0
+    beliefs[pair] = beliefs[pair[::-1]] = belief
+    model = _fit(CPPC(beliefs=beliefs, random_state=seed), X, names)
+    shared = model.separability_[pair]
+    return {
+        "method": AUTO,
+        "merged": float(shared > 0.5),
+        "apart": float(shared < -0.9),
+        "ari": float(adjusted_rand_score(truth, model.labels_)),
+        "clusters": model.n_occupied_,
+    }
 
 
 def nothing_to_do(draw: int, set: str, kind: str, n_rows: int = 1500) -> list[Row]:
@@ -324,6 +366,15 @@ EXPERIMENTS = (
         doubled_classes,
         quick=Size(_settings(_FEW, belief=BELIEFS), 2),
         full=Size(_settings(SETS, belief=BELIEFS), 10),
+        measures=("merged", "apart", "ari", "clusters"),
+    ),
+    Experiment(
+        "distinct_classes",
+        "Two true classes that are believed to be one, perhaps: are they joined?",
+        f"{_BEYOND}, the control of doubled_classes",
+        distinct_classes,
+        quick=Size(_settings(_FEW, belief=MAY_BE_ONE), 2),
+        full=Size(_settings(SETS, belief=MAY_BE_ONE), 5),
         measures=("merged", "apart", "ari", "clusters"),
     ),
     Experiment(

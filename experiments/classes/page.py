@@ -42,7 +42,7 @@ def coarse_table(table: Sequence[Row]) -> str:
 
 
 def doubled_table(table: Sequence[Row]) -> str:
-    """Share of the draws of "doubled_classes" that were merged or left apart, by belief.
+    """Share of the draws of "doubled_classes" or "distinct_classes" that were merged or left apart, by belief.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def doubled_table(table: Sequence[Row]) -> str:
             _mean(table, name, sets, belief=belief) for name in ("merged", "apart", "ari")
         )
         rows.append([f"{belief:g}".replace("-", "−"), f"{merged:.0%}", f"{apart:.0%}", _short(score)])
-    head = ["belief that the two names are one", "made one", "left apart", "index to the true classes"]
+    head = ["belief that the two are one", "made one", "left apart", "index to the true classes"]
     return markdown_table(head, rows) + "\n"
 
 
@@ -116,6 +116,7 @@ CLASS_INCLUDES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "coarse_classes.inc": ("coarse_classes", coarse_table),
     "coarse_criteria.inc": ("coarse_criteria", coarse_table),
     "doubled_classes.inc": ("doubled_classes", doubled_table),
+    "distinct_classes.inc": ("distinct_classes", doubled_table),
     "nothing_to_do.inc": ("nothing_to_do", nothing_table),
 }
 

@@ -168,6 +168,16 @@ def test_merged_names_are_counted_as_such(fake, monkeypatch):
     assert (row["merged"], row["apart"], row["ari"], row["clusters"]) == (1.0, 0.0, 1.0, 3)
 
 
+def test_control_doubts_two_true_classes(fake, monkeypatch):
+    monkeypatch.setattr(Fake, "labels", staticmethod(lambda k, X, y: np.zeros(len(y), dtype=int)))
+    (row,) = coarse.distinct_classes(0, "wine", 0.5)
+    (asked,) = fake.asked
+    assert np.array_equal(asked["y"], tasks.load_set("wine", 800)[1])
+    assert sorted(asked["beliefs"][np.triu_indices(3, k=1)].tolist()) == [-1.0, -1.0, 0.5]
+    assert np.array_equal(asked["beliefs"], asked["beliefs"].T)
+    assert (row["merged"], row["apart"], row["ari"]) == (1.0, 0.0, 0.0)
+
+
 def test_divided_classes_are_those_without_a_main_cluster():
     classes = np.repeat([0, 1, 2], 100)
     labels = np.concatenate([np.repeat([0, 3], [95, 5]), np.repeat([1, 4], [94, 6]), np.full(100, 2)])
