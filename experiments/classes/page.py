@@ -42,7 +42,7 @@ def coarse_table(table: Sequence[Row]) -> str:
 
 
 def doubled_table(table: Sequence[Row]) -> str:
-    """Share of the draws of "doubled_classes" or "distinct_classes" that were merged or left apart, by belief.
+    """Shares of draws merged or left apart, by belief, of "doubled_classes" or "distinct_classes".
 
     Parameters
     ----------
