@@ -58,7 +58,7 @@ def _cop_stays_below(data: str, limit: float, most: int, says: str) -> Claim:
         says,
         "ppc_hard_links",
         judge,
-        cause="Nothing was changed for this algorithm, which has no EM: what differs are the draws that ran",
+        cause="Nothing was changed for this algorithm, which has no EM",
     )
 
 
