@@ -355,7 +355,7 @@ EXPERIMENTS = (
         f"{_BEYOND}, the choice of K",
         coarse_criteria,
         quick=Size(_settings(("wine",)), 1),
-        full=Size(_settings(SETS), 1),
+        full=Size(_settings(SETS), 3),
         measures=_MEASURES,
         reference=AUTO,
     ),
