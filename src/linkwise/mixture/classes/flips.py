@@ -1,22 +1,24 @@
 """Which belief, changed least, would reverse a decision of a class-level clustering.
 
 With responsibilities q, class sums T(a, k) = sum of q_ik over class a, and mixing weights, means and
-covariances that are the M-step of q, the objective of CPPC is linear in every belief:
+covariances that are the M-step of q, the objective of CPPC is linear in the strength c of every belief
+(``belief_strengths``: atanh(C), or C itself with ``normalize="none"``):
 
-    F(q; C) = G(q) + sum_{a <= b} g_ab(q) C(a, b),    g_ab = (2 - [a = b]) lambda w_ab m_ab(q),
+    F(q; c) = G(q) + sum_{a <= b} g_ab(q) c(a, b),    g_ab = (2 - [a = b]) lambda w_ab m_ab(q),
     G = sum_ik q_ik (log pi_k + log N(x_i; k) - log q_ik),
     m_ab = sum_k T_ak T_bk - [a = b] sum_{i in a} |q_i|^2,
 
-with w_ab = 1 or 1 / sqrt(N_a N_b) (``normalize="class"``); log Omega is left out, as in CPPC. A decision is
-compared with rivals, which reverse it by moving what one class has in some clusters to another cluster:
+with w_ab = 1 or 1 / sqrt(N_a N_b) (``normalize="class"``); log Omega is left out, as in CPPC, and so is the
+prior of the covariances (``shrinkage``). A decision is compared with rivals, which reverse it by moving what
+one class has in some clusters to another cluster:
 
 * split: all parts of the class go to one cluster, any of the K;
 * merged: one of the two classes leaves the shared clusters for one that does not hold the other;
 * kept: the class goes to a cluster that holds another class, or another class comes to its cluster.
 
-A rival q' draws level with the fit where one belief C(a, b) changes by (F(q') - F(q)) / (g_ab(q) - g_ab(q')).
-The flip of the decision is the smallest such change over all rivals and beliefs, if possible one that ends in
-[-1, 1].
+A rival q' draws level with the fit where one strength c(a, b) changes by
+(F(q') - F(q)) / (g_ab(q) - g_ab(q')). The flip of the decision is the smallest change of a belief over all
+rivals, if possible one that ends in [-1, 1].
 
 The rival moves as a block and is not fitted further, so where clusters overlap the change is overstated. On
 three draws of the eleven Gaussians of Preston et al. (11 clusters), refits with other beliefs ended the split
