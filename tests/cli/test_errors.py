@@ -165,7 +165,8 @@ INVOCATIONS = [
         "other", "big", "word", "bare",
     )),
     ("classes data.csv --label class --ignore name -b beliefs.csv -k 2:9999999999", 1),
-    ("classes data.csv --label class --ignore name -b beliefs.csv --criterion aic", 1),
+    ("classes data.csv --label class --ignore name -b beliefs.csv --criterion icl", 1),
+    ("classes data.csv --label class --ignore name -b beliefs.csv -k 2:3 --criterion knee", 1),
     ("classes data.csv --label class -k 9:2", 2), ("classes data.csv --label class -k 0:2", 2),
     (f"classes data.csv --label class -k {'9' * 5000}", 2),
     *((f"predict model_{name} data.csv", 1) for name in (

@@ -61,9 +61,11 @@ def classes(
         float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
     ] = 1.0,
     criterion: Annotated[
-        str,
-        typer.Option("--criterion", help="Criterion that chooses among the numbers of -k: cbic, bic or icl."),
-    ] = "cbic",
+        str | None,
+        typer.Option(
+            "--criterion", help="Criterion that chooses among the numbers of -k: cbic (default), bic or icl."
+        ),
+    ] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
@@ -96,6 +98,11 @@ def classes(
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
         options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
+    elif criterion is not None:
+        raise CommandError(
+            f"--criterion {criterion} chooses among numbers of clusters, but there are none to choose from; "
+            "pass them with -k, such as -k 2:10, or leave the criterion out"
+        )
     samples = read_samples(
         data,
         id_column=id_column,
@@ -123,7 +130,15 @@ def classes(
     else:
         counts = options.parse_counts(n_clusters, len(samples))
         sweep, report = sweep_classes(
-            out, X, samples.labels, table, counts, settings, criterion=criterion, repeats=repeats, seed=seed
+            out,
+            X,
+            samples.labels,
+            table,
+            counts,
+            settings,
+            criterion=criterion or "cbic",
+            repeats=repeats,
+            seed=seed,
         )
         model = sweep.best
     for note in samples.notes:

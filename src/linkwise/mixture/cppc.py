@@ -72,7 +72,8 @@ class CPPC(FittedMixture):
     confidence : float, default=1
         lambda, >= 0: how much beliefs weigh against the data. With ``normalize="class"`` a belief C states
         the certainty (1 + C) / 2, and a class that stays whole holds each of its rows with lambda times the
-        log-odds of it: 0.2 nats for .1, 1.1 for .5, 2.9 for .9. A belief of ±1 is as good as hard.
+        log-odds of it: 0.2 nats for .1, 1.1 for .5, 2.9 for .9. A belief of ±1 is as good as hard; -1 on the
+        diagonal splits the class in any case, but where the data say.
     criterion_weight : float, optional
         Weight in [0, 1] of the beliefs in the criteria ``cbic`` and ``cbic_paper``. None is 0.25, and
         ``confidence`` with ``normalize="none"``, where the paper has one number for both.

@@ -239,6 +239,15 @@ def test_pair_weights():
     np.testing.assert_allclose(pair_weights(beliefs, 0.2, sizes, "class"), expected)
 
 
+def test_no_class_is_driven_apart_harder_than_by_a_belief_of_nine_tenths():
+    sizes = np.array([10, 20])
+    sure, nearly = (
+        pair_weights(np.array([[value, -1.0], [-1.0, 1.0]]), 1.0, sizes, "class") for value in (-1.0, -0.9)
+    )
+    np.testing.assert_allclose(sure, nearly)
+    assert pair_weights(np.array([[-1.0]]), 1.0, sizes[:1], "none")[0, 0] == -2.0
+
+
 def test_a_whole_class_holds_its_rows_with_the_log_odds_of_the_belief():
     """At confidence 1, whatever the size: .5 states 3 to 1."""
     for n in (5, 500):

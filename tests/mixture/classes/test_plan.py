@@ -158,3 +158,15 @@ def test_classes_believed_apart_stay_apart_in_any_dimension(n_features, n_cluste
     if n_clusters == "auto":
         assert model.n_occupied_ == 3
         assert [one["accepted"] for one in model.evidence_] == [False] * len(model.evidence_)
+
+
+def test_a_class_that_must_be_split_falls_where_the_data_do():
+    """Parts of 90 and 30 rows stay so, in any order of the rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 2)) + np.repeat([[0, 0], [12, 0], [0, 30]], [90, 30, 40], axis=0)
+    y = np.repeat(["crops", "forest"], [120, 40])
+    for belief in (-1.0, -0.9, 0.1):
+        for order in (np.arange(160), rng.permutation(160)):
+            beliefs = [[belief, -1], [-1, 1]]
+            model = CPPC(beliefs=beliefs, random_state=0).fit(X[order], y[order])
+            assert sorted(model.contingency_[0].tolist()) == [0, 30, 90], belief

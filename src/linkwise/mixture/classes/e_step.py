@@ -46,6 +46,7 @@ from linkwise._kernels.simd import (
 from linkwise._threads import Workers, chunk_bounds
 
 __all__ = [
+    "MOST_SPLIT",
     "SURE_STRENGTH",
     "ClassRows",
     "Sweep",
@@ -56,6 +57,7 @@ __all__ = [
     "class_sweep",
     "empty_table",
     "pair_scale",
+    "pair_strengths",
     "pair_weights",
     "update_rows",
 ]
@@ -65,6 +67,10 @@ _LARGE = 1e200
 
 #: Strength of a belief of ±1, in place of atanh(1) = inf: more than densities in hundreds of features differ.
 SURE_STRENGTH = 1e4
+
+#: Strongest wish of a class to fall apart, that of -.9: a stronger one would cut it into equal parts
+#: against the data. That a class believed split (-1) is split at all is left to the start.
+MOST_SPLIT = -float(np.arctanh(0.9))
 
 
 @inline_kernel
@@ -194,6 +200,14 @@ def belief_strengths(beliefs: NDArray[np.float64], normalize: str = "class") -> 
         return np.clip(np.arctanh(beliefs), -SURE_STRENGTH, SURE_STRENGTH)
 
 
+def pair_strengths(beliefs: NDArray[np.float64], normalize: str) -> NDArray[np.float64]:
+    """Strengths (L, L) of beliefs C; with ``normalize="class"`` none of the diagonal is below MOST_SPLIT."""
+    strengths = belief_strengths(beliefs, normalize).copy()
+    if normalize == "class":
+        np.fill_diagonal(strengths, np.maximum(np.diagonal(strengths), MOST_SPLIT))
+    return strengths
+
+
 def pair_scale(confidence: float, sizes: NDArray[np.int64], normalize: str) -> NDArray[np.float64]:
     """Weight (L, L) of an ordered pair of rows: lambda, by sqrt(N_a N_b) if ``normalize="class"``."""
     if normalize == "none":
@@ -211,7 +225,7 @@ def pair_weights(
     ``"class"``: A(a, b) = 2 lambda atanh(C(a, b)) / sqrt(N_a N_b), so that a class that stays whole pulls its
     rows with lambda times the log-odds that the belief states, whatever its size.
     """
-    return 2.0 * pair_scale(confidence, sizes, normalize) * belief_strengths(beliefs, normalize)
+    return 2.0 * pair_scale(confidence, sizes, normalize) * pair_strengths(beliefs, normalize)
 
 
 def block_sweeps_climb(weights: NDArray[np.float64]) -> bool:

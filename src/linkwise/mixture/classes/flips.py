@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from linkwise.mixture.classes.decisions import Decision, held
-from linkwise.mixture.classes.e_step import SURE_STRENGTH, belief_strengths, pair_scale
+from linkwise.mixture.classes.e_step import MOST_SPLIT, SURE_STRENGTH, pair_scale, pair_strengths
 
 __all__ = ["Flip"]
 
@@ -267,7 +267,8 @@ def smallest_flip(
     """Find the flip with the smallest change, ``pair_weight`` (L, L) being lambda w; None without a rival."""
     rows, columns = np.triu_indices(len(classes))
     believed = beliefs[rows, columns]
-    strength = belief_strengths(believed, normalize)
+    strength = pair_strengths(beliefs, normalize)[rows, columns]
+    least = np.where(rows == columns, MOST_SPLIT, -SURE_STRENGTH)
     factor = np.where(rows == columns, 1.0, 2.0) * pair_weight[rows, columns]
     present, mass = grouping.data_term(), grouping.pair_mass()
     flips: list[Flip] = []
@@ -279,7 +280,7 @@ def smallest_flip(
             continue
         value = believed[entries]
         if margin > 0.0:
-            value = _belief_of(strength[entries] - margin / slope[entries], normalize)
+            value = _belief_of(strength[entries] - margin / slope[entries], least[entries], normalize)
         change = np.abs(value - believed[entries])
         first = int(np.lexsort((-np.abs(slope[entries]), change, np.abs(value) > 1.0))[0])
         entry = entries[first]
@@ -298,11 +299,14 @@ def smallest_flip(
     return min(flips, key=lambda flip: flip.order, default=None)
 
 
-def _belief_of(strength: NDArray[np.float64], normalize: str) -> NDArray[np.float64]:
-    """The beliefs that have these strengths; beyond ±1 where no belief is as strong."""
+def _belief_of(
+    strength: NDArray[np.float64], least: NDArray[np.float64], normalize: str
+) -> NDArray[np.float64]:
+    """The beliefs that have these strengths; beyond ±1 where none has, strengths below ``least`` included."""
     if normalize == "none":
         return strength
-    return np.where(np.abs(strength) > SURE_STRENGTH, strength, np.tanh(strength))
+    beyond = (strength > SURE_STRENGTH) | (strength < least)
+    return np.where(beyond, np.sign(strength) * np.maximum(np.abs(strength), 1.0 + 1e-9), np.tanh(strength))
 
 
 def find_flips(
