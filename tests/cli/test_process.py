@@ -117,7 +117,9 @@ def test_pipe_into_head(files, tmp_path):
 def test_interrupted_run_leaves_no_half_file(process, files, tmp_path, number, code):
     """Writing is slowed down in the middle of a file; then the signal comes."""
     script = (
-        "import sys, time, pandas, linkwise.cli;"
+        # Tests that run in the background are started with the signal ignored, and so would the command be.
+        "import signal, sys, time, pandas, linkwise.cli;"
+        "signal.signal(signal.SIGINT, signal.default_int_handler);"
         "pandas.DataFrame.to_csv = lambda frame, path, **options: "
         "(open(path, 'w').write('row,clus'), print('writing', flush=True), time.sleep(60));"
         f"sys.argv = ['linkwise', 'fit', {str(files / 'iris.csv')!r}, '-k', '3',"
