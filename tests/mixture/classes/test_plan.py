@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise import CPPC
+from linkwise.mixture.classes import evidence
 from linkwise.mixture.classes.e_step import pair_weights
 from linkwise.mixture.classes.plan import make_plan
 
@@ -56,6 +57,20 @@ def test_a_class_of_two_modes(diagonal, parts):
     assert as_is["n_clusters"] == 2
     assert proposal["n_clusters"] == parts + 1
     assert (proposal["icl"] < as_is["icl"]) == (parts == 2)
+
+
+def test_a_sample_speaks_for_all_rows(monkeypatch):
+    """The belief of .5 counts all 800 rows of the class, so the sample of 60 must do so as well."""
+    X = blobs([[0, 0], [9, 0], [0, 30]], n=400)
+    beliefs = [[0.5, -1], [-1, 1]]
+    codes = np.repeat([0, 0, 1], 400)
+    (of_all,) = plan(X, codes, beliefs).evidence
+    monkeypatch.setattr(evidence, "_ROWS", 60)
+    (of_sample,) = plan(X, codes, beliefs).evidence
+    assert of_all.accepted
+    assert of_sample.accepted
+    assert of_sample.data_gain == pytest.approx(of_all.data_gain, rel=0.2)
+    assert of_all.data_gain - of_all.gain == pytest.approx(of_sample.data_gain - of_sample.gain, rel=0.05)
 
 
 def test_only_a_sure_wish_divides_what_is_one():

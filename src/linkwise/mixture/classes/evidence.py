@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.metrics import adjusted_rand_score
 
+from linkwise.mixture.gaussian.gaussians import n_free_parameters
 from linkwise.mixture.ppc import PPC
 
 __all__ = [
@@ -126,13 +127,16 @@ def _division(
     probabilities = np.asarray(model.predict_proba(rows), dtype=np.float64)
     labels = probabilities.argmax(axis=1)
     entropy = float(entr(probabilities).sum())
-    bic = float(model.bic(rows))
+    # A sample speaks for all rows: beliefs count all of them, too.
+    share = len(X) / len(rows)
+    fit = -2.0 * float(model.score_samples(rows).sum())
+    bic = share * fit + n_free_parameters(k, X.shape[1], covariance_type) * np.log(len(X))
     stability = 1.0 if k == 1 else np.nan
     if k > 1 and half is not None:
         again = [fitted(rows[part], 2).predict(rows) for part in (half, ~half)]
         stability = float(np.mean([adjusted_rand_score(labels, other) for other in again]))
     whole = labels if len(rows) == len(X) else model.predict(X)
-    return Division(k, np.asarray(whole, dtype=np.int64), bic + 2.0 * entropy, bic, stability)
+    return Division(k, np.asarray(whole, dtype=np.int64), bic + 2.0 * share * entropy, bic, stability)
 
 
 def pair_loss(table: NDArray[np.integer], weights: NDArray[np.float64]) -> float:
