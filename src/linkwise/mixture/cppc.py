@@ -134,7 +134,8 @@ class CPPC(FittedMixture):
     evidence_ : list of dict
         What spoke for each split and merge that was considered to find the number of clusters: ``kind``,
         ``classes``, ``n_parts``, ``gain`` and ``data_gain`` (nats with and without the beliefs),
-        ``stability``, ``n_rows``, ``accepted``, ``reason``. Empty if the number was given.
+        ``stability``, ``n_rows``, ``accepted``, ``reason``. If the number was given, only merges of classes
+        that are believed to be one.
     alternatives_ : dict
         ICL and number of clusters of the classes as they are, of each class divided on its own by BIC, and of
         the start; of samples of 2000 rows a class.

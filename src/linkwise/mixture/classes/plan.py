@@ -97,22 +97,21 @@ def make_plan(
     """Plan the clusters of labelled rows; ``weights`` (L, L) are the pair weights A, None means "auto"."""
     shape = _Shape(covariance_type, reg_covar, shrinkage)
     evidence: list[Evidence] = []
-    labelled = np.flatnonzero(codes >= 0)
     # No opinion is no reason to join classes if the number of clusters is given.
     fewest = 0.0 if n_clusters is None else np.nextafter(0.0, 1.0)
     groups = [np.flatnonzero(codes == label) for label in range(len(beliefs))]
     groups, joined_cost = _join(X, codes, groups, beliefs, weights, fewest, None, shape, evidence)
     seeds = random_state.randint(2**31, size=len(groups))
     if n_clusters is None:
-        most = np.full(len(groups), _MOST_PARTS)
+        most = _MOST_PARTS
     else:
-        most = np.full(len(groups), 1 if n_clusters <= len(groups) else -(-n_clusters // len(groups)) + 3)
+        most = 1 if n_clusters <= len(groups) else -(-n_clusters // len(groups)) + 3
     found = []
-    for group, (rows, seed) in enumerate(zip(groups, seeds, strict=True)):
+    for rows, seed in zip(groups, seeds, strict=True):
         own = np.unique(codes[rows])
         whole = n_clusters is None and bool((beliefs[own, own] >= 1.0).all())
         divisions = class_divisions(
-            X[rows], 1 if whole else int(most[group]), *shape, int(seed), judge=n_clusters is None
+            X[rows], 1 if whole else most, *shape, int(seed), judge=n_clusters is None
         )
         costs = [_cost(one, codes[rows], beliefs, weights) for one in divisions]
         found.append(_Group(rows, own, divisions, np.array(costs)))
@@ -134,7 +133,6 @@ def make_plan(
     labels = np.full(len(X), -1, dtype=np.int64)
     for cluster, rows in enumerate(parts):
         labels[rows] = cluster
-    assert (labels[labelled] >= 0).all()
     more = len(beliefs) - len(groups)
     by_hand = [min(group.divisions, key=lambda one: one.bic) for group in found]
     alternatives = {

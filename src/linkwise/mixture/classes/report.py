@@ -74,8 +74,7 @@ class ClassReport:
     curve : ComponentSweep or None
         The sweep over the number of clusters.
     evidence : tuple of dict
-        What spoke for each split and merge that was considered (``evidence_`` of CPPC); empty if the number
-        of clusters was given.
+        What spoke for each split and merge that was considered (``evidence_`` of CPPC).
     alternatives : dict
         ICL and number of clusters of the classes as they are, of each class divided on its own, and of the
         proposal (``alternatives_`` of CPPC).
