@@ -30,6 +30,7 @@ LAYERS = (
     ("mixture", "kmeans", "spectral"),
     ("model_selection",),
     ("auto",),
+    ("active",),
 )
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 #: Rooms of one layer that do not know each other.
@@ -114,6 +115,7 @@ def test_folders_of_numerics_are_small():
         "kmeans",
         "spectral",
         "auto",
+        "active",
         "cli",
         "displays",
     ):

@@ -1,0 +1,175 @@
+"""What was answered so far, and what follows from it: pure functions of the rows and the answers.
+
+Nothing here has a state of its own, so undo and resume are a new computation from fewer or the same answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.constraints import Constraints
+from linkwise.graph import group_labels, unique_pairs
+
+__all__ = [
+    "DIFFERENT",
+    "NO_ANSWERS",
+    "SAME",
+    "SAYS",
+    "UNSURE",
+    "Answers",
+    "Knowledge",
+    "answered_groups",
+    "append",
+    "as_constraints",
+    "without",
+    "without_last",
+]
+
+SAME, DIFFERENT, UNSURE = 1, -1, 0
+
+#: The words of an answer and their numbers in ``Answers.says``.
+SAYS = {"same": SAME, "different": DIFFERENT, "unsure": UNSURE}
+
+
+class Answers(NamedTuple):
+    """What was told about m pairs, in the order of telling.
+
+    Attributes
+    ----------
+    pairs : (m, 2) int64
+        Rows i != j, in the order in which they were asked about.
+    says : (m,) int8
+        +1 same, -1 different, 0 unsure.
+    certainty : (m,) float64
+        P(answer | truth) in (0.5, 1]; NaN where it was not given.
+    source : tuple of str
+        Who answered, "" where nobody is named.
+    """
+
+    pairs: NDArray[np.int64]
+    says: NDArray[np.int8]
+    certainty: NDArray[np.float64]
+    source: tuple[str, ...]
+
+
+NO_ANSWERS = Answers(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int8), np.empty(0), ())
+
+
+def append(
+    answers: Answers, i: int, j: int, says: int, certainty: float | None = None, source: str | None = None
+) -> Answers:
+    """The answers and one more; the arrays given are not changed."""
+    return Answers(
+        np.concatenate([answers.pairs, np.array([[i, j]], dtype=np.int64)]),
+        np.append(answers.says, np.int8(says)),
+        np.append(answers.certainty, np.nan if certainty is None else float(certainty)),
+        (*answers.source, source or ""),
+    )
+
+
+def without_last(answers: Answers) -> Answers:
+    """The answers before the last one was given."""
+    if not len(answers.says):
+        raise ValueError("there is no answer to take back; give one first")
+    return without(answers, len(answers.says) - 1)
+
+
+def without(answers: Answers, number: int) -> Answers:
+    """The answers but for the one at this place, counted from 0."""
+    kept = np.arange(len(answers.says)) != number
+    source = answers.source[:number] + answers.source[number + 1 :]
+    return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
+
+
+def as_constraints(answers: Answers, n_samples: int, *, certainty: float = 0.95) -> Constraints:
+    """The answers as links that keep their sources; "unsure" gives no link.
+
+    ``certainty`` is that of answers without one. Answers of certainty 1 are hard links, and raise
+    InfeasibleConstraints where they contradict each other.
+    """
+    same, different = answers.says == SAME, answers.says == DIFFERENT
+    order = np.concatenate([np.flatnonzero(same), np.flatnonzero(different)])
+    sure = np.where(np.isnan(answers.certainty), certainty, answers.certainty)[order]
+    named = [answers.source[place] for place in order]
+    return Constraints(
+        n_samples,
+        answers.pairs[same],
+        answers.pairs[different],
+        certainty=sure,
+        source=named if any(named) else None,
+    )
+
+
+def answered_groups(answers: Answers, n_samples: int) -> NDArray[np.int64]:
+    """Group of each row, (n,): rows joined by answers "same", numbered by the first row asked about.
+
+    A row that was only found different from others is a group of its own; a row without an answer "same" or
+    "different" has -1. A pair that was answered more than once is joined if more answers say so than not.
+    """
+    groups = np.full(n_samples, -1, dtype=np.int64)
+    told = answers.says != UNSURE
+    if not told.any():
+        return groups
+    pairs, row_of = unique_pairs(n_samples, answers.pairs[told])
+    votes = np.bincount(row_of, answers.says[told])
+    rows, first = np.unique(answers.pairs[told], return_index=True)
+    # Rows in the order in which they were asked about, so that groups are numbered in that order too.
+    order = np.argsort(first)
+    rank = np.empty(len(rows), dtype=np.int64)
+    rank[order] = np.arange(len(rows))
+    joined = rank[np.searchsorted(rows, pairs[votes > 0])]
+    labels, _ = group_labels(len(rows), joined)
+    groups[rows[order]] = labels
+    return groups
+
+
+@dataclass(frozen=True, eq=False)
+class Knowledge:
+    """What a strategy sees: the rows, the answers, and what follows from both.
+
+    Attributes
+    ----------
+    X : (n, d) float64
+        Standardised rows.
+    answers : Answers
+    n_clusters : int or None
+        None: not known.
+    """
+
+    X: NDArray[np.float64]
+    answers: Answers = NO_ANSWERS
+    n_clusters: int | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return len(self.X)
+
+    @cached_property
+    def groups(self) -> NDArray[np.int64]:
+        """Group of each row, (n,), -1 where nothing is known: see ``answered_groups``."""
+        return answered_groups(self.answers, self.n_samples)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups found so far."""
+        return int(self.groups.max(initial=-1)) + 1
+
+    @cached_property
+    def asked(self) -> NDArray[np.int64]:
+        """Pairs that were asked about, also in vain: (q, 2), i < j, sorted, each once."""
+        return unique_pairs(self.n_samples, self.answers.pairs)[0]
+
+    def is_asked(self, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these pairs, in either order, were asked about."""
+        return np.isin(_codes(pairs, self.n_samples), _codes(self.asked, self.n_samples))
+
+
+def _codes(pairs: NDArray[np.int64], n_samples: int) -> NDArray[np.int64]:
+    """One number for each unordered pair."""
+    return pairs.min(axis=1) * n_samples + pairs.max(axis=1)
