@@ -1,3 +1,17 @@
 """Which pair to ask about next, what the answers say so far, and when to stop."""
 
-__all__: list[str] = []
+from typing import TYPE_CHECKING
+
+from linkwise._exports import resolver
+
+if TYPE_CHECKING:
+    from linkwise.active.oracle import LabelOracle as LabelOracle
+
+__all__ = ["LabelOracle"]
+
+__getattr__ = resolver(
+    __name__,
+    {
+        "LabelOracle": "linkwise.active.oracle",
+    },
+)
