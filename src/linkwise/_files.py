@@ -35,7 +35,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["naming", "reading", "replacing", "settle", "sweep", "together"]
+__all__ = ["naming", "reading", "replacing", "settle", "sweep", "to_disk", "together", "try_lock"]
 
 PathLike = str | os.PathLike[str]
 
@@ -74,7 +74,7 @@ def replacing(path: PathLike) -> Iterator[Path]:
         draft, lock = _draft_file(target)
         try:
             yield draft
-            _to_disk(draft)
+            to_disk(draft)
             os.replace(draft, target)
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -159,7 +159,7 @@ def reading(*folders: PathLike) -> Iterator[None]:
 def _write_journal(stage: Path, journal: dict[str, object]) -> None:
     with replacing(stage / _JOURNAL) as draft:
         draft.write_text(json.dumps(journal), encoding="utf-8")
-    _to_disk(stage)
+    to_disk(stage)
 
 
 def _carry_out(stage: Path, target: Path) -> None:
@@ -241,7 +241,7 @@ def _draft_file(target: Path) -> tuple[Path, int]:
     while True:
         draft = _draft_name(target)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-        lock = _try_lock(draft)
+        lock = try_lock(draft)
         if lock is not None:
             return draft, lock
 
@@ -256,7 +256,7 @@ def _stage(target: Path) -> Iterator[Path]:
             (stage / _LOCK).touch()
         except FileNotFoundError:  # swept by another run before it was locked
             continue
-        lock = _try_lock(stage / _LOCK)
+        lock = try_lock(stage / _LOCK)
         if lock is not None:
             break
     try:
@@ -274,7 +274,7 @@ def _dead(draft: Path) -> Iterator[bool]:
     if not guard.exists():
         yield draft.is_dir()
         return
-    lock = _try_lock(guard)
+    lock = try_lock(guard)
     try:
         yield lock is not None
     finally:
@@ -282,7 +282,7 @@ def _dead(draft: Path) -> Iterator[bool]:
             os.close(lock)
 
 
-def _try_lock(path: Path) -> int | None:
+def try_lock(path: Path) -> int | None:
     """Open and lock a file until it is closed; None if another process has the lock or removed the file."""
     try:
         handle = os.open(path, os.O_RDWR)
@@ -322,10 +322,10 @@ def _locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
 def _all_to_disk(folder: Path) -> None:
     for place, _, names in os.walk(folder):
         for name in names:
-            _to_disk(Path(place) / name)
+            to_disk(Path(place) / name)
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
     """Wait until the content is on the disk, so that a power cut after the rename finds it there."""
     if os.name == "nt" and path.is_dir():
         return
