@@ -1,0 +1,18 @@
+"""Strategies: which pairs to ask about next, each a function of what is known so far."""
+
+from linkwise.active.strategies.explore_consolidate import explore_consolidate
+from linkwise.active.strategies.min_max import min_max
+from linkwise.active.strategies.npu import npu
+from linkwise.active.strategies.random_pairs import random_pairs
+from linkwise.active.strategies.registry import Strategy, find_strategy, strategy, strategy_names
+
+__all__ = [
+    "Strategy",
+    "explore_consolidate",
+    "find_strategy",
+    "min_max",
+    "npu",
+    "random_pairs",
+    "strategy",
+    "strategy_names",
+]

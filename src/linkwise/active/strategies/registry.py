@@ -1,0 +1,58 @@
+"""The strategies by name: one signature, one registry.
+
+A strategy is a function of what is known; it keeps nothing of its own between two calls. To plug in another
+one, pass such a function as ``strategy=``, or register it under a name::
+
+    @strategy("my_strategy")
+    def my_strategy(knowledge, n_pairs, rng): ...    # (n_pairs, 2) int64
+
+It returns pairs of different rows that were not asked about before, the most useful one first, and fewer than
+``n_pairs`` only where no pair is left. ``rng`` is seeded by the seed of the session and the number of
+answers, so that a session that is taken up again asks the same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.active.knowledge import Knowledge
+
+__all__ = ["Strategy", "find_strategy", "strategy", "strategy_names"]
+
+Strategy = Callable[[Knowledge, int, np.random.Generator], NDArray[np.int64]]
+
+_STRATEGIES: dict[str, Strategy] = {}
+
+
+def strategy(name: str) -> Callable[[Strategy], Strategy]:
+    """Register a strategy under a name; a name is given once."""
+
+    def register(function: Strategy) -> Strategy:
+        if name in _STRATEGIES:
+            raise ValueError(f"there is a strategy {name!r} already; choose another name")
+        _STRATEGIES[name] = function
+        return function
+
+    return register
+
+
+def strategy_names() -> tuple[str, ...]:
+    """Names of all strategies, in the order of the alphabet."""
+    return tuple(sorted(_STRATEGIES))
+
+
+def find_strategy(wanted: Any) -> Strategy:
+    """The strategy of this name; a function is a strategy itself."""
+    if callable(wanted):
+        return wanted  # type: ignore[no-any-return]
+    if isinstance(wanted, str) and wanted in _STRATEGIES:
+        return _STRATEGIES[wanted]
+    names = ", ".join(strategy_names())
+    raise ValueError(
+        f"strategy={wanted!r} is not known; choose one of {names}, or pass a function "
+        "(knowledge, n_pairs, rng) that returns pairs of rows"
+    )
