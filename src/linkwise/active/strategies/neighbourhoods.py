@@ -113,10 +113,10 @@ def _compared_groups(
     return _either_way(both), _either_way(different)
 
 
-def counted_votes(answers: Answers, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def counted_votes(answers: Answers, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each pair asked about once, (q, 2) with i < j, and how many more answers say "same" than not, (q,)."""
     pairs, place = unique_pairs(n_samples, answers.pairs)
-    return pairs, np.bincount(place, answers.says, minlength=len(pairs))
+    return pairs, np.bincount(place, answers.says, minlength=len(pairs)).astype(np.int64)
 
 
 def _either_way(pairs: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:

@@ -69,8 +69,8 @@ def npu(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray
 
 def _without_rows(answers: Answers, rows: NDArray[np.int64]) -> Answers:
     """The answers but for those about some rows."""
-    kept = ~np.isin(answers.pairs, rows).any(axis=1)
-    source = tuple(name for name, keep in zip(answers.source, kept, strict=True) if keep)
+    kept = np.flatnonzero(~np.isin(answers.pairs, rows).any(axis=1))
+    source = tuple(answers.source[place] for place in kept)
     return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
 
 

@@ -48,7 +48,7 @@ def strategy_names() -> tuple[str, ...]:
 def find_strategy(wanted: Any) -> Strategy:
     """The strategy of this name; a function is a strategy itself."""
     if callable(wanted):
-        return wanted  # type: ignore[no-any-return]
+        return wanted
     if isinstance(wanted, str) and wanted in _STRATEGIES:
         return _STRATEGIES[wanted]
     names = ", ".join(strategy_names())
