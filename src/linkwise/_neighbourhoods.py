@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.graph import adjacency, group_labels
+from linkwise.graph import adjacency, compact, group_labels
 
 __all__ = ["choose_far_apart", "groups_apart", "neighbourhoods"]
 
@@ -16,10 +16,9 @@ def neighbourhoods(
     n_samples: int, must_link: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Rows that have a must-link (c,), the neighbourhood of each of them (c,), and how many there are."""
-    labels, _ = group_labels(n_samples, must_link)
-    members = np.unique(must_link)
-    kept, groups = np.unique(labels[members], return_inverse=True)
-    return members, groups.astype(np.int64), len(kept)
+    members, local = compact(must_link)
+    groups, n_groups = group_labels(len(members), local)
+    return members, groups, n_groups
 
 
 def groups_apart(
@@ -35,9 +34,8 @@ def groups_apart(
     single = np.setdiff1d(cannot_link, members)
     members = np.concatenate([members, single])
     groups = np.concatenate([groups, n_neighbourhoods + np.arange(len(single))])
-    place = np.empty(n_samples, dtype=np.int64)
-    place[members] = groups
-    apart = place[cannot_link].reshape(-1, 2)
+    order = np.argsort(members)
+    apart = groups[order[np.searchsorted(members, cannot_link, sorter=order)]].reshape(-1, 2)
     apart = np.unique(np.sort(apart[apart[:, 0] != apart[:, 1]], axis=1), axis=0)
     return members, groups, n_neighbourhoods, apart
 

@@ -31,6 +31,7 @@ __all__ = [
     "encode_pair",
     "label_codes",
     "pack",
+    "refuse_dask",
     "refuse_links_as_labels",
     "refuse_masked",
     "unlabelled",
@@ -135,6 +136,7 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
     """
     from linkwise.constraints import Constraints
 
+    refuse_dask(X)
     if not isinstance(constraints, Constraints) or constraints.index is None:
         return X, constraints
     columns, name = getattr(X, "columns", None), constraints.index_name
@@ -151,6 +153,17 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
         )
         return X, constraints
     return X, constraints._for_rows(ids)
+
+
+def refuse_dask(X: Any) -> None:
+    """Raise TypeError if X is a collection of Dask, which numpy would silently pull into memory."""
+    # Objects of xarray have a graph only if there is Dask inside.
+    graph = getattr(X, "__dask_graph__", None)
+    if graph is not None and not isinstance(X, type) and graph() is not None:
+        raise TypeError(
+            f"X is a {type(X).__name__} of Dask, and this estimator works in memory; use an estimator of "
+            "linkwise.dask, or, if the data fit in memory, pass X.compute()"
+        )
 
 
 def refuse_links_as_labels(y: Any, n_samples: int | None = None) -> None:

@@ -14,7 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._running import warn_once
-from linkwise._validation import align_rows, as_generator, check_choice, check_constraints, check_whole_number
+from linkwise._validation import (
+    align_rows,
+    as_generator,
+    check_choice,
+    check_constraints,
+    check_whole_number,
+    refuse_dask,
+)
 from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts, usable
 from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
 from linkwise.auto.consensus import Consensus, consensus_labels
@@ -412,6 +419,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         check_is_fitted(self)
         if lacking := _lacking(self, "predict"):
             raise AttributeError(f"{lacking} has no predict; use labels_, or pass other candidates")
+        refuse_dask(X)
         data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(self.best_estimator_.predict(data), dtype=np.int64)
 
@@ -419,6 +427,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities (n, K) of the clusters of new rows; of several candidates the shares of votes."""
         check_is_fitted(self)
+        refuse_dask(X)
         data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(self.best_estimator_.predict_proba(data))
 

@@ -28,10 +28,12 @@ from linkwise.constraints.evidence import (
 )
 from linkwise.constraints.ids import RowIds, listed
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
-from linkwise.graph import check_feasibility, group_labels, unique_pairs
+from linkwise.graph import check_feasibility, compact, group_labels, unique_pairs
 
 __all__ = ["Constraints"]
 
+# Of more rows than this, few are taken without an array of all.
+_MANY_ROWS = 1 << 22
 # Links in the table that notebooks show.
 _SHOWN = 10
 
@@ -313,6 +315,10 @@ class Constraints:
     def __getitem__(self, key: Any) -> Self:
         rows = self._rows(key)
         said = self.judgements
+        if self._row_classes is None and self._n_samples > max(_MANY_ROWS, 8 * len(rows)):
+            few = self._few_rows(rows)
+            if few is not None:
+                return few
         copies = np.bincount(rows, minlength=self._n_samples)
         together = None if self._row_classes is None else self._labelled_groups()
         between = said.pairs if together is None else builders.stand_ins(together, rows)[said.pairs]
@@ -336,6 +342,21 @@ class Constraints:
             source = None if source is None else np.append(source, np.full(len(added[0]), ""))
         ids = None if self._ids is None else self._ids.take(rows)
         return self._from_signed(len(rows), pairs, weights, source, ids, self._classes, codes, sure)
+
+    def _few_rows(self, rows: NDArray[np.int64]) -> Self | None:
+        """The links among rows that all differ, without an array of all rows; None if some repeat."""
+        order = np.argsort(rows, kind="stable")
+        ordered = rows[order]
+        if (ordered[1:] == ordered[:-1]).any():
+            return None
+        said = self.judgements
+        place = np.searchsorted(ordered, said.pairs)
+        place[place == len(rows)] = 0
+        kept = (ordered[place] == said.pairs).all(axis=1) if len(rows) else np.zeros(len(place), dtype=bool)
+        source, ids = None if said.source is None else said.source[kept], None
+        if self._ids is not None:
+            ids = self._ids.take(rows)
+        return self._from_signed(len(rows), order[place[kept]], said.weights[kept], source, ids)
 
     def _labelled_groups(self) -> NDArray[np.int64]:
         """Chunklet (n_samples,) of rows that hard must-links join to a labelled row; -1 for others."""
@@ -407,6 +428,9 @@ class Constraints:
             if key.size == 0:
                 key = key.astype(np.int64)
             self._refuse_rows(key)
+            if key.dtype.kind != "b":
+                rows = key.astype(np.int64)
+                return np.where(rows < 0, rows + self._n_samples, rows) if (rows < 0).any() else rows
         return np.arange(self._n_samples)[key]
 
     def _refuse_rows(self, key: NDArray[Any]) -> None:
@@ -993,11 +1017,12 @@ def _summary(links: Constraints) -> str:
         hard = int(np.isinf(links.weights[chosen]).sum())
         return _count(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
 
-    sizes = np.bincount(links.chunklets()) if links.n_samples else np.zeros(0)
+    rows, local = compact(links.pairs[links.weights == np.inf])
+    n_chunklets = group_labels(len(rows), local)[1]
     parts = [
         f"{_count(links.n_samples, 'sample')}{'' if links.index is None else ' by id'}, "
         f"{kind(links.weights > 0, 'must-link')}, {kind(links.weights < 0, 'cannot-link')}",
-        _count(int((sizes > 1).sum()), "chunklet"),
+        _count(n_chunklets, "chunklet"),
     ]
     if links.source is not None:
         n_sources = len({*links.source.tolist()} - {""})

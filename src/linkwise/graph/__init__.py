@@ -3,7 +3,14 @@
 from linkwise.graph.cliques import find_clique
 from linkwise.graph.colourability import KColouring, k_colouring
 from linkwise.graph.colouring import core_numbers, degeneracy, dsatur_colouring, greedy_colouring
-from linkwise.graph.csr import Adjacency, adjacency, breadth_first_order, induced_subgraph, unique_pairs
+from linkwise.graph.csr import (
+    Adjacency,
+    adjacency,
+    breadth_first_order,
+    compact,
+    induced_subgraph,
+    unique_pairs,
+)
 from linkwise.graph.disjoint_set import group_labels, is_forest
 from linkwise.graph.elimination import EliminationOrder, min_fill_order
 from linkwise.graph.feasibility import Feasibility, check_feasibility, chunklet_labels, must_link_path
@@ -19,6 +26,7 @@ __all__ = [
     "breadth_first_order",
     "check_feasibility",
     "chunklet_labels",
+    "compact",
     "core_numbers",
     "degeneracy",
     "dsatur_colouring",

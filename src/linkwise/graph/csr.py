@@ -13,7 +13,18 @@ from scipy import sparse
 
 from linkwise._kernels import kernel
 
-__all__ = ["Adjacency", "adjacency", "breadth_first_order", "induced_subgraph", "unique_pairs", "with_room"]
+__all__ = [
+    "Adjacency",
+    "adjacency",
+    "breadth_first_order",
+    "compact",
+    "induced_subgraph",
+    "unique_pairs",
+    "with_room",
+]
+
+#: More nodes than this have pairs of numbers that no single 64-bit number tells apart.
+_MOST_NODES = 3_000_000_000
 
 
 class Adjacency(NamedTuple):
@@ -92,11 +103,23 @@ def breadth_first_order(graph: Adjacency, nodes: NDArray[np.int32] | None = None
     return _breadth_first(graph.indptr, graph.neighbours, nodes)
 
 
+def compact(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nodes (c,) that pairs join, ascending, and the pairs (m, 2) as places among them.
+
+    The order of nodes stays, so that what is found in the new numbering is found in the old one.
+    """
+    nodes, places = np.unique(pairs, return_inverse=True)
+    return nodes, places.reshape(-1, 2).astype(np.int64, copy=False)
+
+
 def unique_pairs(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each unordered pair once (u, 2), smaller index first, rows sorted; the row (m,) that each became."""
     low, high = pairs.T
     if not (low < high).all():
         low, high = np.minimum(low, high), np.maximum(low, high)
+    if n_nodes > _MOST_NODES:
+        found, row_of = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
+        return found, row_of.reshape(-1).astype(np.int64, copy=False)
     key = low * n_nodes
     key += high
     if np.all(key[1:] > key[:-1]):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph.colourability import k_colouring
-from linkwise.graph.csr import adjacency, unique_pairs
+from linkwise.graph.csr import adjacency, compact, unique_pairs
 from linkwise.graph.disjoint_set import group_labels, is_forest
 from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import (
@@ -24,6 +24,9 @@ from linkwise.graph.witness import (
 __all__ = ["Feasibility", "check_feasibility", "chunklet_labels", "must_link_path"]
 
 
+#: Among more nodes than this, and many more than links, only those with links are looked at.
+_MANY_NODES = 1 << 22
+_NODES_PER_LINK = 8
 #: Rounds in which nodes of low degree are left out before the search starts.
 _ROUNDS = 8
 
@@ -46,12 +49,15 @@ class Feasibility(NamedTuple):
 
 
 def chunklet_labels(
-    n_nodes: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]
+    n_nodes: int,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    names: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], int]:
     """Chunklet (n,) of each node, numbered in order of first appearance, and the number of chunklets.
 
     Raises InfeasibleConstraints if a hard cannot-link has both ends in one chunklet; the witness is the
-    shortest chain of must-links between them.
+    shortest chain of must-links between them, told by the ``names`` (n,) of nodes if they have any.
     """
     must_link = pairs[weights == np.inf]
     groups, n_groups = group_labels(n_nodes, must_link)
@@ -59,7 +65,7 @@ def chunklet_labels(
     clash = groups[cannot_link[:, 0]] == groups[cannot_link[:, 1]]
     if clash.any():
         start, end = cannot_link[np.argmax(clash)].tolist()
-        raise InfeasibleConstraints(path_witness(n_nodes, must_link, start, end))
+        raise InfeasibleConstraints(path_witness(n_nodes, must_link, start, end, names))
     return groups, n_groups
 
 
@@ -109,8 +115,14 @@ def check_feasibility(
     """
     if n_clusters is not None and n_clusters < 1:
         raise ValueError(f"n_clusters must be at least 1, got {n_clusters}; pass n_clusters=1 or more")
+    names = None
+    if n_nodes > max(_MANY_NODES, _NODES_PER_LINK * len(pairs)) and (n_clusters is None or not labelling):
+        hard = np.isinf(weights)
+        weights = weights[hard]
+        names, pairs = compact(pairs[hard])
+        n_nodes = len(names)
     try:
-        groups, n_groups = chunklet_labels(n_nodes, pairs, weights)
+        groups, n_groups = chunklet_labels(n_nodes, pairs, weights, names)
     except InfeasibleConstraints as contradiction:
         return Feasibility("infeasible", contradiction.witness, None)
     if n_clusters is None:
@@ -118,9 +130,10 @@ def check_feasibility(
     must_link, cannot_link = pairs[weights == np.inf], pairs[weights == -np.inf]
     if n_clusters == 1:
         if len(cannot_link):
-            first, second = cannot_link[0].tolist()
+            first, second = (cannot_link[0] if names is None else names[cannot_link[0]]).tolist()
             return Feasibility("infeasible", single_cluster_witness((first, second)), None)
-        return Feasibility("feasible", None, np.zeros(n_nodes, dtype=np.int64))
+        labels = np.zeros(n_nodes, dtype=np.int64) if labelling else None
+        return Feasibility("feasible", None, labels)
 
     edges, edge_of = unique_pairs(n_groups, groups[cannot_link])
     if not labelling and _is_sparse(n_groups, edges, n_clusters):
@@ -132,19 +145,19 @@ def check_feasibility(
             links = cannot_link[_first_link(edge_of, len(edges))[ring_edges]]
             backwards = groups[links[:, 0]] != ring
             links[backwards] = links[backwards, ::-1]
-            return Feasibility("infeasible", ring_witness(n_nodes, must_link, links), None)
-        return Feasibility("feasible", None, colours[groups])
+            return Feasibility("infeasible", ring_witness(n_nodes, must_link, links, names), None)
+        return Feasibility("feasible", None, colours[groups] if labelling else None)
 
     found = k_colouring(graph, n_clusters, node_budget=node_budget)
     if found.status == "feasible":
-        return Feasibility("feasible", None, found.colours[groups])
+        return Feasibility("feasible", None, found.colours[groups] if labelling else None)
     if found.status == "unknown":
         return Feasibility("unknown", None, None)
     links = cannot_link[_first_link(edge_of, len(edges))[found.proof]]
     n_involved = np.unique(edges[found.proof]).size
     is_clique = len(found.proof) == n_involved * (n_involved - 1) // 2
     prove = clique_witness if is_clique else subgraph_witness
-    return Feasibility("infeasible", prove(must_link, groups, links, n_clusters), None)
+    return Feasibility("infeasible", prove(must_link, groups, links, n_clusters, names), None)
 
 
 def _is_sparse(n_nodes: int, edges: NDArray[np.int64], n_colours: int) -> bool:

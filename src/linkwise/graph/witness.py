@@ -21,6 +21,9 @@ __all__ = [
     "subgraph_witness",
 ]
 
+#: Numbers (n,) of nodes in the user's data, ascending; None if they are 0, 1, ...
+Names = NDArray[np.int64] | None
+
 #: Longer lists of points are abbreviated in messages (never in the witness).
 _LONGEST_LIST = 12
 
@@ -73,15 +76,20 @@ def _shortest_paths(
 
 
 def _must_link_paths(
-    n_nodes: int, must_link: NDArray[np.int64], ends: NDArray[np.int64]
+    n_nodes: int, must_link: NDArray[np.int64], ends: NDArray[np.int64], names: Names = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Shortest chains of must-links between the two ends of every row, and where each chain starts.
 
-    The search stays inside the chunklet asked about, and rows with the same first end share it.
+    The search stays inside the chunklet asked about, and rows with the same first end share it. The points
+    of the chains are returned by their ``names``, ascending numbers (n,), if these are not 0, 1, ...
     """
     graph = adjacency(n_nodes, must_link)
     nodes, starts = _shortest_paths(graph.indptr, graph.neighbours, ends)
-    return nodes, starts
+    return _named(nodes, names), starts
+
+
+def _named(nodes: NDArray[np.int64], names: Names) -> NDArray[np.int64]:
+    return nodes if names is None else names[nodes]
 
 
 def must_link_path(n_nodes: int, must_link_pairs: NDArray[np.int64], start: int, end: int) -> list[int]:
@@ -129,9 +137,13 @@ def _note_on_chains(n_groups: int, n_points: int) -> str:
     return " (points joined by - must be together)" if n_points > n_groups else ""
 
 
-def path_witness(n_nodes: int, must_link: NDArray[np.int64], start: int, end: int) -> Witness:
+def path_witness(
+    n_nodes: int, must_link: NDArray[np.int64], start: int, end: int, names: Names = None
+) -> Witness:
     """Two points are linked apart, yet a chain of must-links joins them; with a shortest chain."""
     path = must_link_path(n_nodes, must_link, start, end)
+    if names is not None:
+        path, start, end = names[path].tolist(), int(names[start]), int(names[end])
     return Witness(
         kind="path",
         must_link=_as_links(np.column_stack((path[:-1], path[1:]))),
@@ -159,7 +171,9 @@ def single_cluster_witness(cannot_link: tuple[int, int]) -> Witness:
     )
 
 
-def ring_witness(n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.int64]) -> Witness:
+def ring_witness(
+    n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.int64], names: Names = None
+) -> Witness:
     """Two clusters cannot satisfy an odd ring of cannot-links.
 
     ``ring`` (l, 2) has the cannot-links in ring order: each ends in the chunklet where the next one starts.
@@ -170,7 +184,7 @@ def ring_witness(n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.in
     if min(ring[-1, 0], ring[-2, 1]) < min(ring[1, 0], ring[0, 1]):
         ring = ring[::-1, ::-1]
     nodes, starts = _must_link_paths(
-        n_nodes, must_link, np.column_stack((np.roll(ring[:, 1], 1), ring[:, 0]))
+        n_nodes, must_link, np.column_stack((np.roll(ring[:, 1], 1), ring[:, 0])), names
     )
     length = len(ring)
     note = _note_on_chains(length, nodes.size)
@@ -193,7 +207,7 @@ def ring_witness(n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.in
     return Witness(
         kind="odd_ring",
         must_link=_as_links(_chain_links(nodes, starts)),
-        cannot_link=_as_links(ring),
+        cannot_link=_as_links(_named(ring, names)),
         n_clusters=2,
         message=f"{message}; use n_clusters >= 3 or remove one of these links",
         points=tuple(nodes.tolist()),
@@ -201,14 +215,14 @@ def ring_witness(n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.in
 
 
 def _joined_ends(
-    must_link: NDArray[np.int64], groups: NDArray[np.int64], cannot_link: NDArray[np.int64]
+    must_link: NDArray[np.int64], groups: NDArray[np.int64], cannot_link: NDArray[np.int64], names: Names
 ) -> tuple[list[list[int]], tuple[tuple[int, int], ...]]:
     """Points of every chunklet the cannot-links touch, and the must-links that join them there."""
     points = np.unique(cannot_link)
     _, first, group_of = np.unique(groups[points], return_index=True, return_inverse=True)
     by_group = np.argsort(group_of, kind="stable")
     ends = np.column_stack((points[first[group_of]], points))[by_group]
-    nodes, starts = _must_link_paths(groups.size, must_link, ends)
+    nodes, starts = _must_link_paths(groups.size, must_link, ends, names)
     group_of_node = np.repeat(group_of[by_group], np.diff(starts))
     members = [np.unique(nodes[group_of_node == group]).tolist() for group in range(first.size)]
     return sorted(members), _as_links(_chain_links(nodes, starts))
@@ -219,14 +233,15 @@ def clique_witness(
     groups: NDArray[np.int64],
     cannot_link: NDArray[np.int64],
     n_clusters: int,
+    names: Names = None,
 ) -> Witness:
     """More groups than clusters are pairwise linked apart."""
-    members, joining = _joined_ends(must_link, groups, cannot_link)
+    members, joining = _joined_ends(must_link, groups, cannot_link, names)
     points = sorted(point for group in members for point in group)
     return Witness(
         kind="clique",
         must_link=joining,
-        cannot_link=_as_links(cannot_link),
+        cannot_link=_as_links(_named(cannot_link, names)),
         n_clusters=n_clusters,
         message=(
             f"{_enumeration(members)} are pairwise linked apart{_note_on_chains(len(members), len(points))}: "
@@ -242,14 +257,15 @@ def subgraph_witness(
     groups: NDArray[np.int64],
     cannot_link: NDArray[np.int64],
     n_clusters: int,
+    names: Names = None,
 ) -> Witness:
     """An exhaustive search found no labelling that satisfies these cannot-links."""
-    members, joining = _joined_ends(must_link, groups, cannot_link)
+    members, joining = _joined_ends(must_link, groups, cannot_link, names)
     points = sorted(point for group in members for point in group)
     return Witness(
         kind="subgraph",
         must_link=joining,
-        cannot_link=_as_links(cannot_link),
+        cannot_link=_as_links(_named(cannot_link, names)),
         n_clusters=n_clusters,
         message=(
             f"no labelling with n_clusters={n_clusters} satisfies the {len(cannot_link)} cannot-links among "

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._transformers import LinkedTransformerMixin
-from linkwise._validation import check_constraints
+from linkwise._validation import check_constraints, refuse_dask
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.kmeans.descent import Run
@@ -69,6 +69,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         )
 
     def _validated(self, X: ArrayLike, distortion: Distortion, *, reset: bool) -> Any:
+        refuse_dask(X)
         accepted = "csr" if distortion.accepts_sparse else False
         return validate_data(self, X, accept_sparse=accepted, dtype=np.float64, order="C", reset=reset)
 

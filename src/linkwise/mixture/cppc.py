@@ -22,6 +22,7 @@ from linkwise._validation import (
     check_number,
     check_whole_number,
     label_codes,
+    refuse_dask,
     refuse_links_as_labels,
 )
 from linkwise.beliefs import ClassBeliefs, check_belief_array
@@ -274,6 +275,7 @@ class CPPC(FittedMixture):
 
     def fit_predict(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
         """Find clusters as :meth:`fit` does, and return ``labels_`` of the training rows."""
+        refuse_dask(X)
         data: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )

@@ -43,7 +43,13 @@ from linkwise.mixture.gaussian.shrinkage import (
 from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
-from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, select_linked_rows, sum_components
+from linkwise.mixture.links.rows import (
+    LinkedPosterior,
+    LinkedRows,
+    pair_places,
+    select_linked_rows,
+    sum_components,
+)
 from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, links_lead, restart_labels
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
@@ -400,9 +406,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         same = found.agreement
         if len(same) > constraints.n_pairs:
             # Pairs whose answers cancel are inferred, but are no links.
-            place = np.array([constraints.n_samples, 1])
-            judged = linked.rows[linked.pairs] @ place
-            same = same[np.searchsorted(judged, constraints.pairs @ place)]
+            same = same[pair_places(linked.rows[linked.pairs], constraints.pairs)]
         self.violation_probability_ = np.where(constraints.weights > 0, 1.0 - same, same)
         self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
         self.labels_[linked.rows] = self._decode(points, linked, found.prob)

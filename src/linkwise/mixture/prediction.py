@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Density
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from linkwise._validation import check_constraints, check_whole_number
+from linkwise._validation import check_constraints, check_whole_number, refuse_dask
 from linkwise.constraints import Constraints
 from linkwise.mixture.gaussian.data import Points, new_points
 from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
@@ -112,6 +112,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
 
     def _points(self, X: ArrayLike) -> Points:
         check_is_fitted(self)
+        refuse_dask(X)
         data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
         return new_points(data, gaussians, getattr(self, "feature_names_in_", None))

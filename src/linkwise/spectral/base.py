@@ -20,6 +20,7 @@ from linkwise._validation import (
     check_constraints,
     check_number,
     check_whole_number,
+    refuse_dask,
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
@@ -100,6 +101,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
 
     def _embedded(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
+        refuse_dask(X)
         data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
         return leading_rows(self._extension.rows(data), self._n_features_out)
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise._kernels.math import log_sum_exp_rows
 from linkwise.constraints import Constraints
+from linkwise.graph import compact, group_labels
 from linkwise.inference import Marginals, PottsField, marginals
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "LinkedRows",
     "link_field",
     "linked_posterior",
+    "pair_places",
     "select_linked_rows",
     "sum_components",
 ]
@@ -64,17 +66,22 @@ def select_linked_rows(
     """
     chosen, coupling = constraints.pairs, 2.0 * constraints.weights
     if judged is not None and len(judged) > len(chosen):
-        place = np.array([constraints.n_samples, 1])
         of_judged = np.zeros(len(judged))
-        of_judged[np.searchsorted(judged @ place, chosen @ place)] = coupling
+        of_judged[pair_places(judged, chosen)] = coupling
         chosen, coupling = judged, of_judged
-    rows, ends = np.unique(chosen, return_inverse=True)
-    pairs = ends.reshape(-1, 2).astype(np.int64)
+    rows, pairs = compact(chosen)
     prior_power = np.ones(len(rows))
     if chunklets_once:
-        chunklets = constraints.chunklets()
-        prior_power = 1.0 / np.bincount(chunklets)[chunklets[rows]]
+        chunklets, _ = group_labels(len(rows), pairs[coupling == np.inf])
+        prior_power = 1.0 / np.bincount(chunklets)[chunklets]
     return LinkedRows(rows, pairs, coupling, prior_power, cluster_of)
+
+
+def pair_places(pairs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Places (w,) of some pairs in a sorted list (m, 2) that has all of them."""
+    rows, local = compact(pairs)
+    key = np.array([len(rows), 1])
+    return np.searchsorted(local @ key, np.searchsorted(rows, wanted) @ key)
 
 
 def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points: int) -> PottsField:
