@@ -254,6 +254,15 @@ def test_check_tells_how_inference_will_work(invoke, files, tmp_path):
     assert "No contradictions with 3 clusters." in shown
 
 
+def test_check_tells_that_labels_of_classes_are_exact(invoke, tmp_path):
+    """Ten classes: tables of 10 ** 10 entries are out of reach, sets of ten clusters are not."""
+    Constraints.from_labels(np.arange(40) % 10).to_csv(tmp_path / "links.csv")
+    record = json.loads(invoke("check", "links.csv", "-n", 40, "-k", 10, "--json").stdout)
+    assert record["exact"] is True
+    shown = re.sub(" +", " ", invoke("check", "links.csv", "-n", 40, "-k", 10).stdout)
+    assert "all apart exact, sums over sets of clusters 1 10 9 1.02e+03" in shown
+
+
 def test_check_by_id_and_without_n(invoke, refused, files, tmp_path):
     by_id = invoke(
         "check", files / "links_by_id.csv", "--data", files / "iris.csv", "--id", "flower", "-k", 3, "--json"

@@ -212,7 +212,8 @@ def _cost_table(plan: Plan, n_clusters: int, n_free: int) -> TextTable:
     kinds = {
         "single rows": (plan.sizes == 1, "exact, one by one"),
         "trees": (plan.forest & (plan.sizes > 1), "exact, two passes"),
-        "narrow": (~plan.forest & plan.feasible, "exact, junction tree"),
+        "all apart": (plan.distinct, "exact, sums over sets of clusters"),
+        "narrow": (~plan.forest & ~plan.distinct & plan.feasible, "exact, junction tree"),
         "wide": (~plan.feasible, _BELOW_EXACT),
     }
     rows = []
@@ -222,7 +223,8 @@ def _cost_table(plan: Plan, n_clusters: int, n_free: int) -> TextTable:
             continue
         widths = plan.widths[chosen] if chosen.any() else np.zeros(1, dtype=np.int64)
         width = f"{widths.min()}–{widths.max()}" if widths.min() < widths.max() else str(widths.max())
-        entries = f"{float(n_clusters) ** (int(widths.max()) + 1):.3g}"
+        n_entries = float(n_clusters) ** (int(widths.max()) + 1)
+        entries = f"{2.0**n_clusters if name == 'all apart' else n_entries:.3g}"
         # Of a wide component only a lower bound of the width is known.
         at_least = ">= " if name == "wide" else ""
         rows.append(

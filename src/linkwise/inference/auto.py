@@ -19,7 +19,8 @@ from linkwise.inference.engines import (
     number,
     whole,
 )
-from linkwise.inference.exact.exact import exact_best_labels, solve_marginals
+from linkwise.inference.exact.distinct_labels import n_set_entries
+from linkwise.inference.exact.exact import exact_best_labels, exact_parts, solve_marginals
 from linkwise.inference.exact.junction_tree import Plan, plan
 from linkwise.inference.exact.min_cut import signed_two_colouring
 from linkwise.inference.local_search.forest_descent import polish
@@ -81,11 +82,7 @@ def auto_marginals(
     if limited:
         max_table, work = 1, 0
         planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
-    forest, feasible = planned.forest[planned.component], planned.feasible[planned.component]
-    parts: dict[str, NDArray[np.integer]] = {
-        "tree": np.flatnonzero(forest),
-        "junction_tree": np.flatnonzero(feasible & ~forest),
-    }
+    feasible, parts = planned.feasible[planned.component], exact_parts(planned)
     wide = np.flatnonzero(~feasible).astype(np.int32)
     if wide.size == 0:
         prob, agreement, log_partition = solve_marginals(problem, planned)
@@ -135,9 +132,10 @@ def auto_marginals(
 
 
 def _elimination_work(planned: Plan, n_labels: int) -> int:
-    """Units of work of one pass over the tables of the narrow components."""
+    """Units of work of one pass over the tables of the narrow components and over sets of labels."""
     bag_sizes = np.diff(planned.buckets.separator_indptr)
-    return _TABLE_ENTRY * int((float(n_labels) ** (bag_sizes + 1)).sum())
+    in_sets = int(planned.distinct.sum()) * n_set_entries(n_labels) if planned.distinct.any() else 0
+    return _TABLE_ENTRY * (int((float(n_labels) ** (bag_sizes + 1)).sum()) + in_sets)
 
 
 def _polished_start(

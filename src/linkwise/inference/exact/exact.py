@@ -1,8 +1,8 @@
 """The engines ``exact``: each component by the method that solves it exactly.
 
-Marginals: two passes on trees, junction trees on narrow components, a refusal for the rest. Labels: the same
-with maxima, minimum cuts where K = 2 and nothing is frustrated, and an integer program with a time
-limit for the rest.
+Marginals: two passes on trees, sums over sets of labels where all nodes need different ones, junction trees
+on narrow components, a refusal for the rest. Labels: the same with maxima, minimum cuts where K = 2 and
+nothing is frustrated, and an integer program with a time limit for the rest.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from linkwise.inference.engines import (
     number,
     whole,
 )
+from linkwise.inference.exact.distinct_labels import distinct_best_labels, distinct_marginals
 from linkwise.inference.exact.forest import (
     RootedForest,
     fill_forest,
@@ -47,7 +48,7 @@ from linkwise.inference.exact.tree import maximum_spanning_forest
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
 
-__all__ = ["exact_best_labels", "exact_marginals", "solve_marginals"]
+__all__ = ["exact_best_labels", "exact_marginals", "exact_parts", "solve_marginals"]
 
 #: Integer programs with more variables than this do not get past their first relaxation in reasonable time.
 MAX_VARIABLES = 2_000_000
@@ -74,7 +75,20 @@ def solve_marginals(
     log_partition = fill_forest(forest, problem.coupling, prob, agreement)
     # A component's scores are read before its probabilities are written, so both may be the same table.
     log_partition += junction_marginals(problem._replace(unary=prob), planned.buckets, prob, agreement)
+    if planned.distinct.any():  # all of them or, where the budget is small, none
+        for nodes, links in cached(problem, "distinct labels", lambda: _distinct_parts(problem, planned)):
+            log_partition += distinct_marginals(prob, nodes, prob)
+            agreement[links] = 0.0
     return prob, agreement, log_partition
+
+
+def _distinct_parts(problem: Problem, planned: Plan) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Nodes and links of each component whose nodes need different labels."""
+    of_links = planned.component[problem.pairs[:, 0]]
+    return [
+        (np.flatnonzero(planned.component == one), np.flatnonzero(of_links == one))
+        for one in np.flatnonzero(planned.distinct).tolist()
+    ]
 
 
 def _rooted_trees(problem: Problem, planned: Plan) -> RootedForest:
@@ -93,7 +107,7 @@ def exact_marginals(
     n_threads: int = 1,
     max_table: int = MAX_TABLE,
 ) -> EngineMarginals:
-    """Exact marginals: trees in two passes, narrow components by junction trees.
+    """Exact marginals: trees in two passes, hard cliques by sets of labels, narrow parts by junction trees.
 
     Tables have at most ``max_table`` entries of 8 bytes; all tables of a component may add up to 2 ** 26,
     or to 16 times ``max_table`` if that is more. ``details`` has ``width``, the largest one, ``widths``,
@@ -104,14 +118,20 @@ def exact_marginals(
     if not planned.feasible.all():
         _refuse(planned, problem.unary.shape[1], max_table)
     prob, agreement, log_partition = solve_marginals(problem, planned)
-    in_forest = planned.forest[planned.component]
     widths, counts = np.unique(planned.widths, return_counts=True)
     details = {
         "width": int(widths.max(initial=0)),
         "widths": dict(zip(widths.tolist(), counts.tolist(), strict=True)),
-        "parts": {"tree": np.flatnonzero(in_forest), "junction_tree": np.flatnonzero(~in_forest)},
+        "parts": exact_parts(planned),
     }
     return EngineMarginals(prob, log_partition, agreement, exact=True, details=details)
+
+
+def exact_parts(planned: Plan) -> dict[str, NDArray[np.integer]]:
+    """The nodes that each exact method answers for."""
+    narrow = planned.feasible & ~planned.forest & ~planned.distinct
+    chosen = {"tree": planned.forest, "junction_tree": narrow, "distinct_labels": planned.distinct}
+    return {name: np.flatnonzero(rows[planned.component]) for name, rows in chosen.items()}
 
 
 def _refuse(planned: Plan, n_labels: int, max_table: int) -> NoReturn:
@@ -143,9 +163,9 @@ def exact_best_labels(
 ) -> EngineLabels:
     """The labelling of highest score, component by component.
 
-    Trees by max-product; with two labels and no frustrated ring, one minimum cut; narrow components by
-    elimination; the rest by integer programs (HiGHS), which have ``time_limit`` seconds together. Where one
-    ran out of time, ``initial`` is what to fall back on.
+    Trees by max-product; with two labels and no frustrated ring, one minimum cut; nodes that all need
+    different labels by an assignment; narrow components by elimination; the rest by integer programs (HiGHS),
+    which share ``time_limit`` seconds. Where one ran out of time, ``initial`` is what to fall back on.
 
     ``optimal`` if every component is proven best, integer programs to a relative gap of 1e-6. ``details``
     has ``gap`` = upper bound minus score and ``parts``, the nodes each method answered for. If the hard
@@ -172,9 +192,12 @@ def exact_best_labels(
     planned = plan(rest, max_table)
     found = labels[left]
     junction_best_labels(rest, planned.buckets, found)
+    for nodes, _ in _distinct_parts(rest, planned):
+        found[nodes] = distinct_best_labels(rest.unary[nodes])
     labels[left] = found
-    narrow = planned.feasible[planned.component]
-    parts["junction_tree"], parts["milp"] = left[narrow], left[~narrow]
+    narrow, distinct = planned.feasible[planned.component], planned.distinct[planned.component]
+    parts["junction_tree"], parts["milp"] = left[narrow & ~distinct], left[~narrow]
+    parts["distinct_labels"] = left[distinct]
 
     bounds = component_scores(problem, labels, component, len(sizes))
     solved = np.ones(len(sizes), dtype=bool)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, core_numbers, group_labels, induced_subgraph, min_fill_order
 from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_marginals
+from linkwise.inference.exact.distinct_labels import distinct_components
 from linkwise.inference.problem import Problem
 
 __all__ = [
@@ -63,8 +64,9 @@ class Plan(NamedTuple):
     """Which components of a problem exact inference can solve.
 
     ``component`` (n,) of each node, numbered in order of first appearance; ``sizes`` (c,) in nodes;
-    ``forest`` (c,): a single node or a tree; ``feasible`` (c,): solvable within the budget, always true for
-    a forest; ``buckets``: the elimination of the feasible components that are no forest. ``widths`` (c,) of
+    ``forest`` (c,): a single node or a tree; ``distinct`` (c,): all nodes need different labels, so sums over
+    sets of labels suffice; ``feasible`` (c,): solvable within the budget, always true for these two;
+    ``buckets``: the elimination of the other feasible components. ``widths`` (c,) of
     the elimination order found: 0 for a node, 1 for a tree; where none within the budget was found, a width
     above the budget that the order (or any order) needs at least.
     """
@@ -75,6 +77,7 @@ class Plan(NamedTuple):
     widths: NDArray[np.int64]
     feasible: NDArray[np.bool_]
     buckets: Buckets
+    distinct: NDArray[np.bool_]
 
 
 def find_components(
@@ -90,7 +93,7 @@ def find_components(
 def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     """Find elimination orders by min-fill and decide which components are narrow enough.
 
-    Only the graph and the number of labels matter. A table may have ``max_table`` entries; all tables of a
+    Only the links and the number of labels matter. A table may have ``max_table`` entries; all tables of a
     component may add up to 2 ** 26, or to 16 times ``max_table`` if that is more.
     """
     n_labels = problem.unary.shape[1]
@@ -100,16 +103,20 @@ def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     if n_labels == 1:
         # One label, one labelling: solved without tables.
         solvable = np.ones(n_components, dtype=bool)
-        return Plan(component.astype(np.int32), sizes, forest, widths, solvable, _no_buckets())
+        return Plan(component.astype(np.int32), sizes, forest, widths, solvable, _no_buckets(), ~solvable)
 
     max_width = _largest_width(max_table, n_labels)
-    steps = _eliminate(problem.graph, np.flatnonzero(~forest[component]), component, widths, max_width)
+    distinct = distinct_components(problem, component, sizes, max_table)
+    widths[distinct] = sizes[distinct] - 1
+    left = np.flatnonzero(~(forest | distinct)[component])
+    steps = _eliminate(problem.graph, left, component, widths, max_width)
     entries = np.bincount(
         component[steps.order], float(n_labels) ** (steps.bag_sizes + 1), minlength=n_components
     )
     narrow = (entries > 0) & (entries <= total_budget(max_table))
     buckets = _buckets(steps.select(narrow[component[steps.order]]), component, n_labels)
-    return Plan(component.astype(np.int32), sizes, forest, widths, forest | narrow, buckets)
+    feasible = forest | narrow | distinct
+    return Plan(component.astype(np.int32), sizes, forest, widths, feasible, buckets, distinct)
 
 
 def total_budget(max_table: int) -> int:
