@@ -22,6 +22,7 @@ from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points, points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, m_step, precision_factors
 from linkwise.mixture.gaussian.passes import em_pass
+from linkwise.mixture.gaussian.source import RowsInMemory
 from linkwise.mixture.links.em_step import LinkedStep
 from linkwise.mixture.links.rows import select_linked_rows
 
@@ -228,9 +229,7 @@ def _loop_memory(n_samples: int, case: str) -> tuple[float, float]:
         linked = None if links is None else select_linked_rows(links, np.arange(len(centres)))
         coupling = np.empty(0) if linked is None else linked.coupling
         parameters = MixtureParameters(log_weights, gaussians, np.empty(0), coupling)
-        em_step = LinkedStep(
-            points_of(X), linked, "full", 1e-6, "auto", "exact", None, 0, Workers()
-        )  # fmt: skip
+        em_step = LinkedStep(RowsInMemory(X, 1e-6), linked, "full", 1e-6, "auto", "exact", None, 0)
         allowed = 0.0 if linked is None else linked.rows.size * len(centres) * 8 / 2**20
         return (lambda: (em_step(parameters), em_step(parameters))), allowed
 

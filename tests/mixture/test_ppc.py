@@ -293,14 +293,14 @@ class TestIdentities:
         links = Constraints(6, pairs[:2], pairs[2:], weight=cost / (2 * sigma**2))
         model = PPC(2, weights_init=[0.5, 0.5], means_init=means, covariance_type="spherical", mixing="fixed",
                     precisions_init=[sigma**-2] * 2)  # fmt: skip
-        from linkwise._threads import Workers
-        from linkwise.mixture.gaussian.data import points_of
+        from linkwise.mixture.gaussian.source import RowsInMemory
         from linkwise.mixture.links.em_step import LinkedStep
 
-        model._check_parameters(X)
+        model._check_parameters(len(X))
         linked = model._linked_rows(links)
-        start = model._starts(X, points_of(X), links, linked.coupling, None, np.random.RandomState(0))[0][0]
-        step = LinkedStep(points_of(X), linked, "spherical", 0.0, "exact", "fixed", None, 0, Workers())
+        source = RowsInMemory(X, 0.0)
+        start = model._starts(source, links, linked.coupling, None, np.random.RandomState(0))[0][0]
+        step = LinkedStep(source, linked, "spherical", 0.0, "exact", "fixed", None, 0)
         resp = step.e_step(start).responsibilities
 
         def energy(z):

@@ -119,13 +119,19 @@ class NamedClustersMixin:
     def _cluster_names(self) -> ClusterNames:
         return ClusterNames(self.cluster_names_, self.classes_, self.contingency_)
 
+    def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of some training rows."""
+        return self.labels_[rows]
+
     def _store_cluster_names(self, constraints: Constraints | None, n_clusters: int) -> None:
         """Name the clusters of ``labels_``, or forget the names of an earlier fit."""
         for name in ("classes_", "cluster_names_", "contingency_"):
             self.__dict__.pop(name, None)
         if constraints is None or constraints.classes is None or constraints.row_classes is None:
             return
-        found = name_clusters(self.labels_, constraints.row_classes, constraints.classes, n_clusters)
+        known = np.flatnonzero(constraints.row_classes >= 0)
+        labels, codes = self._labels_at(known), constraints.row_classes[known]
+        found = name_clusters(labels, codes, constraints.classes, n_clusters)
         self.cluster_names_, self.classes_, self.contingency_ = found
         if found.shared:
             warnings.warn(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from linkwise.constraints import Constraints
 from linkwise.mixture.linked import LinkedGaussianMixture
@@ -124,8 +124,8 @@ class ConstrainedEM(LinkedGaussianMixture):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_parameters(self, X: NDArray[np.floating]) -> None:
-        super()._check_parameters(X)
+    def _check_parameters(self, n_samples: int) -> None:
+        super()._check_parameters(n_samples)
         if self.sampling not in ("chunklets", "points"):
             raise ValueError(f"sampling must be chunklets or points; got {self.sampling!r}: pass one of them")
 

@@ -279,7 +279,7 @@ class CPPC(FittedMixture):
         data: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
-        criterion_weight = self._check_parameters(data)
+        criterion_weight = self._check_parameters(len(data))
         codes, classes = _check_labels(y, len(data))
         beliefs = _check_beliefs(self.beliefs, classes)
         rows = class_rows(codes, len(classes))
@@ -356,7 +356,7 @@ class CPPC(FittedMixture):
         self.alternatives_ = plan.alternatives
         return plan.labels
 
-    def _check_parameters(self, X: NDArray[np.floating]) -> float:
+    def _check_parameters(self, n_samples: int) -> float:
         """Refuse bad parameters; return the weight of the beliefs in the criteria."""
         for name in ("max_iter", "n_init"):
             check_whole_number(getattr(self, name), name)
@@ -370,7 +370,7 @@ class CPPC(FittedMixture):
             ("init", ("evidence", "paper")),
         ):
             check_choice(getattr(self, name), name, allowed)
-        n_components, n_samples = self._wanted_clusters(), len(X)
+        n_components = self._wanted_clusters()
         if n_components is not None and n_samples < n_components:
             raise ValueError(
                 f"{n_components} components cannot be fitted to n_samples={n_samples}; "

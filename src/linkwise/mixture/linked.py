@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar, Self
@@ -25,21 +26,22 @@ from linkwise.graph import group_labels
 from linkwise.inference import PottsField, best_labels
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
-from linkwise.mixture.gaussian.data import Points, condition
+from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import (
     COVARIANCE_TYPES,
     Gaussians,
     Statistics,
     precision_factors_of_precisions,
 )
-from linkwise.mixture.gaussian.passes import log_density_pass, posterior_pass, statistics_pass
+from linkwise.mixture.gaussian.passes import statistics_pass
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     automatic_rows,
     check_shrinkage,
-    covariance_prior,
+    prior_of_moments,
     pseudo_rows,
 )
+from linkwise.mixture.gaussian.source import RowsInMemory, Source
 from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
@@ -100,33 +102,42 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         data: NDArray[np.floating] = validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
-        self._check_parameters(data)
-        constraints = labelled = check_constraints(constraints, len(data), y)
+        self._check_parameters(len(data))
+        constraints = check_constraints(constraints, len(data), y)
+        names = getattr(self, "feature_names_in_", None)
+        return self._fit_source(lambda rows: RowsInMemory(data, self.reg_covar, names), constraints)
+
+    def _fit_source(
+        self, make_source: Callable[[NDArray[np.int64]], Source], constraints: Constraints | None
+    ) -> NDArray[np.int64]:
+        """Fit to rows wherever they are; ``make_source`` is told which of them carry links or labels."""
+        labelled = constraints
         if constraints is not None:
             constraints.check(self._n_clusters)
         noise = self._link_noise(constraints)
         if constraints is not None and constraints.n_pairs == 0 and (noise is None or not len(noise.pairs)):
             constraints = None
         random_state = check_random_state(self.random_state)
-        points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
         linked = None if constraints is None else self._linked_rows(constraints, noise)
         coupling = np.empty(0) if linked is None else linked.coupling
         if noise is not None:
             coupling = noise.coupling
+        source = make_source(_known_rows(linked, labelled))
         seed = int(random_state.randint(2**31))
         n_jobs = effective_n_jobs(self.n_jobs)
-        prior = self._covariance_prior(points)
-        starts, from_data = self._starts(for_starts, points, constraints, coupling, prior, random_state)
+        prior = self._covariance_prior(source)
+        starts, from_data = self._starts(source, constraints, coupling, prior, random_state)
         # Few linked rows make no covariance of their own, so what they lead to is shrunk in any case.
         lead_prior = prior
         if linked is not None and prior is None:
-            lead_prior = covariance_prior(points, automatic_rows(points.n_features), self.reg_covar)
+            n_rows = automatic_rows(source.n_features)
+            lead_prior = prior_of_moments(source.column_moments(), source.n_samples, n_rows, self.reg_covar)
         task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
-        workers = Workers(n_jobs if len(starts) == 1 else 1)
+        source.workers = Workers(n_jobs if len(starts) == 1 else 1)
         step = LinkedStep(
-            points, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-            noise, seed, workers, len(starts), self.inference_options, prior,
+            source, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
+            noise, seed, len(starts), self.inference_options, prior,
         )  # fmt: skip
         ended: list[tuple[EMRun, LinkedStep]] = []
 
@@ -137,7 +148,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             if from_data:
                 if links_lead(self.init_params, number, constraints):
                     start = own.from_links(start, lead_prior)
-                start = self._given_start(start, points.n_features, coupling)
+                start = self._given_start(start, source.n_features, coupling)
             found = run_em(
                 own,
                 start,
@@ -174,19 +185,19 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self._store_noise(noise, best.parameters.coupling, agreement)
         if linked is not None and noise is not None:
             linked = linked._replace(coupling=noise.of_links(best.parameters.coupling))
-        labels = self._store_training_rows(points, constraints, linked, posterior, workers, limited)
+        self._store_training_rows(source, constraints, linked, posterior, limited)
         if linked is not None:
             self.inference_["details"] = {
                 "objective": self.inference_["method"] if best.judged is None else "auto",
                 "prior_exact": final.prior_is_exact(best.parameters.log_weights),
                 "reason": f"work limit: {', '.join(limited)}" if limited else None,
             }
-            self._warn_of_lost_clusters(points, linked, noise is not None, best, workers)
+            self._warn_of_lost_clusters(source, linked, noise is not None, best)
         self._store_cluster_names(labelled, self._n_clusters)
         task.end(best.parameters.fitted_attributes)
-        return labels
+        return self.labels_
 
-    def _check_parameters(self, X: NDArray[np.floating]) -> None:
+    def _check_parameters(self, n_samples: int) -> None:
         self._wanted_clusters()
         for name in ("max_iter", "n_init"):
             check_whole_number(getattr(self, name), name)
@@ -206,35 +217,39 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 f'mixing="grid" would try millions of weights for {self._n_gaussians} components; '
                 f'it is limited to {GRID_LARGEST}. Use mixing="exact".'
             )
-        if len(X) < self._n_gaussians:
+        if n_samples < self._n_gaussians:
             raise ValueError(
-                f"{self._n_gaussians} components cannot be fitted to n_samples={len(X)}; "
+                f"{self._n_gaussians} components cannot be fitted to n_samples={n_samples}; "
                 "use at most as many components as rows"
             )
 
-    def _covariance_prior(self, points: Points) -> CovariancePrior | None:
+    def _covariance_prior(self, source: Source) -> CovariancePrior | None:
         """Return the pseudo-rows of every covariance, stored as ``shrinkage_``; None without shrinkage."""
-        self.shrinkage_ = pseudo_rows(self.shrinkage, points.n_features)
-        return covariance_prior(points, self.shrinkage_, self.reg_covar)
+        self.shrinkage_ = pseudo_rows(self.shrinkage, source.n_features)
+        if self.shrinkage_ <= 0.0:
+            return None
+        return prior_of_moments(source.column_moments(), source.n_samples, self.shrinkage_, self.reg_covar)
 
     def _starts(
         self,
-        X: NDArray[np.floating],
-        points: Points,
+        source: Source,
         constraints: Constraints | None,
         coupling: NDArray[np.float64],
         prior: CovariancePrior | None,
         random_state: np.random.RandomState,
     ) -> tuple[list[MixtureParameters], bool]:
         """Return the parameters that EM starts from, one for each restart, and whether they are from data."""
-        if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(points.n_features):
+        if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(source.n_features):
             gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
             with np.errstate(divide="ignore"):
                 log_weights = np.log(self.weights_)
             return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)], False
         given = (self.weights_init, self.means_init, self.precisions_init)
         if all(part is not None for part in given):
-            return [self._given_start(None, points.n_features, coupling)], False
+            return [self._given_start(None, source.n_features, coupling)], False
+        X, points, rows = source.sample()
+        if constraints is not None and rows is not None:
+            constraints = constraints[rows]
         starts = [
             self._data_start(X, points, constraints, coupling, prior, random_state, number)
             for number in range(self.n_init)
@@ -266,7 +281,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             f"warm_start=True, but the last fit is no start for this one: {reason}. EM starts afresh; set "
             "warm_start=False, or the parameters as they were.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
         return False
 
@@ -353,25 +368,24 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _store_training_rows(
         self,
-        points: Points,
+        source: Source,
         constraints: Constraints | None,
         linked: LinkedRows | None,
         posterior: LinkedPosterior | None,
-        workers: Workers,
         limited: tuple[str, ...],
-    ) -> NDArray[np.int64]:
+    ) -> None:
         """Store labels and responsibilities of the training rows; forget those of an earlier fit."""
         for name in ("responsibilities_", "violation_probability_"):
             self.__dict__.pop(name, None)
         if linked is None or posterior is None or constraints is None:
-            self.labels_ = self._labels_of(self._posterior(points, labels=True, workers=workers))
+            self._store_labels(source, None, None, None)
             self.violations_ = np.empty(0, dtype=np.bool_)
             self.inference_: dict[str, Any] = {
                 "method": "independent", "exact": True, "converged": True, "n_iter": 0,
-                "parts": {"independent": points.n_samples}, "details": {},
+                "parts": {"independent": source.n_samples}, "details": {},
             }  # fmt: skip
-            self.n_occupied_ = self._n_occupied()
-            return self.labels_
+            self.n_occupied_ = int(self._occupied().sum())
+            return
         found = posterior.marginals
         if limited:
             warnings.warn(
@@ -380,16 +394,16 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 'inference_["details"]). labels_ keep the hard links. Use fewer cannot-links or softer ones '
                 "(certainty < 1), inference='belief_propagation', which has no limit, or COPKMeans.",
                 ApproximationWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         elif not found.converged:
             warnings.warn(
                 f"the last E-step did not converge ({found.method}, {found.n_iter} iterations); "
                 "its responsibilities are rough. Try another inference, or fewer or weaker links.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
-        n_free = points.n_samples - len(linked.rows)
+        n_free = source.n_samples - len(linked.rows)
         parts = {**found.parts, "independent": found.parts.get("independent", 0) + n_free}
         self.inference_ = {
             "method": found.method,
@@ -399,49 +413,71 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             "parts": {engine: count for engine, count in parts.items() if count},
             "details": {},
         }
-        free = self._posterior(points, probabilities=True, workers=workers)
-        assert free.probabilities is not None
-        self.responsibilities_ = self._sum_clusters(free.probabilities.astype(np.float64, copy=False))
-        self.responsibilities_[linked.rows] = found.prob
         same = found.agreement
         if len(same) > constraints.n_pairs:
             # Pairs whose answers cancel are inferred, but are no links.
             same = same[pair_places(linked.rows[linked.pairs], constraints.pairs)]
         self.violation_probability_ = np.where(constraints.weights > 0, 1.0 - same, same)
-        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
-        self.labels_[linked.rows] = self._decode(points, linked, found.prob)
-        self.violations_ = constraints.violations(self.labels_)
-        self.n_occupied_ = self._n_occupied()
-        return self.labels_
+        labels = self._decode(source, linked, found.prob)
+        self._store_labels(source, linked.rows, found.prob, labels)
+        ends = labels[np.searchsorted(linked.rows, constraints.pairs)]
+        self.violations_ = (ends[:, 0] == ends[:, 1]) != (constraints.weights > 0)
+        self.n_occupied_ = int(self._occupied().sum())
 
-    def _n_occupied(self) -> int:
-        return int(occupied_clusters(self.labels_, self.weights_, self._cluster_of).sum())
+    def _store_labels(
+        self,
+        source: Source,
+        linked_rows: NDArray[np.int64] | None,
+        prob: NDArray[np.float64] | None,
+        labels: NDArray[np.int64] | None,
+    ) -> None:
+        """Store labels of all rows and, with links, probabilities: those of the linked rows are given."""
+        assert isinstance(source, RowsInMemory)
+        points, workers = source.points, source.workers
+        if linked_rows is None:
+            self.labels_ = self._labels_of(self._posterior(points, labels=True, workers=workers))
+            return
+        free = self._posterior(points, probabilities=True, workers=workers)
+        assert free.probabilities is not None
+        assert labels is not None
+        self.responsibilities_ = self._sum_clusters(free.probabilities.astype(np.float64, copy=False))
+        self.responsibilities_[linked_rows] = prob
+        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
+        self.labels_[linked_rows] = labels
+
+    def _cluster_sizes(self) -> NDArray[np.int64]:
+        """Number of rows (K,) with each of ``labels_``."""
+        return np.bincount(self.labels_, minlength=self._n_clusters)
+
+    def _occupied(self) -> NDArray[np.bool_]:
+        return occupied_clusters(self._cluster_sizes(), self.weights_, self._cluster_of)
 
     def _warn_of_lost_clusters(
-        self, points: Points, linked: LinkedRows, learns_noise: bool, run: EMRun, workers: Workers
+        self, source: Source, linked: LinkedRows, learns_noise: bool, run: EMRun
     ) -> None:
         """Warn of clusters of the start that have no rows; say whether the links or Omega are the cause."""
         if self.n_occupied_ == self._n_clusters or run.start is None:
             return
-        occupied = occupied_clusters(self.labels_, self.weights_, self._cluster_of)
         weights = run.start.log_weights
-        first = posterior_pass(points, run.start.gaussians, weights, labels=True, workers=workers).labels
-        assert first is not None
-        first = self._cluster_of[first]
-        lost = occupied_clusters(first, np.exp(weights), self._cluster_of) & ~occupied
+        counts = source.label_counts(run.start.gaussians, weights, linked.rows)
+        first, first_linked = (
+            np.bincount(self._cluster_of, of_components).astype(np.int64) for of_components in counts
+        )
+        lost = occupied_clusters(first, np.exp(weights), self._cluster_of) & ~self._occupied()
         if lost.any():
             reason = loss_reason(
-                linked, points.n_samples, np.flatnonzero(lost[first]), mixing=self.mixing,
-                learns_noise=learns_noise, prior_exact=bool(self.inference_["details"]["prior_exact"]),
+                linked, source.n_samples, int(first[lost].sum()), int(first_linked[lost].sum()),
+                mixing=self.mixing, learns_noise=learns_noise,
+                prior_exact=bool(self.inference_["details"]["prior_exact"]),
             )  # fmt: skip
             warnings.warn(
                 f"{lost.sum()} of {self._n_clusters} clusters lost all their rows (n_occupied_ is "
                 f"{self.n_occupied_}). {reason}",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
-    def _decode(self, points: Points, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _decode(self, source: Source, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
         """Label the linked rows: the most probable label of each row, or the most probable labelling of all.
 
         The most probable labels one by one may break a hard cannot-link. Then the most probable joint
@@ -453,7 +489,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         if self.decode == "marginal" and not broken.any():
             return labels
         gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        joint = log_density_pass(points, gaussians, rows=linked.rows)
+        joint = source.log_density(gaussians, linked.rows)
         joint += linked.prior_power[:, np.newaxis] * np.log(self.weights_)
         per_cluster = sum_components(joint, self._cluster_of)
         field = PottsField(per_cluster, linked.pairs, linked.coupling)
@@ -465,6 +501,14 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         affected = np.zeros(n_components, dtype=bool)
         affected[component[linked.pairs[broken, 0]]] = True
         return np.where(affected[component], together, labels)
+
+
+def _known_rows(linked: LinkedRows | None, constraints: Constraints | None) -> NDArray[np.int64]:
+    """Rows that carry links or labels, ascending."""
+    rows = np.empty(0, dtype=np.int64) if linked is None else linked.rows
+    if constraints is not None and constraints.row_classes is not None:
+        rows = np.union1d(rows, np.flatnonzero(constraints.row_classes >= 0))
+    return rows
 
 
 def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -> tuple[int, ...]:

@@ -250,10 +250,10 @@ class PPC(LinkedGaussianMixture):
     def _n_gaussians(self) -> int:
         return int(self._n_clusters * self.components_per_cluster)
 
-    def _check_parameters(self, X: NDArray[np.floating]) -> None:
+    def _check_parameters(self, n_samples: int) -> None:
         check_whole_number(self.components_per_cluster, "components_per_cluster")
         check_learn_noise(self.learn_noise)
-        super()._check_parameters(X)
+        super()._check_parameters(n_samples)
 
     def _link_noise(self, constraints: Constraints | None) -> LinkNoise | None:
         learn_noise = check_learn_noise(self.learn_noise)

@@ -563,7 +563,7 @@ def _own_check(model: Any, n_rows: int) -> None:
 
 
 def _own_check_of_rows(model: Any, n_rows: int) -> None:
-    model._check_parameters(np.broadcast_to(0.0, (n_rows, 1)))
+    model._check_parameters(n_rows)
 
 
 _LINK_MIXTURE = Layout(_own_check_of_rows, _n_components, _link_mixture_entries, _gaussian_relations)

@@ -10,13 +10,12 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from linkwise import PPC, Constraints
-from linkwise._threads import Workers
 from linkwise.datasets import make_ppc_artificial
 from linkwise.metrics import clustering_accuracy
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run
-from linkwise.mixture.gaussian.data import points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, log_determinants, precision_factors
 from linkwise.mixture.gaussian.shrinkage import CovariancePrior
+from linkwise.mixture.gaussian.source import RowsInMemory
 from linkwise.mixture.links.em_step import LinkedStep
 from linkwise.mixture.links.rows import select_linked_rows
 from linkwise.mixture.links.starts import discriminating_labels, links_lead, restart_labels
@@ -33,7 +32,7 @@ def some_parameters(rng, n_components, n_features, n_links):
 
 def step_for(X, links, n_components, mixing):
     linked = select_linked_rows(links, np.arange(n_components))
-    return LinkedStep(points_of(X), linked, "full", 0.0, "exact", mixing, None, 0, Workers())
+    return LinkedStep(RowsInMemory(X, 0.0), linked, "full", 0.0, "exact", mixing, None, 0)
 
 
 class TestLinkEvidence:

@@ -34,12 +34,12 @@ def messages_of(model, X, links):
 class TestOccupiedClusters:
     def test_needs_a_row_and_a_weight(self):
         weights = np.array([0.5, 0.5 - EMPTY_WEIGHT / 2, EMPTY_WEIGHT / 2])
-        found = occupied_clusters(np.array([0, 2, 2]), weights, np.arange(3))
+        found = occupied_clusters(np.array([1, 0, 2]), weights, np.arange(3))
         np.testing.assert_array_equal(found, [True, False, False])
 
     def test_adds_up_the_components_of_a_cluster(self):
         weights = np.array([0.6, 0.0, 0.0, 0.4])
-        found = occupied_clusters(np.array([0, 1]), weights, np.array([0, 0, 1, 1]))
+        found = occupied_clusters(np.array([1, 1]), weights, np.array([0, 0, 1, 1]))
         np.testing.assert_array_equal(found, [True, True])
 
 

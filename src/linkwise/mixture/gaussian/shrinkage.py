@@ -34,10 +34,12 @@ __all__ = [
     "CovariancePrior",
     "automatic_rows",
     "check_shrinkage",
+    "column_moments",
     "covariance_prior",
     "log_prior",
     "mean_covariance",
     "pooled_covariance",
+    "prior_of_moments",
     "pseudo_rows",
     "shrink",
 ]
@@ -88,13 +90,25 @@ def covariance_prior(points: Points, n_rows: float, reg_covar: float) -> Covaria
     """Return the prior of ``n_rows`` pseudo-rows; None if there are none."""
     if n_rows <= 0.0:
         return None
+    return prior_of_moments(column_moments(points), points.n_samples, n_rows, reg_covar)
+
+
+def column_moments(points: Points) -> NDArray[np.float64]:
+    """Sums (2, D) over the rows of the distance to the offset, and of its square."""
     about = points.offset[np.newaxis]
     total = np.zeros((2, points.n_features))
     for start in range(0, points.n_samples, _ROWS_AT_ONCE):
         rows = np.arange(start, min(start + _ROWS_AT_ONCE, points.n_samples))
         part = statistics_pass(points, about, np.ones((len(rows), 1)), "diag", rows=rows)
         total += np.vstack([part.first, part.second])
-    mean, square = total / points.n_samples
+    return total
+
+
+def prior_of_moments(
+    moments: NDArray[np.float64], n_samples: int, n_rows: float, reg_covar: float
+) -> CovariancePrior:
+    """The prior of ``n_rows`` > 0 pseudo-rows for data with these ``column_moments``."""
+    mean, square = moments / n_samples
     variances = np.maximum(square - mean**2, 0.0) + reg_covar
     return CovariancePrior(n_rows * (1.0 - _WIDE_SHARE), n_rows * _WIDE_SHARE, variances)
 

@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels.math import log_sum_exp_rows
-from linkwise._threads import Workers
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import MixtureParameters
-from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
-from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, statistics_pass
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     log_prior,
@@ -23,6 +20,7 @@ from linkwise.mixture.gaussian.shrinkage import (
     pooled_covariance,
     shrink,
 )
+from linkwise.mixture.gaussian.source import Source
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.prior import DisjointPrior, LabelPrior
 from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, link_field, linked_posterior
@@ -58,7 +56,7 @@ _LEAST_SHARE = 0.1
 
 
 class LinkedStep:
-    """The EM step: free rows in one fused pass, linked rows through inference.
+    """The EM step: free rows in one fused pass over the ``source``, linked rows through inference.
 
     ``noise`` has the answers whose error rates are learned; ``coupling`` of the parameters is then one for
     each answer. None learns nothing. ``random_state`` seeds the engines, the same in every step, so that EM
@@ -69,7 +67,7 @@ class LinkedStep:
 
     def __init__(
         self,
-        points: Points,
+        source: Source,
         linked: LinkedRows | None,
         covariance_type: str,
         reg_covar: float,
@@ -77,12 +75,11 @@ class LinkedStep:
         mixing: str,
         noise: LinkNoise | None,
         random_state: int,
-        workers: Workers,
         n_starts: int = 1,
         inference_options: Mapping[str, Any] | None = None,
         prior: CovariancePrior | None = None,
     ) -> None:
-        self.points = points
+        self.source = source
         self.prior = prior
         self.linked = linked
         self.covariance_type = covariance_type
@@ -94,7 +91,6 @@ class LinkedStep:
         self.mixing = mixing
         self.noise = noise
         self.random_state = random_state
-        self.workers = workers
         self.start: NDArray[np.float64] | None = None
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
         self._max_work = None
@@ -128,9 +124,7 @@ class LinkedStep:
     def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
         """New parameters, and the penalised log-likelihood per sample at the old ones."""
         excluded = None if self.linked is None else self.linked.rows
-        statistics = em_pass(
-            self.points, parameters.gaussians, parameters.log_weights, excluded=excluded, workers=self.workers
-        )
+        statistics = self.source.em_statistics(parameters.gaussians, parameters.log_weights, excluded)
         objective = statistics.log_likelihood
         log_weights, coupling = parameters.log_weights, parameters.coupling
         if self.linked is None:
@@ -155,7 +149,7 @@ class LinkedStep:
         new = new_parameters(
             statistics, self.covariance_type, self.reg_covar, log_weights, coupling, self.prior, pooled
         )
-        return new, objective / self.points.n_samples
+        return new, objective / self.source.n_samples
 
     def _of_links(self, log_partition: float, penalty: float, coupling: NDArray[np.float64]) -> float:
         """The part of the objective that the linked rows bring."""
@@ -170,10 +164,10 @@ class LinkedStep:
 
         ``auto`` is exact where links leave it narrow components, and Bethe's approximation elsewhere.
         """
-        value = em_pass(
-            self.points, parameters.gaussians, parameters.log_weights,
-            excluded=None if self.linked is None else self.linked.rows, workers=self.workers,
-        ).log_likelihood  # fmt: skip
+        excluded = None if self.linked is None else self.linked.rows
+        value = self.source.em_statistics(
+            parameters.gaussians, parameters.log_weights, excluded
+        ).log_likelihood
         if self.linked is not None:
             step = self.fresh()
             step.inference, step.inference_options = "auto", {}
@@ -182,7 +176,7 @@ class LinkedStep:
             value += self._of_links(log_partition, penalty, parameters.coupling)
         if self.prior is not None:
             value += log_prior(parameters.gaussians, self.prior)
-        return value / self.points.n_samples
+        return value / self.source.n_samples
 
     @property
     def _leaves_out_omega(self) -> bool:
@@ -208,10 +202,7 @@ class LinkedStep:
             return parameters
         found = parameters
         for power in _LEADING_POWERS:
-            statistics = em_pass(
-                self.points, found.gaussians, found.log_weights, excluded=self.linked.rows,
-                workers=self.workers,
-            )  # fmt: skip
+            statistics = self.source.em_statistics(found.gaussians, found.log_weights, self.linked.rows)
             responsibilities = self.e_step(found, power).responsibilities
             statistics = statistics.weighted(_FREE_WEIGHT)
             statistics += self._linked_statistics(found, responsibilities)
@@ -233,9 +224,7 @@ class LinkedStep:
         """
         if self.linked is None:
             return 0.0
-        log_density = log_density_pass(
-            self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
-        )
+        log_density = self.source.log_density(parameters.gaussians, self.linked.rows)
         for k, log_weight in enumerate(parameters.log_weights):
             log_density[:, k] += self.linked.prior_power * log_weight
         without_links = float(log_sum_exp_rows(log_density).sum())
@@ -258,9 +247,7 @@ class LinkedStep:
             coupling = self.noise.of_links(parameters.coupling)
             links = link_field(self.linked.pairs, coupling, len(self.linked.rows))
         initial, self.start = self.start, None
-        log_density = log_density_pass(
-            self.points, parameters.gaussians, rows=self.linked.rows, workers=self.workers
-        )
+        log_density = self.source.log_density(parameters.gaussians, self.linked.rows)
         if power != 1.0:
             log_density *= power
         options = dict(self.inference_options)
@@ -292,13 +279,8 @@ class LinkedStep:
         self, parameters: MixtureParameters, responsibilities: NDArray[np.float64]
     ) -> Statistics:
         assert self.linked is not None
-        return statistics_pass(
-            self.points,
-            parameters.gaussians.means,
-            responsibilities,
-            self.covariance_type,
-            rows=self.linked.rows,
-            workers=self.workers,
+        return self.source.statistics(
+            parameters.gaussians.means, responsibilities, self.covariance_type, self.linked.rows
         )
 
     def _mixing_step(

@@ -21,17 +21,20 @@ _OMEGA_REMEDY = f'Use mixing="exact" or "fixed"; or {_FROM_FIT_WITHOUT_LINKS}, w
 
 
 def occupied_clusters(
-    labels: NDArray[np.int64], weights: NDArray[np.float64], cluster_of: NDArray[np.int64]
+    n_rows: NDArray[np.int64], weights: NDArray[np.float64], cluster_of: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Whether each cluster is the most probable one of some row and has a weight that counts."""
-    weight = np.bincount(cluster_of, weights)
-    return (np.bincount(labels, minlength=len(weight)) > 0) & (weight >= EMPTY_WEIGHT)
+    """Whether each cluster is the most probable one of some row and has a weight that counts.
+
+    ``n_rows`` (K,) are the rows of each cluster.
+    """
+    return (n_rows > 0) & (np.bincount(cluster_of, weights) >= EMPTY_WEIGHT)
 
 
 def loss_reason(
     linked: LinkedRows,
     n_samples: int,
-    lost_rows: NDArray[np.int64],
+    n_lost: int,
+    n_lost_linked: int,
     *,
     mixing: str,
     learns_noise: bool,
@@ -39,7 +42,8 @@ def loss_reason(
 ) -> str:
     """Why clusters lost their rows, and what to do about it, in a sentence or two.
 
-    ``lost_rows`` are the rows that these clusters had at the start. ``learns_noise`` says that links count as
+    ``n_lost`` are the rows that these clusters had at the start, and ``n_lost_linked`` those of them that
+    carry links. ``learns_noise`` says that links count as
     observations, which leaves out Omega too, and ``prior_exact`` that log Omega was exact.
     """
     hard = linked.pairs[linked.coupling == np.inf]
@@ -50,10 +54,9 @@ def loss_reason(
             f"clusters than that can have rows. Use n_components={n_groups} or less, or soften links "
             "(certainty)."
         )
-    n_linked = int(np.isin(lost_rows, linked.rows).sum())
-    if 2 * n_linked < len(lost_rows):
+    if 2 * n_lost_linked < n_lost:
         return (
-            f"The links are probably not the cause: only {n_linked} of the {len(lost_rows)} rows that these "
+            f"The links are probably not the cause: only {n_lost_linked} of the {n_lost} rows that these "
             "clusters had at the start carry links. Use fewer components, several starts (n_init) or another "
             "covariance_type."
         )

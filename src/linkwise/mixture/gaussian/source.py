@@ -1,0 +1,142 @@
+"""Where the rows of a mixture are. EM sees sums over all rows, and the few rows that carry links.
+
+``RowsInMemory`` has them in one array; ``linkwise.dask`` has a source that reads them chunk by chunk.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._threads import Workers
+from linkwise.mixture.gaussian.data import Points, condition
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
+from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, posterior_pass, statistics_pass
+from linkwise.mixture.gaussian.shrinkage import column_moments
+
+__all__ = ["RowsInMemory", "Sample", "Source"]
+
+
+class Sample(NamedTuple):
+    """Rows (s,) of the data that starts are made from; ``rows`` is None if they are all.
+
+    ``X`` (s, d) is what k-means sees, see ``Conditioned``.
+    """
+
+    X: NDArray[np.floating]
+    points: Points
+    rows: NDArray[np.int64] | None
+
+
+class Source(Protocol):
+    """What EM asks of the data."""
+
+    workers: Workers
+    """Threads for the passes in this process."""
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    def em_statistics(
+        self,
+        gaussians: Gaussians,
+        log_weights: NDArray[np.float64],
+        excluded: NDArray[np.int64] | None,
+    ) -> Statistics:
+        """Sums over all rows but the excluded ones, see ``em_pass``."""
+
+    def log_density(self, gaussians: Gaussians, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log-densities (r, K) of some rows that carry links."""
+
+    def statistics(
+        self,
+        means: NDArray[np.float64],
+        responsibilities: NDArray[np.float64],
+        covariance_type: str,
+        rows: NDArray[np.int64],
+    ) -> Statistics:
+        """Sums over rows that carry links, with these responsibilities (r, K)."""
+
+    def column_moments(self) -> NDArray[np.float64]:
+        """Sums (2, D) over all rows of the distance to the middle of the data, and of its square."""
+
+    def label_counts(
+        self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Number of rows whose most probable component is each (K,): of all rows, and of these."""
+
+    def sample(self) -> Sample:
+        """The rows that starts are made from."""
+
+
+class RowsInMemory:
+    """All rows in one array."""
+
+    def __init__(
+        self,
+        data: NDArray[np.floating],
+        reg_covar: float,
+        names: NDArray[np.object_] | None = None,
+        workers: Workers | None = None,
+    ) -> None:
+        self.points, self._for_starts = condition(data, reg_covar, names)
+        self.workers = workers or Workers()
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.points.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.points.n_features
+
+    def em_statistics(
+        self,
+        gaussians: Gaussians,
+        log_weights: NDArray[np.float64],
+        excluded: NDArray[np.int64] | None,
+    ) -> Statistics:
+        """One fused pass."""
+        return em_pass(self.points, gaussians, log_weights, excluded=excluded, workers=self.workers)
+
+    def log_density(self, gaussians: Gaussians, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The rows are read in place."""
+        return log_density_pass(self.points, gaussians, rows=rows, workers=self.workers)
+
+    def statistics(
+        self,
+        means: NDArray[np.float64],
+        responsibilities: NDArray[np.float64],
+        covariance_type: str,
+        rows: NDArray[np.int64],
+    ) -> Statistics:
+        """The rows are read in place."""
+        return statistics_pass(
+            self.points, means, responsibilities, covariance_type, rows=rows, workers=self.workers
+        )
+
+    def column_moments(self) -> NDArray[np.float64]:
+        """A few thousand rows at a time."""
+        return column_moments(self.points)
+
+    def label_counts(
+        self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """One pass that keeps a label for each row."""
+        labels = posterior_pass(self.points, gaussians, log_weights, labels=True, workers=self.workers).labels
+        assert labels is not None
+        n_components = len(log_weights)
+        return np.bincount(labels, minlength=n_components), np.bincount(labels[rows], minlength=n_components)
+
+    def sample(self) -> Sample:
+        """All rows."""
+        return Sample(self._for_starts, self.points, None)
