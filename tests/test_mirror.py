@@ -19,6 +19,8 @@ THROUGH = {
     "datasets.images": "test_datasets.py",
     "datasets.points": "test_datasets.py",
     "datasets.published": "test_datasets.py",
+    "dask.estimator": "dask/test_mixture.py",
+    "dask.jobs": "dask/test_mixture.py",
     "displays._inputs": "displays/test_clusters.py",
     "displays.belief_map": "displays/test_heat_maps.py",
     "displays.annotators": "displays/test_curves.py",

@@ -19,6 +19,9 @@ __all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "parameter_shift", 
 
 AnyRun = TypeVar("AnyRun", bound="EMRun")
 
+#: Runs whose values are this near to each other, as a share of them, have met: the first of them is kept.
+_MEETING = 1e-11
+
 
 class MixtureParameters(NamedTuple):
     """Everything an EM step changes."""
@@ -199,7 +202,7 @@ def best_run(
         print(
             "objectives of the starts: " + ", ".join(f"{result.objective:.6f}" for result in runs), flush=True
         )
-    best = max(runs, key=lambda result: result.merit)
+    best = _first_best(runs)
     if not best.converged and not best.stopped and max_iter > 0:
         warnings.warn(
             f"EM did not converge in max_iter={max_iter} iterations: the objective still changes by more "
@@ -209,3 +212,10 @@ def best_run(
             stacklevel=2,
         )
     return best
+
+
+def _first_best(runs: Sequence[AnyRun]) -> AnyRun:
+    """Return the run of the highest merit; rounding, which the order of sums changes, does not decide."""
+    highest = max(run.merit for run in runs)
+    margin = _MEETING * abs(highest) if np.isfinite(highest) else 0.0
+    return next(run for run in runs if run.merit >= highest - margin)

@@ -89,6 +89,8 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
     True
     """
     name = type(model).__name__
+    if type(model).__module__.startswith("linkwise.dask"):
+        raise TypeError(f"this {name} has its rows in Dask; save model.to_local(), the estimator in memory")
     if _KINDS.get(name) != type(model).__module__:
         raise TypeError(f"{name} is no estimator of linkwise; use joblib or skops to store it")
     arrays: dict[str, Any] = {}

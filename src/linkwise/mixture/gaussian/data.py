@@ -11,10 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._row_tables import column_extremes
 from linkwise.mixture.gaussian.gaussians import Gaussians
 
-__all__ = ["Conditioned", "Points", "condition", "new_points", "points_of"]
+__all__ = [
+    "LARGEST",
+    "Conditioned",
+    "Points",
+    "computing_type",
+    "condition",
+    "new_points",
+    "points_of",
+    "rows_for_starts",
+]
 
 #: Sums of the squares of a billion such numbers are still far from the largest float64.
-_LARGEST = 1e140
+LARGEST = 1e140
 #: The same for float32, whose squares reach to 1e38 and down to 1e-38.
 _LARGEST_SINGLE, _SMALLEST_SINGLE = 1e15, 1e-15
 #: Starts compare squared lengths of rows: farther from the origin than this, in spans of the data, they would
@@ -105,21 +114,38 @@ def condition(
 ) -> Conditioned:
     """Prepare data for EM."""
     low, high = (end.astype(np.float64) for end in column_extremes(X))
-    largest = float(max(high.max(), -low.min()))
-    if largest > _LARGEST:
+    if max(high.max(), -low.min()) > LARGEST:
         _refuse(X, names)
-    widest = float((high - low).max())
-    if X.dtype == np.float32 and not _in_reach_of_float32(largest, widest, reg_covar**0.5):
-        X = X.astype(np.float64)
+    X = X.astype(computing_type(X.dtype, low, high, reg_covar), copy=False)
     # The mean of equal numbers may be none of them; far from the origin the difference is not small.
     centre = np.clip(X.mean(axis=0, dtype=np.float64), low, high)
-    points = points_of(X, centre)
+    return Conditioned(points_of(X, centre), rows_for_starts(X, centre, low, high))
+
+
+def computing_type(
+    dtype: np.dtype[np.floating], low: NDArray[np.float64], high: NDArray[np.float64], reg_covar: float
+) -> np.dtype[np.floating]:
+    """The type that kernels compute in, for data in [low, high] (D,) of some type."""
+    largest, widest = float(max(high.max(), -low.min())), float((high - low).max())
+    if dtype == np.float32 and _in_reach_of_float32(largest, widest, reg_covar**0.5):
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def rows_for_starts(
+    X: NDArray[np.floating],
+    centre: NDArray[np.float64],
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+) -> NDArray[np.floating]:
+    """Rows of data in [low, high] (D,) as starts see them, see ``Conditioned``."""
+    largest, widest = float(max(high.max(), -low.min())), float((high - low).max())
     smallest, greatest = _COMFORTABLE
     if largest <= _FAR * widest and smallest < widest < greatest:
-        return Conditioned(points, X)
+        return X
     # A power of two changes no digit.
     scale = 2.0 ** np.floor(np.log2(widest)) if widest > 0.0 else 1.0
-    return Conditioned(points, (X.astype(np.float64) - centre) / scale)
+    return np.asarray((X.astype(np.float64) - centre) / scale)
 
 
 def new_points(
@@ -127,7 +153,7 @@ def new_points(
 ) -> Points:
     """Prepare rows to be compared with fitted densities, which they may be far from."""
     largest = float(max(X.max(), -X.min())) if X.size else 0.0
-    if largest > _LARGEST:
+    if largest > LARGEST:
         _refuse(X, names)
     if X.dtype == np.float32:
         reach = max(largest, float(np.abs(gaussians.means).max()))

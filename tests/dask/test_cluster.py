@@ -1,0 +1,105 @@
+"""Real worker processes, on the loopback address: the same results, also when workers are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+
+import linkwise
+from linkwise.dask import PPC, passes
+from tests.dask.dask_cases import assert_same_fit, blobs, lazy, links_of, quietly
+
+X, Y = blobs(400)
+LINKS = links_of(Y, "noisy")
+CHUNKS = ((100, 0, 130, 70, 100), (1, 2))
+PARAMETERS = {"random_state": 0, "n_init": 1, "max_iter": 12, "tol": 0.0}
+#: Seconds that anything may take here before it counts as hanging.
+PATIENCE = 90
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": PATIENCE, "distributed.worker.daemon": True}),
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            memory_limit="1GiB",
+        ) as cluster,
+        Client(cluster, timeout=PATIENCE) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def in_memory():
+    return quietly(lambda: linkwise.PPC(3, **PARAMETERS).fit(X, constraints=LINKS))
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_results_do_not_depend_on_the_workers(client, in_memory, n_workers):
+    client.cluster.scale(n_workers)
+    client.wait_for_workers(n_workers, timeout=PATIENCE)
+    model = PPC(3, **PARAMETERS, client=client)
+    quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
+    with dask.config.set(scheduler=client):
+        assert_same_fit(model, in_memory)
+    end = time.monotonic() + PATIENCE
+    while client.futures and time.monotonic() < end:  # they are released in the background
+        time.sleep(0.05)
+    assert not client.futures
+
+
+def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypatch):
+    """In two iterations a worker process is killed, by its own id, while it has tasks to do."""
+    client.cluster.scale(2)
+    client.wait_for_workers(2, timeout=PATIENCE)
+    killed, compute = [], passes.Runner._compute
+    n_passes = 0
+
+    def kill_later():
+        time.sleep(0.05)
+        pids = client.run(os.getpid)
+        pid = next(pid for pid in pids.values() if pid not in killed)
+        killed.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+    def disturbed(self, name, layer, key):
+        nonlocal n_passes
+        n_passes += "emsums" in name
+        if "emsums" in name and n_passes in (3, 7):
+            # Tasks that are still at work when the worker dies.
+            for key_, task in list(layer.items()):
+                if isinstance(key_, tuple) and key_[1] == 0:
+                    layer[key_] = (_slowly, task[0], *task[1:])
+            threading.Thread(target=kill_later).start()
+        return compute(self, name, layer, key)
+
+    monkeypatch.setattr(passes.Runner, "_compute", disturbed)
+    model = PPC(3, **PARAMETERS, client=client)
+    quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
+    assert len(killed) == 2
+    with dask.config.set(scheduler=client):
+        assert_same_fit(model, in_memory)
+
+
+def _slowly(function, *arguments):
+    time.sleep(0.4)
+    return function(*arguments)
+
+
+def test_an_error_on_a_worker_reaches_the_caller(client):
+    spoilt = X.copy()
+    spoilt[150, 2] = np.nan
+    with pytest.raises(ValueError, match=r"row 150 \(row 50 of chunk 2\), column 2"):
+        PPC(3, client=client).fit(lazy(spoilt, CHUNKS))
