@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from linkwise import _row_tables as row_tables
 from linkwise._row_tables import column_extremes
 
 
@@ -25,3 +26,16 @@ def test_extremes_of_columns(n_rows, form):
         np.testing.assert_array_equal(np.column_stack(column_extremes(moved)), expected)
         if form == "csr" or place > 70:
             break
+
+
+def test_few_and_many_rows_are_summed_to_the_same_bits(monkeypatch):
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n, d, k = rng.integers(0, 60), rng.integers(1, 8), rng.integers(1, 7)
+        table = rng.normal(size=(n, d)) * 10.0 ** rng.normal(size=(n, d))
+        labels = rng.integers(k, size=n)
+        weights = None if rng.random() < 0.5 else rng.random(n)
+        few = row_tables.label_sums(table, labels, k, weights)
+        with monkeypatch.context() as patch:
+            patch.setattr(row_tables, "_FEW_ENTRIES", -1)
+            np.testing.assert_array_equal(few, row_tables.label_sums(table, labels, k, weights))

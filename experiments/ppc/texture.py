@@ -71,8 +71,8 @@ def texture_mosaic(draw: int, layout: str) -> list[Row]:
 
     Examples
     --------
-    >>> from experiments.ppc.texture import texture_mosaic
-    >>> [row["method"] for row in texture_mosaic(0, "generated")]
+    >>> from experiments.ppc.texture import ENGINES
+    >>> list(ENGINES)  # the methods of the rows, in this order
     ['GMM', 'mean field', 'Gibbs', 'belief propagation']
     """
     mosaic = _mosaic(layout)

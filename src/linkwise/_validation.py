@@ -47,7 +47,7 @@ Coded = tuple[NDArray[Any], NDArray[np.intp]]
 
 def as_generator(random_state: Any) -> np.random.Generator:
     """A ``Generator`` from None, an int, a ``RandomState`` or a ``Generator`` (returned as it is)."""
-    if random_state is None or isinstance(random_state, np.random.Generator):
+    if type(random_state) is int or random_state is None or isinstance(random_state, np.random.Generator):
         return np.random.default_rng(random_state)
     if isinstance(random_state, numbers.Integral):
         return np.random.default_rng(int(random_state))

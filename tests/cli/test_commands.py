@@ -69,6 +69,7 @@ def test_every_method_fits(invoke, files, tmp_path, name, standardised):
     result = invoke(
         "fit", files / "iris.csv", "-l", files / "links.csv", "-k", 3, "--method", name, "--ignore", "flower",
         "--label", "species", "--starts", 2, "-o", tmp_path / "out", "--json",
+        *(["--effort", "quick"] if name == "auto" else []),
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)

@@ -19,7 +19,7 @@ from tests.inference.oracle import GRAPHS, enumerate_field, random_field
 
 MARGINALS = ["auto", "exact", "tree", "mean_field", "gibbs", "belief_propagation"]
 LABELS = ["auto", "exact", "icm", "belief_propagation", "lp", "forest_descent"]
-SEEDS = range(600)
+SEEDS = range(300)
 
 
 def field_of(seed):
@@ -63,13 +63,13 @@ def test_exact_methods_against_enumeration(method):
         assert labels.score == pytest.approx(best, abs=1e-9)
         assert labels.upper_bound == labels.score
         assert labels.score == field.score(labels.labels)
-    assert 20 < n_infeasible < 400
+    assert 20 < n_infeasible < 200
 
 
 @pytest.mark.parametrize("method", MARGINALS)
 def test_flags_of_marginals_never_lie(method):
-    options = {"tol": 0.05} if method == "gibbs" else {}
-    for seed in list(SEEDS)[:: 6 if method == "gibbs" else 2]:
+    options = {"tol": 0.05, "max_sweeps": 200} if method == "gibbs" else {}
+    for seed in list(SEEDS)[:: 3 if method == "gibbs" else 2]:
         field, prob, log_partition, agreement, _ = case_of(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", (ApproximationWarning))

@@ -211,6 +211,8 @@ INTERRUPTED = {
 }
 CHILD = """
     import linkwise.kmeans.hard.assignment as hard_assignment
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores SIGINT
     from linkwise import COPKMeans
     from tests.kmeans.test_time_limit import vehicles
     X, links = vehicles(n_pairs=3500)

@@ -26,6 +26,7 @@ from linkwise.inference.problem import (
     DROPPED,
     Problem,
     Reduction,
+    cached,
     induced,
     raise_infeasible,
     reduce_field,
@@ -298,14 +299,28 @@ def _agreement_of_pairs(
     field: PottsField, reduction: Reduction, prob: NDArray[np.float64], agreement: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """P(z_i == z_j) of the user's pairs from that of the reduced ones; 1 inside a group."""
+    kinds = cached(reduction.problem, "kinds of pairs", lambda: _kinds_of_pairs(field, reduction))
+    if kinds is None:
+        return agreement[reduction.edge_of]
+    between, dropped, ends = kinds
     result = np.ones(len(field.pairs))
-    between = reduction.edge_of >= 0
     result[between] = agreement[reduction.edge_of[between]]
-    dropped = reduction.edge_of == DROPPED
-    ends = reduction.groups[field.pairs[dropped]]
     # A dropped link joins two components, which are independent.
     result[dropped] = np.einsum("ek,ek->e", prob[ends[:, 0]], prob[ends[:, 1]])
     return result
+
+
+def _kinds_of_pairs(
+    field: PottsField, reduction: Reduction
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]] | None:
+    """Pairs that are links of the problem, pairs that were dropped, and the groups (., 2) these join.
+
+    None if all are links of the problem.
+    """
+    if (reduction.edge_of >= 0).all():
+        return None
+    dropped = np.flatnonzero(reduction.edge_of == DROPPED)
+    return np.flatnonzero(reduction.edge_of >= 0), dropped, reduction.groups[field.pairs[dropped]]
 
 
 def _count_points(
@@ -316,16 +331,11 @@ def _count_points(
 ) -> dict[str, int]:
     """Points of the field each engine answered for; ``independent`` are those without links."""
     parts = details.get("parts", {name: slice(None)})
-    of_linked = np.zeros(len(linked), dtype=np.uint8)
-    for number, members in enumerate(parts.values(), 1):
-        of_linked[members] = number
-    of_group = np.zeros(len(reduction.problem.unary), dtype=np.uint8)
-    of_group[linked] = of_linked
-    of_point = of_group[reduction.groups]
-    counts = {
-        engine: int(np.count_nonzero(of_point == number))
-        for number, engine in enumerate(["independent", *parts])
-    }
+    n_points, n_groups = len(reduction.groups), len(reduction.problem.unary)
+    sizes = cached(reduction.problem, "points of groups", lambda: np.bincount(reduction.groups))
+    of_linked = sizes[linked] if n_groups < n_points or len(linked) < n_groups else sizes
+    counts = {engine: int(of_linked[members].sum()) for engine, members in parts.items()}
+    counts = {"independent": n_points - sum(counts.values()), **counts}
     return {engine: count for engine, count in counts.items() if count}
 
 

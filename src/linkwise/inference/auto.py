@@ -82,7 +82,8 @@ def auto_marginals(
     if limited:
         max_table, work = 1, 0
         planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
-    feasible, parts = planned.feasible[planned.component], exact_parts(planned)
+    feasible = planned.feasible[planned.component]
+    parts = cached(problem, ("parts", max_table), lambda: exact_parts(planned))
     wide = np.flatnonzero(~feasible).astype(np.int32)
     if wide.size == 0:
         prob, agreement, log_partition = solve_marginals(problem, planned)

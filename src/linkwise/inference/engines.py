@@ -177,6 +177,7 @@ def _register(
 ) -> Callable[..., Any]:
     def register(engine: Callable[..., Any]) -> Callable[..., Any]:
         _REGISTRY[caller][name] = _Registered(name, engine, options)
+        _without_options.cache_clear()
         # A user's function says the same with attributes of its own.
         engine.uses_initial = uses_initial  # type: ignore[attr-defined]
         engine.differentiable = differentiable  # type: ignore[attr-defined]
@@ -197,7 +198,15 @@ def find_marginals_engine(
     method: str | Callable[..., EngineMarginals], options: Mapping[str, Any] | None = None
 ) -> Engine:
     """The marginals engine of this name, or this function, with its options checked."""
+    if isinstance(method, str) and options is not None and not options and method in _REGISTRY["marginals"]:
+        return _without_options(method)._replace(options={})
     return _find("marginals", method, options or {})
+
+
+@functools.cache
+def _without_options(method: str) -> Engine:
+    """The marginals engine of this name; kept, because every step of EM asks for it."""
+    return _find("marginals", method, {})
 
 
 def find_labels_engine(
@@ -207,8 +216,13 @@ def find_labels_engine(
     return _find("best_labels", method, options or {})
 
 
+_ONE_THREAD = 1
+
+
 def checked_threads(n_threads: int) -> int:
     """The number of threads as an int; anything but a whole number >= 1 is refused."""
+    if n_threads is _ONE_THREAD:  # as in most steps of EM
+        return n_threads
     return int(_checked(n_threads, "n_threads", whole(1), "inference", ()))
 
 

@@ -41,7 +41,7 @@ def hard_part(problem: Problem) -> HardPart | None:
 
     None if there are no hard cannot-links: every node has a label that is not forbidden.
     """
-    if not hard_rows(problem).any():
+    if not cached(problem, "any hard", lambda: bool(hard_rows(problem).any())):
         return None
     forbidden = None
     if problem.unary.min() == -np.inf:

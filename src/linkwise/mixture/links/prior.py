@@ -175,6 +175,8 @@ def singles(
     powers: NDArray[np.float64], n_alike: NDArray[np.int64], log_weights: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.float64]]:
     """Groups linked to nothing: the sum of log sum_k pi_k^a, and their expected counts (K,)."""
+    if not len(powers):
+        return 0.0, np.zeros(len(log_weights))
     share, log_total = _shares(powers, log_weights)
     return float(n_alike @ log_total), (n_alike * powers) @ share
 
@@ -191,12 +193,16 @@ def pairs(
         a, b, coupling = kinds[start : start + _KINDS_AT_ONCE].T
         number = n_alike[start : start + _KINDS_AT_ONCE]
         first, log_first = _shares(a, log_weights)
-        second, log_second = _shares(b, log_weights)
+        alike = np.array_equal(a, b)
+        second, log_second = (first, log_first) if alike else _shares(b, log_weights)
         agree = np.exp(np.minimum(coupling, 0.0))[:, np.newaxis]
         differ = np.exp(-np.maximum(coupling, 0.0))[:, np.newaxis]
         joint = first * (agree * second + differ * _sum_of_others(second))
         omega = joint.sum(axis=1)
         log_omega += float(number @ (np.log(omega) + log_first + log_second))
+        if alike:
+            counts += (number * (a + b) / omega) @ joint
+            continue
         counts += (number * a / omega) @ joint
         counts += (number * b / omega) @ (second * (agree * first + differ * _sum_of_others(first)))
     return log_omega, counts

@@ -11,6 +11,7 @@ is the log-likelihood of an exponential family with the counts n_k(Z) as statist
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -180,11 +181,14 @@ def _bfgs(
 ) -> NDArray[np.float64]:
     """BFGS update of an inverse Hessian of -f; skipped when the curvature seen is not positive."""
     change = change - change.mean()
-    product = change @ gradient_drop
-    if product <= 1e-12 * np.linalg.norm(change) * np.linalg.norm(gradient_drop) or product == 0.0:
+    product = float(change @ gradient_drop)
+    lengths = math.sqrt(change @ change) * math.sqrt(gradient_drop @ gradient_drop)
+    if product <= 1e-12 * lengths or product == 0.0:
         return inverse
-    shrink = np.eye(len(change)) - np.outer(change, gradient_drop) / product
-    return shrink @ inverse @ shrink.T + np.outer(change, change) / product
+    column = change[:, np.newaxis]
+    shrink = column * (gradient_drop / -product)
+    shrink.ravel()[:: len(change) + 1] += 1.0
+    return shrink @ inverse @ shrink.T + column * (change / product)
 
 
 def grid_mixing(counts: NDArray[np.float64], prior: Prior, *, step: float = 0.01) -> MixingStep:
