@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels, unique_pairs
+
+if TYPE_CHECKING:
+    from linkwise.active.landscape import Landscape
+    from linkwise.active.posterior import Posterior
 
 __all__ = [
     "DIFFERENT",
@@ -139,11 +143,15 @@ class Knowledge:
     answers : Answers
     n_clusters : int or None
         None: not known.
+    landscape : Landscape or None
+        What is known about the rows without answers, if it was computed before. Rows that were asked about
+        must be among its landmarks.
     """
 
     X: NDArray[np.float64]
     answers: Answers = NO_ANSWERS
     n_clusters: int | None = None
+    landscape: Landscape | None = None
 
     @property
     def n_samples(self) -> int:
@@ -164,6 +172,22 @@ class Knowledge:
     def asked(self) -> NDArray[np.int64]:
         """Pairs that were asked about, also in vain: (q, 2), i < j, sorted, each once."""
         return unique_pairs(self.n_samples, self.answers.pairs)[0]
+
+    @cached_property
+    def surveyed(self) -> Landscape:
+        """The landscape, computed if it was not given."""
+        from linkwise.active.landscape import survey
+
+        if self.landscape is not None:
+            return self.landscape
+        return survey(self.X, asked=np.unique(self.answers.pairs), n_clusters=self.n_clusters)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What the answers say about every landmark."""
+        from linkwise.active.posterior import infer
+
+        return infer(self.surveyed, self.answers, self.n_clusters)
 
     def is_asked(self, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these pairs, in either order, were asked about."""

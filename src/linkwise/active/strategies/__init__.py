@@ -1,6 +1,7 @@
 """Strategies: which pairs to ask about next, each a function of what is known so far."""
 
 from linkwise.active.strategies.explore_consolidate import explore_consolidate
+from linkwise.active.strategies.information import information
 from linkwise.active.strategies.min_max import min_max
 from linkwise.active.strategies.npu import npu
 from linkwise.active.strategies.random_pairs import random_pairs
@@ -10,6 +11,7 @@ __all__ = [
     "Strategy",
     "explore_consolidate",
     "find_strategy",
+    "information",
     "min_max",
     "npu",
     "random_pairs",

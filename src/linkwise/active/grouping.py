@@ -1,0 +1,39 @@
+"""Rows that answers join: greedy contraction, which weighs answers that contradict each other."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["join"]
+
+
+def join(n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Parts of n rows, (n,), from answers of a strength: positive says same, negative different.
+
+    The two parts with the strongest answers for being one are joined, and what was said of either holds for
+    both, until nothing speaks for one more (greedy additive edge contraction). Answers without a
+    contradiction give the rows that a chain of answers "same" joins. Parts are numbered by their first row.
+    """
+    between: list[dict[int, float]] = [{} for _ in range(n)]
+    for (i, j), value in zip(pairs.tolist(), strength.tolist(), strict=True):
+        between[i][j] = between[j][i] = between[i].get(j, 0.0) + value
+    part = np.arange(n)
+    queue = [(-value, i, j) for i in range(n) for j, value in between[i].items() if i < j and value > 0.0]
+    heapq.heapify(queue)
+    while queue:
+        value, i, j = heapq.heappop(queue)
+        if between[i].get(j) != -value:
+            continue  # joined or weakened since
+        part[part == j] = i
+        del between[i][j], between[j][i]
+        for k, other in between[j].items():
+            del between[k][j]
+            total = between[i].get(k, 0.0) + other
+            between[i][k] = between[k][i] = total
+            if total > 0.0:
+                heapq.heappush(queue, (-total, min(i, k), max(i, k)))
+        between[j] = {}
+    return np.unique(part, return_inverse=True)[1].astype(np.int64)

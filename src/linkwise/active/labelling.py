@@ -1,0 +1,37 @@
+"""Labels of all rows from the posterior of the landmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.active.landscape import Landscape
+from linkwise.active.posterior import Posterior
+
+__all__ = ["label_landmarks", "label_rows"]
+
+
+def label_rows(
+    landscape: Landscape, posterior: Posterior, n_clusters: int | None = None
+) -> NDArray[np.int64]:
+    """Labels of all rows, (n,), numbered from 0: each row has that of the nearest landmark."""
+    labels = label_landmarks(landscape, posterior, n_clusters)[landscape.nearest]
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def label_landmarks(
+    landscape: Landscape, posterior: Posterior, n_clusters: int | None = None
+) -> NDArray[np.int64]:
+    """Labels of the landmarks, (l,): the likeliest group found, or a number above all groups.
+
+    A landmark that is likelier in a group not found yet keeps the cluster that it had without answers. With a
+    known number of clusters, no more of these clusters are kept than groups are missing, those with most such
+    landmarks.
+    """
+    labels = posterior.prob[:, :-1].argmax(axis=1)
+    new = posterior.prob[:, -1] > 0.5
+    if n_clusters is not None:
+        counts = np.bincount(landscape.start[new], minlength=1)
+        kept = np.argsort(-counts, kind="stable")[: max(0, n_clusters - posterior.n_groups)]
+        new &= np.isin(landscape.start, kept)
+    return np.asarray(np.where(new, posterior.n_groups + landscape.start, labels), dtype=np.int64)

@@ -1,0 +1,210 @@
+"""The rows as seen without any answer: landmarks, their similarities, and a first clustering.
+
+Questions concern landmarks. Up to ``N_LANDMARKS`` rows all are landmarks; of more rows a sample is taken, to
+which rows that were asked about are added, and the other rows follow the landmarks near them.
+
+Seven kernels with values 0..1 on the diagonal and off it say how alike two landmarks are. No one of them is
+right for all data, so the answers choose among them (``predictors``):
+
+- three Gaussian kernels, whose widths are a quarter, a half and the whole of the median distance;
+- three kernels (I - a S)^-1 of the graph of nearest neighbours with its normalised matrix S: the sum over
+  all walks, of which a step counts a times the one before;
+- the share of clusterings, coarse and fine, of features and of the graph, that put two landmarks together.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
+
+__all__ = ["N_LANDMARKS", "Landscape", "survey"]
+
+#: More rows than this are represented by as many of them.
+N_LANDMARKS = 1000
+_WIDTHS = (0.25, 0.5, 1.0)
+_STEPS = (0.8, 0.95, 0.99)
+_N_NEIGHBOURS = 10
+#: The neighbour whose distance is the scale of a row's similarities.
+_SCALE_NEIGHBOUR = 7
+#: Numbers of clusters of the clusterings in the last kernel.
+_GRAINS = (4, 8, 12, 20, 30)
+#: Features that a matrix of distances is replaced by.
+_N_COORDINATES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """What is known about the rows before anybody was asked.
+
+    Attributes
+    ----------
+    X : (n, d) array
+        All rows; with ``metric="precomputed"`` their distances, (n, n).
+    rows : (l,) int64
+        The landmarks, in increasing order.
+    features : (l, d) float64
+        Standardised features of the landmarks, or coordinates that stand for their distances.
+    distances : (l, l) float64
+    kernels : (7, l, l) float64
+    n_clusters : int or None
+        For the first clustering; None: not known.
+    metric : str or callable
+    seed : int
+    """
+
+    X: Any
+    rows: NDArray[np.int64]
+    features: NDArray[np.float64]
+    distances: NDArray[np.float64]
+    kernels: NDArray[np.float64]
+    n_clusters: int | None
+    metric: Any
+    seed: int
+
+    @property
+    def together(self) -> NDArray[np.float64]:
+        """Share of the clusterings that put two landmarks together, (l, l)."""
+        return self.kernels[-1]
+
+    @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Number of a row among the landmarks, (n,); -1 for other rows."""
+        place = np.full(self.X.shape[0], -1, dtype=np.int64)
+        place[self.rows] = np.arange(len(self.rows))
+        return place
+
+    @cached_property
+    def start(self) -> NDArray[np.int64]:
+        """Labels of the landmarks by the best clustering without answers, (l,)."""
+        from linkwise.auto.estimator import LinkedClustering
+
+        n_clusters = "auto" if self.n_clusters is None else self.n_clusters
+        if len(self.rows) < 4:
+            return np.zeros(len(self.rows), dtype=np.int64)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about candidates that play no part
+            model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed).fit(self.features)
+        return np.asarray(model.labels_, dtype=np.int64)
+
+    @cached_property
+    def centre(self) -> int:
+        """The landmark in the midst of the largest cluster of the start: the first to be asked about."""
+        members = np.flatnonzero(self.start == np.bincount(self.start).argmax())
+        return int(members[self.together[np.ix_(members, members)].sum(axis=1).argmax()])
+
+    @cached_property
+    def nearest(self) -> NDArray[np.int64]:
+        """Number of the landmark nearest to each row, (n,)."""
+        if len(self.rows) == self.X.shape[0]:
+            return np.arange(len(self.rows))
+        if self.metric == "precomputed":
+            found = np.asarray(self.X[:, self.rows].argmin(axis=1), dtype=np.int64)
+        else:
+            found = np.asarray(
+                pairwise_distances_argmin(self.X, self.X[self.rows], metric=self.metric), dtype=np.int64
+            )
+        found[self.rows] = np.arange(len(self.rows))
+        return found
+
+
+def survey(
+    X: Any,
+    *,
+    asked: NDArray[np.int64] | tuple[int, ...] = (),
+    n_clusters: int | None = None,
+    metric: Any = "euclidean",
+    seed: int = 0,
+    n_landmarks: int = N_LANDMARKS,
+) -> Landscape:
+    """Landmarks of the rows X, the rows in ``asked`` among them, and how alike they are."""
+    n = X.shape[0]
+    rng = np.random.default_rng([seed, n])
+    rows = np.arange(n)
+    if n > n_landmarks:
+        asked = np.unique(np.asarray(asked, dtype=np.int64))
+        others = np.setdiff1d(rng.choice(n, n_landmarks, replace=False), asked)
+        rows = np.union1d(asked, others[: max(0, n_landmarks - len(asked))])
+    if metric == "precomputed":
+        distances = np.asarray(X[np.ix_(rows, rows)], dtype=np.float64)
+        distances = (distances + distances.T) / 2.0
+        features = _coordinates(distances)
+    else:
+        features = np.asarray(X[rows], dtype=np.float64)
+        distances = np.asarray(pairwise_distances(features, metric=metric), dtype=np.float64)
+        if metric != "euclidean":
+            features = _coordinates(distances)
+    kernels = np.stack([*_gaussian_kernels(distances), *_graph_and_clusterings(distances, features, rng)])
+    return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed)
+
+
+def _coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points whose distances are near the given ones (classical scaling), each column of variance 1."""
+    n = len(distances)
+    squared = distances**2
+    centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centred)
+    kept = np.argsort(-values)[: min(_N_COORDINATES, max(1, n - 1))]
+    points = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
+    spread = points.std(axis=0)
+    return np.asarray(points[:, spread > 1e-9 * max(spread.max(initial=0.0), 1e-300)], dtype=np.float64)
+
+
+def _gaussian_kernels(distances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """exp(-(d / width)^2 / 2) for widths that are shares of the median distance."""
+    positive = distances[distances > 0.0]
+    median = float(np.median(positive)) if len(positive) else 1.0
+    return [np.exp(-0.5 * (distances / (width * median)) ** 2) for width in _WIDTHS]
+
+
+def _graph_and_clusterings(
+    distances: NDArray[np.float64], features: NDArray[np.float64], rng: np.random.Generator
+) -> list[NDArray[np.float64]]:
+    """The kernels of the graph of neighbours, and the one of clusterings."""
+    values, vectors = np.linalg.eigh(_normalised_graph(distances))
+    found = []
+    for step in _STEPS:
+        kernel = (vectors / (1.0 - step * np.minimum(values, 1.0))) @ vectors.T
+        scale = np.sqrt(np.diag(kernel))
+        found.append(np.clip(kernel / scale[:, None] / scale, 0.0, 1.0))
+    n, n_clusterings = len(distances), 0
+    together = np.zeros((n, n))
+    for grain in [grain for grain in _GRAINS if grain <= n // 2]:
+        embedding = vectors[:, -grain:]
+        embedding = embedding / np.maximum(np.linalg.norm(embedding, axis=1), 1e-9)[:, None]
+        for points in (features, features, embedding):
+            labels = _k_means(points, grain, rng)
+            together += labels[:, None] == labels
+            n_clusterings += 1
+    found.append(together / n_clusterings if n_clusterings else np.eye(n))
+    return found
+
+
+def _k_means(points: NDArray[np.float64], grain: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Labels by one start of K-means."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct points than clusters
+        model = KMeans(grain, n_init=1, random_state=int(rng.integers(2**31)))
+        return np.asarray(model.fit_predict(points), dtype=np.int64)
+
+
+def _normalised_graph(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """D^-1/2 W D^-1/2 of the graph of nearest neighbours; each row has a scale of its own (self-tuning)."""
+    n = len(distances)
+    k = min(_N_NEIGHBOURS, n - 1)
+    apart = distances + np.diag(np.full(n, np.inf))
+    order = np.argsort(apart, axis=1, kind="stable")[:, :k]
+    scale = np.take_along_axis(apart, order[:, min(_SCALE_NEIGHBOUR, k) - 1 :][:, :1], axis=1)[:, 0]
+    scale = np.maximum(scale, 1e-9 * max(float(distances.max()), 1e-300))
+    row, column = np.repeat(np.arange(n), k), order.ravel()
+    weights = np.zeros((n, n))
+    weights[row, column] = np.exp(-(distances[row, column] ** 2) / (scale[row] * scale[column]))
+    weights = np.maximum(weights, weights.T)
+    degree = np.maximum(weights.sum(axis=1), 1e-12)
+    return np.asarray(weights / np.sqrt(degree[:, None] * degree), dtype=np.float64)

@@ -1,0 +1,85 @@
+"""How many pairs of rows the labels put right: an estimate with an interval, from held-out answers.
+
+Labellings are drawn from the posterior, and the labels are compared with each. The posterior is only as good
+as its predictors, so its error rates are multiplied by a common factor for each drawing: the factor is drawn
+from its own posterior, given how often the predictors were wrong about rows that were asked about (each
+without itself) and how often they said they would be.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.active.labelling import label_landmarks
+from linkwise.active.landscape import Landscape
+from linkwise.active.posterior import Posterior
+from linkwise.metrics import rand_score
+
+__all__ = ["Quality", "estimate_quality"]
+
+_N_DRAWS = 100
+#: Errors, and errors foretold, that are assumed before any answer.
+_PRIOR = 1.0
+_LOW, _HIGH = 0.05, 0.95
+
+
+class Quality(NamedTuple):
+    """Share of the pairs of rows that the labels put right: together if they are one, else apart.
+
+    Attributes
+    ----------
+    estimate : float
+    low, high : float
+        An interval that holds the truth in nine of ten sessions.
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+
+def estimate_quality(
+    landscape: Landscape, posterior: Posterior, n_clusters: int | None, rng: np.random.Generator
+) -> Quality:
+    """Estimate from drawn labellings of the landmarks."""
+    labels = label_landmarks(landscape, posterior, n_clusters)
+    prob = np.maximum(posterior.prob, 0.0)
+    best = prob.max(axis=1)
+    errors, foretold = _errors(posterior)
+    factors = rng.gamma(_PRIOR + errors, 1.0 / (_PRIOR + foretold), size=_N_DRAWS)
+    found = np.array([rand_score(_draw(landscape, prob, best, factor, rng), labels) for factor in factors])
+    low, high = np.quantile(found, [_LOW, _HIGH])
+    return Quality(float(found.mean()), float(low), float(high))
+
+
+def _errors(posterior: Posterior) -> tuple[float, float]:
+    """Errors of the predictors about asked landmarks, each without itself, and the number they foretold."""
+    known = (posterior.trust > 0.0) & (posterior.group >= 0)
+    size = np.bincount(posterior.group[known], minlength=1)
+    # The first row of a group cannot be guessed.
+    known[known] = size[posterior.group[known]] > 1
+    guess = posterior.held_out[known]
+    wrong = guess.argmax(axis=1) != posterior.group[known]
+    return float(wrong.sum()), float((1.0 - guess.max(axis=1)).sum())
+
+
+def _draw(
+    landscape: Landscape,
+    prob: NDArray[np.float64],
+    best: NDArray[np.float64],
+    factor: float,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """A labelling of the landmarks, (l,), from probabilities whose chances of error are multiplied."""
+    error = 1.0 - best
+    wanted = np.minimum(factor * error, np.maximum(error, 0.9))
+    others = prob * (wanted / np.maximum(error, 1e-12))[:, None]
+    rows = np.arange(len(prob))
+    others[rows, prob.argmax(axis=1)] = 1.0 - wanted
+    total = others.cumsum(axis=1)
+    drawn = (total < rng.random(len(prob))[:, None] * total[:, -1:]).sum(axis=1)
+    n_groups = prob.shape[1] - 1
+    return np.asarray(np.where(drawn == n_groups, n_groups + landscape.start, drawn), dtype=np.int64)

@@ -1,0 +1,413 @@
+"""``ActiveClustering``: ask about a pair, be told, and have labels at any time; ``suggest_pairs``."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
+from linkwise.active.contradictions import Contradiction, find_contradictions
+from linkwise.active.journal import Journal, fingerprint_of
+from linkwise.active.knowledge import (
+    DIFFERENT,
+    SAME,
+    SAYS,
+    Answers,
+    Knowledge,
+    append,
+    as_constraints,
+)
+from linkwise.active.labelling import label_rows
+from linkwise.active.landscape import N_LANDMARKS, Landscape, survey
+from linkwise.active.quality import Quality, estimate_quality
+from linkwise.active.strategies import Strategy, find_strategy
+from linkwise.constraints import Constraints
+
+__all__ = ["ActiveClustering", "Doubt", "StopHint", "suggest_pairs"]
+
+#: After so many answers one more question is taken from each look at all rows.
+_ANSWERS_PER_QUESTION = 25
+#: New landmarks are drawn when more than this share of them was asked about.
+_MOST_ASKED = 0.3
+#: Pairs that are right and expected errors per row at which more answers hardly pay.
+_GOOD, _FEW_ERRORS = 0.99, 0.005
+#: Links from answers without a certainty are at most this certain.
+_MOST_CERTAIN = 0.99
+
+
+class Doubt(NamedTuple):
+    """An answer that the rest speaks against: its place among the answers, and how probably it is wrong."""
+
+    answer: int
+    i: int
+    j: int
+    says: str
+    probability: float
+    source: str
+
+
+class StopHint(NamedTuple):
+    """Whether more answers would hardly change anything, and why."""
+
+    stop: bool
+    reason: str
+
+
+class ActiveClustering:
+    """Clustering by questions: which pair next, and what do the answers say.
+
+    Ask for a pair, look at its two rows, and tell whether they belong together. Labels are there at any time.
+    Nobody needs to know the number of clusters, and an answer may be wrong: answers that the rest speaks
+    against are doubted, and asked about again with other rows.
+
+    Parameters
+    ----------
+    X : (n_samples, n_features) array_like
+        Rows, with columns of comparable scale. With ``metric="precomputed"`` their distances, (n, n).
+    constraints : Constraints, optional
+        Links that are known already.
+    n_clusters : int or "auto", default="auto"
+        "auto": as many as the answers find.
+    strategy : str or callable, default="auto"
+        How questions are chosen: "information" (the same as "auto"), "spread", "npu", "min_max",
+        "explore_consolidate" or "random". A function ``(knowledge, n_pairs, rng)`` works too.
+    journal : path, optional
+        File that keeps every answer. It is made if it is missing, and continued if it holds answers about the
+        same rows. When ``tell`` returns, the answer is on disk.
+    metric : str or callable, default="euclidean"
+        Distance between rows, as in scikit-learn's ``pairwise_distances``, or "precomputed".
+    random_state : int or None, default=None
+        Seed. A journal keeps it.
+
+    Attributes
+    ----------
+    labels_ : (n_samples,) ndarray of int
+        Cluster of each row, given the answers so far.
+    quality_ : Quality
+        Estimated share of the pairs of rows that the labels put right, with a 90 % interval (low, high).
+    n_answers : int
+        Answers that stand.
+    n_clusters_ : int
+        Number of clusters in ``labels_``.
+    error_rate_ : float
+        Share of the answers that is wrong, estimated.
+    constraints : Constraints
+        The links given at first, and the answers as links.
+    should_stop_ : StopHint
+        Whether more answers would hardly change anything, and why.
+
+    See Also
+    --------
+    suggest_pairs : Pairs to ask about, without a session.
+    LabelOracle : Answers from known classes, to try a strategy.
+
+    Notes
+    -----
+    Of more than 1000 rows, questions are about a sample, the landmarks; the other rows have the label of the
+    nearest landmark. So the next question takes as long for a million rows as for a thousand.
+
+    Examples
+    --------
+    >>> from linkwise.active import ActiveClustering, LabelOracle
+    >>> from linkwise.datasets import load_bundled
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> X, y = load_bundled("iris")
+    >>> person = LabelOracle(y)
+    >>> session = ActiveClustering(X, random_state=0)
+    >>> for _ in range(25):
+    ...     i, j = session.ask()
+    ...     session.tell(i, j, person(i, j))
+    >>> adjusted_rand_score(y, session.labels_) > 0.9
+    True
+    """
+
+    _queue: list[tuple[int, int]]
+    _view: Knowledge | None
+    _labels: NDArray[np.int64] | None
+    _quality: Quality | None
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        constraints: Constraints | None = None,
+        *,
+        n_clusters: int | str = "auto",
+        strategy: str | Strategy = "auto",
+        journal: str | PathLike[str] | None = None,
+        metric: Any = "euclidean",
+        random_state: int | None = None,
+    ) -> None:
+        refuse_dask(X)
+        X, constraints = align_rows(X, constraints)
+        self._X = _checked_rows(X, metric)
+        self._metric = metric
+        self._n_clusters = _checked_count(n_clusters, len(self._X))
+        self._strategy = find_strategy(
+            "information" if isinstance(strategy, str) and strategy == "auto" else strategy
+        )
+        self._given = check_constraints(constraints, len(self._X))
+        seed = int(np.random.default_rng().integers(2**31)) if random_state is None else int(random_state)
+        self.journal = Journal(
+            journal,
+            n_samples=len(self._X),
+            fingerprint=fingerprint_of(self._X),
+            seed=seed,
+            strategy=strategy if isinstance(strategy, str) else None,
+        )
+        self._seed = int(self.journal.header.get("seed") or 0)
+        self._landscape: Landscape | None = None
+        self._forget()
+
+    def ask(self) -> tuple[int, int]:
+        """Two rows whose answer tells most now; the same two until something is told.
+
+        Raises
+        ------
+        ValueError
+            If every pair was asked about.
+        """
+        if not self._queue:
+            n_pairs = 1 + self.n_answers // _ANSWERS_PER_QUESTION
+            rng = np.random.default_rng([self._seed, self.n_answers])
+            self._queue = [(int(i), int(j)) for i, j in self._strategy(self._knowledge, n_pairs, rng)]
+        if not self._queue:
+            raise ValueError("every pair was asked about; there is nothing left to ask")
+        return self._queue[0]
+
+    def tell(
+        self, i: int, j: int, says: str, certainty: float | None = None, source: str | None = None
+    ) -> None:
+        """Take an answer; when this returns, it is in the journal.
+
+        Parameters
+        ----------
+        i, j : int
+            Two rows, those of ``ask`` or any others.
+        says : {"same", "different", "unsure"}
+            An unsure pair is not asked about again, and is no link.
+        certainty : float, optional
+            Probability that such an answer is right, above 0.5; 1 makes it a fact. None: as certain as the
+            other answers turn out to be.
+        source : str, optional
+            Who answered.
+
+        Raises
+        ------
+        InfeasibleConstraints
+            If a fact contradicts earlier facts; nothing is kept then.
+        """
+        if certainty == 1.0 and says in ("same", "different"):
+            as_constraints(append(self._all_answers(), i, j, SAYS[says], certainty), len(self._X))
+        self.journal.tell(i, j, says, certainty=certainty, source=source)
+        rest = self._queue[1:] if self._queue and {i, j} == set(self._queue[0]) else []
+        self._forget()
+        self._queue = rest
+
+    def undo(self) -> None:
+        """Take back the last answer, or the last retraction."""
+        self.journal.undo()
+        self._forget()
+
+    def retract(self, answer: int) -> None:
+        """Take back the answer at this place of ``answers``, counted from 0."""
+        self.journal.retract(answer)
+        self._forget()
+
+    def contradictions(self) -> list[Contradiction]:
+        """Chains of answers that cannot all be right, the shortest first."""
+        return find_contradictions(self.answers, self._n_clusters)
+
+    def doubts(self, least: float = 0.5) -> list[Doubt]:
+        """Answers that are wrong with at least this probability, the most doubtful first."""
+        wrong = self._knowledge.posterior.wrong[self._n_given :]
+        answers = self.answers
+        words = {number: word for word, number in SAYS.items()}
+        order = np.argsort(-wrong, kind="stable")
+        return [
+            Doubt(
+                int(k), int(answers.pairs[k, 0]), int(answers.pairs[k, 1]), words[int(answers.says[k])],
+                float(wrong[k]), answers.source[k],
+            )
+            for k in order
+            if wrong[k] >= least
+        ]  # fmt: skip
+
+    @property
+    def answers(self) -> Answers:
+        """What was told and stands, in the order of telling."""
+        return self.journal.answers()
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers that stand."""
+        return len(self.journal)
+
+    @property
+    def labels_(self) -> NDArray[np.int64]:
+        """Cluster of each row, given the answers so far."""
+        if self._labels is None:
+            knowledge = self._knowledge
+            self._labels = label_rows(knowledge.surveyed, knowledge.posterior, self._n_clusters)
+        return self._labels
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters in ``labels_``."""
+        return int(self.labels_.max()) + 1
+
+    @property
+    def error_rate_(self) -> float:
+        """Share of the answers that is wrong, estimated."""
+        return self._knowledge.posterior.error_rate
+
+    @property
+    def quality_(self) -> Quality:
+        """Estimated share of the pairs of rows that the labels put right."""
+        if self._quality is None:
+            knowledge = self._knowledge
+            rng = np.random.default_rng([self._seed, self.n_answers, 1])
+            self._quality = estimate_quality(knowledge.surveyed, knowledge.posterior, self._n_clusters, rng)
+        return self._quality
+
+    @property
+    def should_stop_(self) -> StopHint:
+        """Whether more answers would hardly change anything, and why."""
+        prob = self._knowledge.posterior.prob
+        if self.quality_.low >= _GOOD:
+            return StopHint(True, f"at least {_GOOD:.0%} of the pairs are right, by the estimate")
+        if (1.0 - prob.max(axis=1)).mean() < _FEW_ERRORS:
+            return StopHint(True, "hardly any row is in doubt")
+        return StopHint(False, "")
+
+    @property
+    def constraints(self) -> Constraints:
+        """The links given at first, and the answers as links."""
+        certainty = float(np.clip(1.0 - self.error_rate_, 0.55, _MOST_CERTAIN))
+        told = as_constraints(self.answers, len(self._X), certainty=certainty)
+        return told if self._given is None else self._given + told
+
+    def close(self) -> None:
+        """Give the journal free for other sessions."""
+        self.journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _forget(self) -> None:
+        """Drop what depends on the answers."""
+        self._queue, self._view, self._labels, self._quality = [], None, None, None
+
+    @property
+    def _n_given(self) -> int:
+        """Links given at first, which come before the answers."""
+        return 0 if self._given is None else self._given.n_pairs
+
+    def _all_answers(self) -> Answers:
+        """The links given at first, then the answers."""
+        told = self.answers
+        if self._given is None or not self._given.n_pairs:
+            return told
+        weights = self._given.weights
+        certainty = 1.0 / (1.0 + np.exp(-2.0 * np.abs(weights)))
+        says = np.where(weights > 0.0, SAME, DIFFERENT).astype(np.int8)
+        return Answers(
+            np.concatenate([self._given.pairs, told.pairs]),
+            np.concatenate([says, told.says]),
+            np.concatenate([certainty, told.certainty]),
+            ("",) * len(weights) + told.source,
+        )
+
+    @property
+    def _knowledge(self) -> Knowledge:
+        """The rows and all answers, with landmarks that hold every row in an answer."""
+        if self._view is None:
+            answers = self._all_answers()
+            asked = np.unique(answers.pairs)
+            known = self._landscape
+            if known is None or (
+                len(known.rows) < len(self._X)
+                and ((known.place[asked] < 0).any() or len(asked) > _MOST_ASKED * len(known.rows))
+            ):
+                wanted = max(N_LANDMARKS, int(2 * len(asked) / _MOST_ASKED))
+                self._landscape = survey(
+                    self._X, asked=asked, n_clusters=self._n_clusters, metric=self._metric, seed=self._seed,
+                    n_landmarks=wanted,
+                )  # fmt: skip
+            self._view = Knowledge(self._X, answers, self._n_clusters, self._landscape)
+        return self._view
+
+
+def suggest_pairs(
+    X: ArrayLike,
+    constraints: Constraints | None = None,
+    *,
+    n_pairs: int = 1,
+    strategy: str | Strategy = "auto",
+    n_clusters: int | str = "auto",
+    metric: Any = "euclidean",
+    random_state: int | None = None,
+) -> NDArray[np.int64]:
+    """Pairs of rows whose answers tell most, given the links so far; each pair differs from the others.
+
+    Parameters
+    ----------
+    X : (n_samples, n_features) array_like
+    constraints : Constraints, optional
+        What is known already.
+    n_pairs : int, default=1
+    strategy, n_clusters, metric, random_state
+        As in :class:`ActiveClustering`.
+
+    Returns
+    -------
+    (n_pairs, 2) ndarray of int
+        Rows to ask about, the most useful pair first; fewer if no more are left.
+
+    Examples
+    --------
+    >>> from linkwise.active import suggest_pairs
+    >>> from linkwise.datasets import load_bundled
+    >>> X, _ = load_bundled("iris")
+    >>> suggest_pairs(X, n_pairs=3, random_state=0).shape
+    (3, 2)
+    """
+    check_whole_number(n_pairs, "n_pairs")
+    seed = 0 if random_state is None else int(random_state)
+    session = ActiveClustering(
+        X, constraints, n_clusters=n_clusters, strategy=strategy, metric=metric, random_state=seed
+    )
+    return session._strategy(session._knowledge, n_pairs, np.random.default_rng([seed, session._n_given]))
+
+
+def _checked_rows(X: Any, metric: Any) -> NDArray[Any]:
+    """Rows as a finite array; distances as a square one."""
+    rows = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="X")
+    if isinstance(metric, str) and metric == "precomputed":
+        if rows.shape[0] != rows.shape[1]:
+            raise ValueError(
+                f"with metric='precomputed' X holds the distances of all pairs, but has shape {rows.shape}; "
+                "pass a square array"
+            )
+        if (rows < 0.0).any():
+            row, column = np.argwhere(rows < 0.0)[0]
+            raise ValueError(f"X[{row}, {column}] is a negative distance; pass distances, not similarities")
+    return np.asarray(rows)
+
+
+def _checked_count(n_clusters: Any, n_samples: int) -> int | None:
+    """Number of clusters, or None if it is to be found."""
+    if isinstance(n_clusters, str):
+        if n_clusters != "auto":
+            raise ValueError(f"n_clusters={n_clusters!r} is not known; pass a number or 'auto'")
+        return None
+    count = check_whole_number(n_clusters, "n_clusters")
+    if count > n_samples:
+        raise ValueError(f"n_clusters={count} clusters cannot be made of {n_samples} rows; ask for fewer")
+    return count

@@ -1,0 +1,156 @@
+"""Questions that tell most about the labels of all rows, for each question that they are expected to take.
+
+The value of knowing the group of a row i is
+
+    H(i) * sum_j U(j) c_ij^2 / (c_ii + lambda) / Q(i)
+
+with H the entropy of its group, U(j) the chance that the label of row j is wrong, c the covariance of a
+Gaussian process with the kernel that predicts best, given the known rows, and Q the expected number
+of questions until the group of i is sure, if the likeliest group is asked about first. The sum is the drop of
+variance at all doubtful rows if row i were observed. A row whose answers are doubted keeps its variance, and
+is asked about again, with another partner.
+
+Whether two groups that were never compared are one is worth the entropy of that, times the rows of the
+smaller group.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.active.knowledge import Knowledge
+from linkwise.active.posterior import SURE, Posterior
+from linkwise.active.strategies.random_pairs import new_random_pairs
+from linkwise.active.strategies.registry import strategy
+
+__all__ = ["expected_questions", "information"]
+
+#: Noise of an observed row, in units of the variance before it.
+_NOISE = 0.1
+#: Rows of the smallest value that is still a reason to ask.
+_TINY = 1e-12
+
+
+@strategy("information")
+def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Pairs that tell most about all labels for each expected question; later ones build on earlier ones."""
+    landscape, posterior = knowledge.surveyed, knowledge.posterior
+    prob = posterior.prob
+    n_groups = posterior.n_groups
+    asked = _asked_matrix(knowledge)
+    partners = _partners(landscape.distances, posterior, asked)
+    allowed = partners >= 0
+    entropy = -np.einsum("lg,lg->l", prob, np.log(np.maximum(prob, _TINY)))
+    worth = entropy / expected_questions(prob, allowed)
+    worth[~allowed.any(axis=1)] = 0.0
+    doubt = 1.0 - prob.max(axis=1)
+    covariance = _covariance(posterior)
+    best_group = np.where(allowed, prob[:, :n_groups], -1.0).argmax(axis=1)
+    merges = _merge_questions(landscape.distances, posterior, asked)
+    chosen: list[tuple[int, int]] = []
+    for _ in range(n_pairs):
+        gain = np.einsum("ij,ij,j->i", covariance, covariance, doubt)
+        gain *= worth / (np.maximum(np.diag(covariance), 0.0) + _NOISE)
+        row = int(gain.argmax())
+        if merges and merges[0][0] > gain[row]:
+            _, i, j = merges.pop(0)
+            chosen.append((i, j))
+            continue
+        if gain[row] <= _TINY:
+            break
+        chosen.append((row, int(partners[row, best_group[row]])))
+        worth[row] = 0.0
+        step = covariance[row]
+        covariance = covariance - np.outer(step, step) / (max(step[row], 0.0) + _NOISE)
+    pairs = landscape.rows[np.array(chosen, dtype=np.int64).reshape(-1, 2)]
+    if len(pairs) < n_pairs:  # nothing is left in doubt: any pair that was not asked about
+        more = new_random_pairs(knowledge.n_samples, knowledge.asked, n_pairs, rng)
+        both = np.concatenate([pairs, more])
+        codes = both.min(axis=1) * knowledge.n_samples + both.max(axis=1)
+        pairs = both[np.sort(np.unique(codes, return_index=True)[1])][:n_pairs]
+    return pairs
+
+
+def expected_questions(prob: NDArray[np.float64], allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Expected number of questions until each row's group is sure, (l,), at least 1.
+
+    ``prob`` (l, g + 1) are those of the groups and last of a new one; groups are asked about in the
+    order of their probability, and only those that are ``allowed`` (l, g). Asking ends with an answer "same",
+    or when what is left is sure.
+    """
+    groups = -np.sort(-np.where(allowed, prob[:, :-1], 0.0), axis=1)
+    new = prob[:, -1]
+    left = np.ones(len(prob))
+    count = np.zeros(len(prob))
+    asking = np.ones(len(prob), dtype=bool)
+    for k in range(groups.shape[1]):
+        asking &= np.maximum(groups[:, k], new) < SURE * np.maximum(left, _TINY)
+        count += left * asking
+        left = left - groups[:, k]
+    return np.maximum(count, 1.0)
+
+
+def _asked_matrix(knowledge: Knowledge) -> NDArray[np.bool_]:
+    """Which pairs of landmarks were asked about, (l, l), and the diagonal."""
+    place = knowledge.surveyed.place
+    asked = np.eye(len(knowledge.surveyed.rows), dtype=bool)
+    pairs = place[knowledge.asked]
+    pairs = pairs[(pairs >= 0).all(axis=1)]
+    asked[pairs[:, 0], pairs[:, 1]] = asked[pairs[:, 1], pairs[:, 0]] = True
+    return asked
+
+
+def _partners(
+    distances: NDArray[np.float64], posterior: Posterior, asked: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Nearest known landmark of each group to compare each landmark with, (l, g); -1 where there is none.
+
+    A landmark that was found different from a group is not compared with it again unless that answer is in
+    doubt: then its group is not sure, and another member is taken.
+    """
+    partners = np.full((len(distances), posterior.n_groups), -1, dtype=np.int64)
+    sure = posterior.prob[posterior.asked].max(axis=1) > SURE
+    for group in range(posterior.n_groups):
+        inside = (posterior.group == group) & (posterior.trust > 0.0)
+        members = posterior.asked[inside & sure]
+        if not len(members):
+            members = posterior.asked[inside]
+        if len(members):
+            apart = np.where(asked[:, members], np.inf, distances[:, members])
+            nearest = apart.argmin(axis=1)
+            found = np.isfinite(apart[np.arange(len(apart)), nearest])
+            partners[found, group] = members[nearest[found]]
+    return partners
+
+
+def _covariance(posterior: Posterior) -> NDArray[np.float64]:
+    """Covariance of the landmarks given those that are known, (l, l); doubted ones count less."""
+    kernel = posterior.similarity
+    known = posterior.asked[posterior.trust > 0.0]
+    trust = posterior.trust[posterior.trust > 0.0]
+    # Probabilities near one half say nothing about a row.
+    noise = _NOISE / np.maximum(2.0 * trust - 1.0, 0.05) ** 2
+    columns = kernel[:, known]
+    return np.asarray(
+        kernel - columns @ np.linalg.solve(columns[known] + np.diag(noise), columns.T), dtype=np.float64
+    )
+
+
+def _merge_questions(
+    distances: NDArray[np.float64], posterior: Posterior, asked: NDArray[np.bool_]
+) -> list[tuple[float, int, int]]:
+    """Questions whether two groups are one, the most valuable first: (value, i, j)."""
+    found = []
+    size = posterior.prob[:, :-1].sum(axis=0)
+    for a, b in np.argwhere(np.triu(posterior.merge_chance, 1) > 0.0):
+        p = posterior.merge_chance[a, b]
+        rows = posterior.asked[(posterior.group == a) & (posterior.trust > 0.0)]
+        others = posterior.asked[(posterior.group == b) & (posterior.trust > 0.0)]
+        apart = np.where(asked[np.ix_(rows, others)], np.inf, distances[np.ix_(rows, others)])
+        if not apart.size or not np.isfinite(apart.min()):
+            continue
+        i, j = np.unravel_index(apart.argmin(), apart.shape)
+        value = -(p * np.log(p) + (1.0 - p) * np.log1p(-p)) * min(size[a], size[b])
+        found.append((float(value), int(rows[i]), int(others[j])))
+    return sorted(found, reverse=True)
