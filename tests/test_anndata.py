@@ -1,6 +1,7 @@
 """Cells: the real anndata and scanpy packages on the data that scanpy ships."""
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -167,13 +168,21 @@ def test_links_and_labels_together_and_the_doubtful_link_is_named():
     assert (doubtful["probability_wrong"] > 0.9).all()
 
 
+@cache
+def chosen_for_blobs():
+    """What the library chooses for the blobs and these links."""
+    adata, y = blobs()
+    links = Constraints.sample(y, 25, certainty=0.95, random_state=0)
+    return LinkedClustering(random_state=0).fit(adata.obsm["X_pca"], constraints=links)
+
+
 @pytest.mark.parametrize("method", ["auto", LinkedClustering(random_state=0)])
 def test_links_choose_the_method_and_the_number_of_clusters(method, tmp_path):
     adata, y = blobs()
     links = Constraints.sample(y, 25, certainty=0.95, random_state=0)
     cluster(adata, links=links, method=method)
     assert adjusted_rand_score(y, adata.obs["linkwise"]) == 1.0
-    model = LinkedClustering(random_state=0).fit(adata.obsm["X_pca"], constraints=links)
+    model = chosen_for_blobs()
     told = adata.uns["linkwise"]
     assert told["gain"] == pytest.approx(model.gain_._asdict())
     assert told["candidates"]["candidate"].tolist() == [one.candidate for one in model.selection_]

@@ -59,7 +59,8 @@ def test_the_same_as_the_library(invoke, partial, tmp_path, data):
 @pytest.mark.parametrize("method", list(METHODS))
 def test_every_method_names_its_clusters(invoke, partial, method):
     frame, _ = partial
-    result = fit(invoke, "--labels-column", "known", "-m", method, "-o", "out", "--json")
+    effort = ["--effort", "quick"] if method == "auto" else []
+    result = fit(invoke, "--labels-column", "known", "-m", method, *effort, "-o", "out", "--json")
     record = json.loads(result.stdout)
     labels = pd.read_csv("out/labels.csv")
     assert {*labels["name"]} <= {*record["cluster_names"]}
@@ -175,3 +176,18 @@ def test_a_model_saved_in_python_predicts_names(invoke, partial, tmp_path):
     save_model(model, tmp_path / "model")
     rows = json.loads(invoke("predict", "model", "data.csv", "--id", "flower", "--json").stdout)["rows"]
     assert [row["name"] for row in rows] == model.cluster_names_[model.predict(frame[FEATURES])].tolist()
+
+
+@pytest.mark.usefixtures("fewer_candidates")
+def test_a_choice_that_cannot_be_stored_is_told_with_what_to_do(invoke, partial, tmp_path):
+    """Without mixtures the discriminant of scikit-learn votes; then all is written but the model."""
+    result = fit(invoke, "--labels-column", "known", "--effort", "quick", "-o", "out", "--json")
+    record = json.loads(result.stdout)
+    assert "discriminant of groups" in {one["candidate"] for one in record["candidates"] if one["vote"]}
+    assert "model" not in record["files"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "candidates.csv", "labels.csv", "links.csv", "report.html",
+    ]  # fmt: skip
+    (line,) = (line for line in record["warnings"] if line.startswith("no model was written"))
+    assert "'discriminant of groups' votes" in line
+    assert line.endswith("; for a model name a method, for example --method ppc")

@@ -618,7 +618,11 @@ def _write(
     try:
         files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
     except TypeError as error:
-        out.warn(f"no model was written, all else was: {error}")
+        reason = str(error).partition(";")[0]
+        out.warn(
+            f"no model was written, all else was: {reason}; for a model name a method, for example "
+            "--method ppc"
+        )
     report = Page(f"{len(done.preparation.clusters)} clusters of {done.samples.path.name}")
     for note in done.samples.notes:
         report.text(note)
