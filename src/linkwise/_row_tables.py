@@ -20,6 +20,9 @@ __all__ = [
     "exact_origin",
     "from_origin",
     "label_sums",
+    "origin_between",
+    "refuse_narrow",
+    "refuse_overflowing",
     "refuse_vanishing",
     "row_products",
     "weighted_squares",
@@ -129,7 +132,11 @@ def exact_origin(X: Any) -> NDArray[np.float64]:
     """
     if issparse(X):
         return np.zeros(X.shape[1])
-    lowest, spread = _spread(X)
+    return origin_between(*_spread(X))
+
+
+def origin_between(lowest: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The ``exact_origin`` of rows with this smallest entry and range of each feature."""
     # Features that are too wide stay where they are, for ``from_origin`` to refuse them.
     wide = spread > _LARGEST
     middle = np.where(wide, 0.0, lowest + 0.5 * np.where(wide, 0.0, spread))
@@ -140,7 +147,12 @@ def exact_origin(X: Any) -> NDArray[np.float64]:
 def from_origin(X: Any, origin: NDArray[np.float64]) -> Any:
     """Rows measured from an origin; refused, naming the feature, if their squared distances overflow."""
     measured = X - origin if origin.any() else X
-    lowest, highest = column_extremes(measured)
+    refuse_overflowing(*column_extremes(measured))
+    return measured
+
+
+def refuse_overflowing(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> None:
+    """Refuse features in [lowest, highest] whose squares overflow; naming the feature."""
     size = np.maximum(highest, -lowest)
     column = int(size.argmax())
     if size[column] > _LARGEST:
@@ -148,12 +160,15 @@ def from_origin(X: Any, origin: NDArray[np.float64]) -> Any:
             f"column {column} of X holds {size[column]:.3g}: squared distances of such numbers overflow; "
             f"divide X by {size[column]:.0e}"
         )
-    return measured
 
 
 def refuse_vanishing(X: Any) -> None:
     """Refuse rows that differ, but by numbers whose squares vanish; naming the feature."""
-    spread = _spread(X)[1]
+    refuse_narrow(_spread(X)[1])
+
+
+def refuse_narrow(spread: NDArray[np.float64]) -> None:
+    """Refuse features of which all ranges (d,) are too small for squares, but not 0."""
     widest = int(spread.argmax())
     if 0.0 < spread[widest] < SMALLEST_RANGE:
         raise ValueError(

@@ -56,7 +56,7 @@ def ended_lower(run: Run, best: Run | None) -> bool:
 
 def _rises(reached: float, before: float, found: AssignmentPass) -> bool:
     """Whether the objective went up by more than rounding, which no step does in exact arithmetic."""
-    return bool(reached - before > _RISE * (abs(before) + float(np.abs(found.cost).sum())))
+    return bool(reached - before > _RISE * (abs(before) + found.size))
 
 
 class Descent:
@@ -104,27 +104,27 @@ class Descent:
         centres = start.copy()
         metric = distortion.start_metric(rows)
         coupling = self._coupling(metric)
-        labels: NDArray[np.int64] | None = None
+        last: AssignmentPass | None = None
         history: list[float] = []
         assignments: list[LinkedLabels] = []
         n_reseeds, converged, n_iter = 0, False, 0
         while True:
-            answer, found = self._assign(centres, metric, coupling, labels, rng)
+            answer, found = self._assign(centres, metric, coupling, last, rng)
             if answer is not None:
                 assignments.append(answer)
             refounded, n_moved = centres.copy(), 0
             if (found.counts == 0).any():
                 found, n_moved = self._fill_empty(found, refounded, metric, coupling)
-            reached = self._objective(float(found.cost.sum()), found.labels, metric, coupling)
-            if labels is not None and _rises(reached, history[-1], found):
+            reached = self._objective(found.paid, found.labels, metric, coupling)
+            if last is not None and _rises(reached, history[-1], found):
                 # Nothing but rounding is left: labels, centres and objective stay what they were.
                 history.append(history[-1])
                 converged = True
                 break
             history.append(reached)
             centres, n_reseeds, counts = refounded, n_reseeds + n_moved, found.counts
-            repeated = labels is not None and np.array_equal(labels, found.labels)
-            labels = found.labels
+            repeated = last is not None and found.repeats(last)
+            last, labels = found, found.labels
             if verbose:
                 print(f"  iteration {n_iter}: objective {history[-1]:.8g}", flush=True)
             # The last pass is made with the final centres, so that labels and centres agree.
@@ -152,7 +152,7 @@ class Descent:
             fall = history[-4] - history[-1] if n_iter > 1 else np.inf
             least = max(tol, _ROUNDING) if repeated else tol
             # Written so that an infinite objective, where a hard link could not be kept, ends the loop.
-            converged = not fall > least * float(np.abs(found.cost).sum())
+            converged = not fall > least * found.size
         return Run(labels, centres, metric, history, n_iter, converged, n_reseeds, counts, assignments)
 
     def _coupling(self, metric: Metric) -> NDArray[np.float64]:
@@ -183,7 +183,7 @@ class Descent:
         centres: NDArray[np.float64],
         metric: Metric,
         coupling: NDArray[np.float64],
-        previous: NDArray[np.int64] | None,
+        last: AssignmentPass | None,
         rng: np.random.Generator,
     ) -> tuple[LinkedLabels | None, AssignmentPass]:
         """Labels for these centres and this metric: linked rows together, the others one by one."""
@@ -194,15 +194,21 @@ class Descent:
                 self.distortion.distances(self.linked_rows, centres, metric),
                 coupling,
                 self.inference,
-                None if previous is None else previous[self.links.rows],
+                None if last is None else last.labels[self.links.rows],
                 rng,
                 options=self.options,
                 n_threads=self.n_threads,
                 want_bound=self.want_bound,
             )
-            given = np.full(len(self.rows), -1, dtype=np.int64)
-            given[self.links.rows] = answer.labels
+            given = self._given(answer.labels)
         return answer, self.distortion.assign(self.rows, centres, metric, given, self.n_threads)
+
+    def _given(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of the linked rows as ``assign`` takes them: those of all rows (n,), -1 for free ones."""
+        assert self.links is not None
+        given = np.full(len(self.rows), -1, dtype=np.int64)
+        given[self.links.rows] = labels
+        return given
 
     def _fill_empty(
         self,

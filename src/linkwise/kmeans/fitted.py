@@ -143,14 +143,14 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
 
     def _store_run(self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None) -> None:
         self.cluster_centers_ = run.centres + origin
-        self.labels_ = run.labels
+        no_links = np.empty(0, dtype=np.bool_)
+        self._store_labels(run)
+        self.violations_ = no_links if constraints is None else self._violations(run, constraints)
         self.objectives_ = np.array(run.history)
         self.objective_ = run.history[-1]
         self.n_iter_ = run.n_iter
         self.converged_ = run.converged
         self.n_reseeds_ = run.n_reseeds
-        no_links = np.empty(0, dtype=np.bool_)
-        self.violations_ = no_links if constraints is None else constraints.violations(run.labels)
         self._store_cluster_names(constraints, self.n_clusters)
         n_empty = int((run.counts == 0).sum())
         if n_empty:
@@ -160,6 +160,13 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _store_labels(self, run: Run) -> None:
+        self.labels_ = run.labels
+
+    def _violations(self, run: Run, constraints: Constraints) -> NDArray[np.bool_]:
+        """Which links the labels of a run break."""
+        return constraints.violations(run.labels)
 
     def _store_inference(
         self, last: Any, n_linked: int, exact: bool, details: dict[str, Any] | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -219,17 +219,24 @@ class HMRFKMeans(FittedKMeans):
             n_threads=n_threads,
             want_bound=self.compute_gap,
         )
-        rng = as_generator(self.random_state)
+        starts = self._starts(distortion, rows, origin, constraints, as_generator(self.random_state))
+        best = self._best_run(descent, starts)
+        self._store(best, origin, constraints, 0 if links is None else len(links.rows))
+        return self
+
+    def _best_run(
+        self, descent: Descent, starts: Iterator[tuple[NDArray[np.float64], np.random.Generator]]
+    ) -> Run:
+        """Descend from every start, and return the run that ended lowest."""
         best: Run | None = None
         # More threads than asked for make the many small matrix products of a fit slower, not faster.
-        with threadpool_limits(n_threads, user_api="blas"):
-            for start, own_rng in self._starts(distortion, rows, origin, constraints, rng):
-                run = descent.run(start, own_rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
+        with threadpool_limits(descent.n_threads, user_api="blas"):
+            for start, rng in starts:
+                run = descent.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
                 if ended_lower(run, best):
                     best = run
         assert best is not None
-        self._store(best, origin, constraints, 0 if links is None else len(links.rows))
-        return self
+        return best
 
     def _check_parameters(self) -> tuple[float, float]:
         """Check what the constructor was given; returns the weights of must-links and cannot-links."""

@@ -50,6 +50,20 @@ class AssignmentPass(NamedTuple):
     counts: NDArray[np.float64]
     moments: Any
 
+    @property
+    def paid(self) -> float:
+        """What all rows pay for their clusters."""
+        return float(self.cost.sum())
+
+    @property
+    def size(self) -> float:
+        """Size of the numbers in that sum."""
+        return float(np.abs(self.cost).sum())
+
+    def repeats(self, other: AssignmentPass) -> bool:
+        """Whether all rows are where they were."""
+        return np.array_equal(self.labels, other.labels)
+
 
 class Distortion(ABC):
     """How far a row is from a centre, how far two rows are apart, and what follows from it.

@@ -28,7 +28,7 @@ from linkwise.kmeans.distortions.metric_steps import (
 from linkwise.kmeans.distortions.penalty_bounds import BoxBound, DiameterBound, SphereBound, metric_factor
 from linkwise.kmeans.lloyd import Assigned, assign_rows, weighted_distances
 
-__all__ = ["EuclideanRows", "SquaredEuclidean"]
+__all__ = ["EuclideanRows", "SquaredEuclidean", "constant_columns", "moments_about"]
 
 #: Smallest variance within clusters that a metric answers to, as a share of the variance of the data.
 VARIANCE_FLOOR = 1e-6
@@ -45,6 +45,11 @@ class EuclideanRows:
 
     def __len__(self) -> int:
         return len(self.X)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
 
     def take(self, indices: NDArray[np.int64]) -> EuclideanRows:
         """Some of the rows."""
@@ -73,16 +78,13 @@ class EuclideanRows:
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """Features that are the same for all rows, up to rounding; they keep a weight of 1."""
-        lowest, highest = self._extremes
-        size = np.maximum(np.abs(lowest + self.origin), np.abs(highest + self.origin))
-        return highest - lowest <= np.maximum(16 * np.finfo(float).eps * size, SMALLEST_RANGE)
+        return constant_columns(*self._extremes, self.origin)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
         """Variance of each feature, 1 for constant ones, (d,)."""
-        whole = assign_rows(self.X, self.mean[np.newaxis], np.ones((1, len(self.mean))), np.zeros(1))
-        variance = (whole.second[0] - whole.first[0] ** 2 / len(self)) / len(self)
-        return np.where(self.constant, 1.0, variance)
+        first, second = moments_about(self.X, self.mean)
+        return np.where(self.constant, 1.0, (second - first**2 / len(self)) / len(self))
 
     def gaps(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
         """Differences of pairs of rows, (m, d); those of the last pairs asked for are kept.
@@ -90,8 +92,26 @@ class EuclideanRows:
         The links of a fit are asked for in every step, and their rows lie scattered in memory.
         """
         if self._last_gaps is None or self._last_gaps[0] is not pairs:
-            self._last_gaps = (pairs, self.X[pairs[:, 0]] - self.X[pairs[:, 1]])
+            self._last_gaps = (pairs, self.differences(pairs))
         return self._last_gaps[1]
+
+    def differences(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Differences of pairs of rows, (m, d)."""
+        return self.X[pairs[:, 0]] - self.X[pairs[:, 1]]
+
+
+def moments_about(X: NDArray[np.float64], middle: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums (2, d) over the rows of x - middle and of its squares."""
+    whole = assign_rows(X, middle[np.newaxis], np.ones((1, len(middle))), np.zeros(1))
+    return np.stack([whole.first[0], whole.second[0]])
+
+
+def constant_columns(
+    lowest: NDArray[np.float64], highest: NDArray[np.float64], origin: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Features in [lowest, highest] (d,), measured from an origin, that are the same up to rounding."""
+    size = np.maximum(np.abs(lowest + origin), np.abs(highest + origin))
+    return highest - lowest <= np.maximum(16 * np.finfo(float).eps * size, SMALLEST_RANGE)
 
 
 class _Within(NamedTuple):
@@ -288,7 +308,7 @@ class SquaredEuclidean(Distortion):
         """Box, ball or diameter, see ``penalty_bound``."""
         bound = self._bound(rows)
         if metric is None:
-            return bound.value(np.ones(rows.X.shape[1]))
+            return bound.value(np.ones(rows.n_features))
         if self.metric == "per_cluster":
             return np.array([bound.value(weights) for weights in metric])
         return bound.value(metric)
@@ -302,7 +322,7 @@ class SquaredEuclidean(Distortion):
         if metric is None:
             return None
         bound = self._bound(rows)
-        gap = rows.X[violated.pairs[:, 0]] - rows.X[violated.pairs[:, 1]]
+        gap = rows.differences(violated.pairs)
         if self.metric == "full":
             return self._move_full(rows, within, violated, gap, metric, bound)
         if self.metric == "diag":
