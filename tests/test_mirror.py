@@ -21,6 +21,7 @@ THROUGH = {
     "datasets.published": "test_datasets.py",
     "dask.estimator": "dask/test_mixture.py",
     "dask.jobs": "dask/test_mixture.py",
+    "dask.kmeans_rows": "dask/test_kmeans.py",
     "displays._inputs": "displays/test_clusters.py",
     "displays.belief_map": "displays/test_heat_maps.py",
     "displays.annotators": "displays/test_curves.py",

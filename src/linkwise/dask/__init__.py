@@ -8,6 +8,7 @@ except ImportError as error:
         f'linkwise.dask needs Dask ({error}); install it with pip install "linkwise[dask]"'
     ) from error
 
+from linkwise.dask.kmeans import HMRFKMeans, MPCKMeans, PCKMeans
 from linkwise.dask.mixture import PPC, ConstrainedEM
 
-__all__ = ["PPC", "ConstrainedEM"]
+__all__ = ["PPC", "ConstrainedEM", "HMRFKMeans", "MPCKMeans", "PCKMeans"]

@@ -39,19 +39,9 @@ def first_look(runner: Runner, rows: NDArray[np.int64]) -> Overview:
     if found.bad is not None:
         row, column, value = found.bad
         raise ValueError(
-            f"X holds {value} in {table.place(_row_of(runner, row))}, {_column(table, column)}; drop such "
-            "rows or fill them in"
+            f"X holds {value} in {table.place(row)}, {_column(table, column)}; drop such rows or fill them in"
         )
     return found
-
-
-def _row_of(runner: Runner, place: int) -> int:
-    """The row of the table at this place among the rows of all groups."""
-    for group in runner.groups:
-        if place < group.stop - group.start:
-            return group.start + place
-        place -= group.stop - group.start
-    raise AssertionError
 
 
 def _column(table: Table, column: int) -> str:

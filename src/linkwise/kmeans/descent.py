@@ -187,28 +187,34 @@ class Descent:
         rng: np.random.Generator,
     ) -> tuple[LinkedLabels | None, AssignmentPass]:
         """Labels for these centres and this metric: linked rows together, the others one by one."""
-        answer = given = None
-        if self.links is not None:
-            answer = assign_linked(
-                self.links,
-                self.distortion.distances(self.linked_rows, centres, metric),
-                coupling,
-                self.inference,
-                None if last is None else last.labels[self.links.rows],
-                rng,
-                options=self.options,
-                n_threads=self.n_threads,
-                want_bound=self.want_bound,
-            )
-            given = self._given(answer.labels)
+        answer, given = self._assign_linked(centres, metric, coupling, last, rng), None
+        if self.links is not None and answer is not None:
+            given = np.full(len(self.rows), -1, dtype=np.int64)
+            given[self.links.rows] = answer.labels
         return answer, self.distortion.assign(self.rows, centres, metric, given, self.n_threads)
 
-    def _given(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Labels of the linked rows as ``assign`` takes them: those of all rows (n,), -1 for free ones."""
-        assert self.links is not None
-        given = np.full(len(self.rows), -1, dtype=np.int64)
-        given[self.links.rows] = labels
-        return given
+    def _assign_linked(
+        self,
+        centres: NDArray[np.float64],
+        metric: Metric,
+        coupling: NDArray[np.float64],
+        last: AssignmentPass | None,
+        rng: np.random.Generator,
+    ) -> LinkedLabels | None:
+        """Labels of the linked rows, found together; None without links."""
+        if self.links is None:
+            return None
+        return assign_linked(
+            self.links,
+            self.distortion.distances(self.linked_rows, centres, metric),
+            coupling,
+            self.inference,
+            None if last is None else last.labels[self.links.rows],
+            rng,
+            options=self.options,
+            n_threads=self.n_threads,
+            want_bound=self.want_bound,
+        )
 
     def _fill_empty(
         self,

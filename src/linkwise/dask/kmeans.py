@@ -1,0 +1,222 @@
+"""HMRF-KMeans and its settings, fitted to rows that are read chunk by chunk."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from linkwise._validation import as_generator, check_constraints
+from linkwise.constraints import Constraints
+from linkwise.dask.collections import read_table
+from linkwise.dask.estimator import DaskEstimator, extended
+from linkwise.dask.kmeans_rows import (
+    ClusterLabels,
+    DaskDescent,
+    DaskEuclidean,
+    DaskEuclideanRows,
+    KnownLabels,
+)
+from linkwise.dask.passes import Runner, lazy_rows
+from linkwise.kmeans import hmrf_kmeans, variants
+from linkwise.kmeans.assignment import weighted_links
+
+__all__ = ["HMRFKMeans", "MPCKMeans", "PCKMeans"]
+
+
+class _DaskKMeans(DaskEstimator):
+    """HMRF-KMeans whose rows are those of a Dask collection."""
+
+    def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Cluster the rows of a Dask collection (n_samples, n_features) under links between them.
+
+        Parameters
+        ----------
+        X : dask.array.Array, dask.dataframe.DataFrame, xarray.DataArray, zarr.Array or path
+            A path is that of a folder of Parquet files, or of a Zarr array.
+        y : ignored
+        constraints : Constraints, optional
+
+        Returns
+        -------
+        self
+        """
+        own: Any = self
+        must_weight, cannot_weight = own._check_parameters()
+        self._check_distortion()
+        table, constraints = read_table(X, constraints)
+        self._check_table(table)
+        if table.n_samples < own.n_clusters:
+            raise ValueError(
+                f"n_samples={table.n_samples} should be >= n_clusters={own.n_clusters}; ask for fewer "
+                "clusters"
+            )
+        constraints = check_constraints(constraints, table.n_samples, y)
+        links, kept = None, np.empty(0, dtype=np.int64)
+        if constraints is not None:
+            constraints.check(own.n_clusters)
+            if constraints.n_pairs:
+                links = weighted_links(constraints, must_weight, cannot_weight)
+                kept = links.rows
+            if constraints.row_classes is not None:
+                kept = np.union1d(kept, np.flatnonzero(constraints.row_classes >= 0))
+        rng = as_generator(own.random_state)
+        rows = DaskEuclideanRows(Runner(table, self.client), kept, self._sample_seed())
+        distortion = DaskEuclidean(
+            own.metric, own.n_clusters, metric_weight=float(own.metric_weight),
+            shrinkage=float(own.shrinkage), penalty_bound=own.penalty_bound,
+        )  # fmt: skip
+        descent = DaskDescent(
+            distortion, rows, links, own.penalty, own.inference, options=own.inference_options,
+            n_threads=effective_n_jobs(own.n_jobs), want_bound=own.compute_gap,
+        )  # fmt: skip
+        some = constraints
+        if constraints is not None and len(rows.rows) < len(rows):
+            some = constraints[rows.rows]
+        starts = own._starts(distortion.in_memory(), rows.held, rows.origin, some, rng)
+        best = own._best_run(descent, starts)
+        self._fitted = (table, rows, distortion)
+        try:
+            own._store(best, rows.origin, constraints, 0 if links is None else len(links.rows))
+        finally:
+            for name in ("_fitted", "_known"):
+                self.__dict__.pop(name, None)
+        return self
+
+    def _check_distortion(self) -> None:
+        """Refuse what needs all rows at once."""
+        own: Any = self
+        if own.distortion != "euclidean":
+            raise ValueError(
+                f"distortion={own.distortion!r} is not there for Dask; use 'euclidean', or "
+                "linkwise.HMRFKMeans in memory"
+            )
+        if own.penalty_bound != "box":
+            raise ValueError(
+                f"penalty_bound={own.penalty_bound!r} compares all pairs of rows; use 'box' with Dask"
+            )
+        own._make_distortion()
+
+    def _sample_seed(self) -> int:
+        state = self.random_state  # type: ignore[attr-defined]
+        return int(state) if isinstance(state, int | np.integer) else 0
+
+    # Results of fitting
+
+    def _store_labels(self, run: Any) -> None:
+        own: Any = self
+        table, rows, distortion = self._fitted
+        known: KnownLabels = run.labels.known
+        given, values = known.given()
+        job = ClusterLabels(
+            np.dtype(np.float64), distortion.in_memory(), rows.origin, known.centres, known.metric
+        )
+        own.labels_ = lazy_rows(table, job, given, values, dtype=np.int64)
+        self._known = known
+
+    def _violations(self, run: Any, constraints: Constraints) -> NDArray[np.bool_]:
+        ends = run.labels[constraints.pairs]
+        return np.asarray((ends[:, 0] == ends[:, 1]) != (constraints.weights > 0))
+
+    def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Labels of rows with links or labels, which are held in memory."""
+        _, held, distortion = self._fitted
+        known = self._known
+        found = distortion.in_memory().assign(held.take(rows), known.centres, known.metric, None, 1).labels
+        given, values = known.given()
+        place = np.searchsorted(given, rows)
+        place[place == len(given)] = 0
+        is_given = given[place] == rows if len(given) else np.zeros(len(rows), dtype=bool)
+        return np.where(is_given, values[place] if len(given) else 0, found)
+
+    # Prediction
+
+    def predict(self, X: Any) -> Any:
+        """Return the cluster of each row, lazy (n,); of rows in memory an array."""
+        base: Any = super()
+        return self._lazily(X, "predict", np.int64) if self._is_lazy(X) else base.predict(X)
+
+    def transform(self, X: Any) -> Any:
+        """Return what each row would pay for each cluster, lazy (n, K); of rows in memory an array."""
+        own: Any = self
+        base: Any = super()
+        if not self._is_lazy(X):
+            return base.transform(X)
+        return self._lazily(X, "transform", np.float64, own.n_clusters)
+
+    def _lazy_score(self, X: Any, sample_weight: Any) -> float:
+        own: Any = self
+        cost = self.transform(X).min(axis=1) + own._make_distortion().normaliser(own.metric_)
+        return -float((cost if sample_weight is None else cost * sample_weight).sum())
+
+
+@extended
+class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans):
+    """:class:`linkwise.HMRFKMeans` for data beyond memory: the same descent, chunk by chunk.
+
+    All rows are read once in every iteration, by the workers, which send back sums. How starts are made and
+    what is lazy is said at :class:`linkwise.dask.PPC`. The distortion must be "euclidean" and
+    ``penalty_bound`` "box". A full metric needs some more passes in every iteration.
+
+    Parameters
+    ----------
+    n_clusters, distortion, metric, penalty, weight, inference, inference_options, init, n_init :
+        As in :class:`linkwise.HMRFKMeans`, and so are all further parameters.
+    client : distributed.Client, optional
+        As in :class:`linkwise.dask.PPC`.
+
+    Attributes
+    ----------
+    labels_ : dask.array.Array, (n_samples,) int64
+        Lazy labels of the training rows, using the links.
+    cluster_centers_, metric_, objective_, violations_ : ndarray
+        These and all further attributes are those of :class:`linkwise.HMRFKMeans`.
+    """
+
+    local_class = hmrf_kmeans.HMRFKMeans
+
+
+@extended
+class PCKMeans(_DaskKMeans, variants.PCKMeans):
+    """:class:`linkwise.PCKMeans` for data beyond memory: the same descent, chunk by chunk.
+
+    Parameters
+    ----------
+    n_clusters, weight, inference, inference_options, init, n_init, max_iter, tol, compute_gap :
+        As in :class:`linkwise.PCKMeans`, and so are all further parameters.
+    client : distributed.Client, optional
+        As in :class:`linkwise.dask.PPC`.
+
+    Attributes
+    ----------
+    labels_ : dask.array.Array, (n_samples,) int64
+        Lazy labels of the training rows, using the links.
+    cluster_centers_, objective_, violations_ : ndarray
+        These and all further attributes are those of :class:`linkwise.PCKMeans`.
+    """
+
+    local_class = variants.PCKMeans
+
+
+@extended
+class MPCKMeans(_DaskKMeans, variants.MPCKMeans):
+    """:class:`linkwise.MPCKMeans` for data beyond memory: the same descent, chunk by chunk.
+
+    Parameters
+    ----------
+    n_clusters, metric, weight, inference, inference_options, init, n_init, max_iter, tol, compute_gap :
+        As in :class:`linkwise.MPCKMeans`, and so are all further parameters.
+    client : distributed.Client, optional
+        As in :class:`linkwise.dask.PPC`.
+
+    Attributes
+    ----------
+    labels_ : dask.array.Array, (n_samples,) int64
+        Lazy labels of the training rows, using the links.
+    cluster_centers_, metric_, objective_, violations_ : ndarray
+        These and all further attributes are those of :class:`linkwise.MPCKMeans`.
+    """
+
+    local_class = variants.MPCKMeans
