@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
 
-__all__ = ["N_LANDMARKS", "Landscape", "survey"]
+__all__ = ["N_LANDMARKS", "Landscape", "landmarks", "survey"]
 
 #: More rows than this are represented by as many of them.
 N_LANDMARKS = 1000
@@ -104,7 +105,7 @@ class Landscape:
         """Number of the landmark nearest to each row, (n,)."""
         if len(self.rows) == self.X.shape[0]:
             return np.arange(len(self.rows))
-        if self.metric == "precomputed":
+        if isinstance(self.metric, str) and self.metric == "precomputed":
             found = np.asarray(self.X[:, self.rows].argmin(axis=1), dtype=np.int64)
         else:
             found = np.asarray(
@@ -124,28 +125,42 @@ def survey(
     n_landmarks: int = N_LANDMARKS,
 ) -> Landscape:
     """Landmarks of the rows X, the rows in ``asked`` among them, and how alike they are."""
-    n = X.shape[0]
-    rng = np.random.default_rng([seed, n])
-    rows = np.arange(n)
-    if n > n_landmarks:
-        asked = np.unique(np.asarray(asked, dtype=np.int64))
-        others = np.setdiff1d(rng.choice(n, n_landmarks, replace=False), asked)
-        rows = np.union1d(asked, others[: max(0, n_landmarks - len(asked))])
-    if metric == "precomputed":
+    rows = landmarks(X.shape[0], asked, n_landmarks=n_landmarks, seed=seed)
+    rng = np.random.default_rng([seed, X.shape[0]])
+    is_euclidean = isinstance(metric, str) and metric == "euclidean"
+    if isinstance(metric, str) and metric == "precomputed":
         distances = np.asarray(X[np.ix_(rows, rows)], dtype=np.float64)
-        distances = (distances + distances.T) / 2.0
-        features = _coordinates(distances)
     else:
         features = np.asarray(X[rows], dtype=np.float64)
         distances = np.asarray(pairwise_distances(features, metric=metric), dtype=np.float64)
-        if metric != "euclidean":
-            features = _coordinates(distances)
-    kernels = np.stack([*_gaussian_kernels(distances), *_graph_and_clusterings(distances, features, rng)])
+    if not is_euclidean:
+        distances = (distances + distances.T) / 2.0
+        np.fill_diagonal(distances, 0.0)
+        features = _coordinates(distances)
+    gaussian = _gaussian_kernels(distances)
+    if not is_euclidean:
+        gaussian = [_semidefinite(kernel) for kernel in gaussian]
+    kernels = np.stack([*gaussian, *_graph_and_clusterings(distances, features, rng)])
     return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed)
 
 
+def landmarks(
+    n: int, asked: NDArray[np.int64] | tuple[int, ...] = (), *, n_landmarks: int = N_LANDMARKS, seed: int = 0
+) -> NDArray[np.int64]:
+    """Numbers of the landmarks, increasing: rows in ``asked``, and of the others a fixed random sample.
+
+    A row of the sample that is asked about changes nothing, and another one takes the place of a row of it.
+    """
+    if n <= n_landmarks:
+        return np.arange(n)
+    asked = np.unique(np.asarray(asked, dtype=np.int64))
+    sample = np.random.default_rng([seed, n]).choice(n, n_landmarks, replace=False)
+    others = sample[~np.isin(sample, asked)]
+    return np.union1d(asked, others[: max(0, n_landmarks - len(asked))])
+
+
 def _coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points whose distances are near the given ones (classical scaling), each column of variance 1."""
+    """Points whose distances are near the given ones (classical scaling)."""
     n = len(distances)
     squared = distances**2
     centred = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
@@ -153,7 +168,8 @@ def _coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     kept = np.argsort(-values)[: min(_N_COORDINATES, max(1, n - 1))]
     points = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
     spread = points.std(axis=0)
-    return np.asarray(points[:, spread > 1e-9 * max(spread.max(initial=0.0), 1e-300)], dtype=np.float64)
+    # One column is left where all rows are equal.
+    return np.asarray(points[:, spread >= 1e-9 * spread.max()], dtype=np.float64)
 
 
 def _gaussian_kernels(distances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
@@ -161,6 +177,20 @@ def _gaussian_kernels(distances: NDArray[np.float64]) -> list[NDArray[np.float64
     positive = distances[distances > 0.0]
     median = float(np.median(positive)) if len(positive) else 1.0
     return [np.exp(-0.5 * (distances / (width * median)) ** 2) for width in _WIDTHS]
+
+
+def _semidefinite(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A kernel without negative eigenvalues, by a larger diagonal that is then made 1 again.
+
+    Distances that no points in space have, such as those of warped time series, give negative eigenvalues,
+    with which ridge regression is not defined.
+    """
+    lowest = float(eigvalsh(kernel, subset_by_index=[0, 0])[0])
+    if lowest >= 0.0:
+        return kernel
+    kernel = kernel / (1.0 - lowest)
+    np.fill_diagonal(kernel, 1.0)
+    return kernel
 
 
 def _graph_and_clusterings(
@@ -201,10 +231,11 @@ def _normalised_graph(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     apart = distances + np.diag(np.full(n, np.inf))
     order = np.argsort(apart, axis=1, kind="stable")[:, :k]
     scale = np.take_along_axis(apart, order[:, min(_SCALE_NEIGHBOUR, k) - 1 :][:, :1], axis=1)[:, 0]
-    scale = np.maximum(scale, 1e-9 * max(float(distances.max()), 1e-300))
+    scale = np.maximum(scale, 1e-9 * (float(distances.max()) or 1.0))
     row, column = np.repeat(np.arange(n), k), order.ravel()
     weights = np.zeros((n, n))
-    weights[row, column] = np.exp(-(distances[row, column] ** 2) / (scale[row] * scale[column]))
+    near = distances[row, column]
+    weights[row, column] = np.exp(-(near / scale[row]) * (near / scale[column]))
     weights = np.maximum(weights, weights.T)
     degree = np.maximum(weights.sum(axis=1), 1e-12)
     return np.asarray(weights / np.sqrt(degree[:, None] * degree), dtype=np.float64)
