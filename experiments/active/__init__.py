@@ -1,0 +1,1 @@
+"""Questions: how good labels are after so many answers, by which strategy."""

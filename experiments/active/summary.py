@@ -1,0 +1,201 @@
+"""Means over the sets of the experiment "ask", and what was to be reached."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from experiments.active.curves import CHECKPOINTS
+from experiments.framework.summary import CONFIDENCE, Row
+from experiments.leaderboard.data import half_of
+from experiments.leaderboard.summary import Estimate, Target
+
+__all__ = ["OURS", "Scores", "coverage", "half_scores", "mean_of", "scores", "targets"]
+
+OURS = "ActiveClustering"
+RANDOM = "random"
+
+
+class _Score(NamedTuple):
+    """Mean over the draws, half of its interval, number of draws."""
+
+    mean: float
+    half_width: float
+    n: int
+
+
+#: (condition, method, answers) and the score of each set.
+Scores = dict[tuple[str, str, int], dict[str, _Score]]
+
+
+def scores(table: Sequence[Row], measure: str = "ari") -> Scores:
+    """Scores of a tidy table by condition, method and number of answers.
+
+    Parameters
+    ----------
+    table : list of dict
+        Tidy table of the experiment "ask".
+    measure : {"ari", "covered"}
+
+    Returns
+    -------
+    dict
+    """
+    found: Scores = defaultdict(dict)
+    for row in table:
+        kind, _, answers = row["measure"].rpartition("_")
+        if kind == measure:
+            known = row["high"] is not None and row["high"] == row["high"]
+            half_width = row["high"] - row["mean"] if known else float("nan")
+            key = row["condition"], row["method"], int(answers)
+            found[key][row["set"]] = _Score(row["mean"], half_width, row["n"])
+    return dict(found)
+
+
+def half_scores(found: Scores, half: str) -> Scores:
+    """The scores of the sets of one half."""
+    return {
+        key: {name: score for name, score in by_set.items() if half_of(name) == half}
+        for key, by_set in found.items()
+    }
+
+
+def mean_of(found: Scores, condition: str, method: str, answers: int) -> Estimate:
+    """Mean over the sets, and half of its 95 % interval over other draws on the same sets.
+
+    Draws of two sets have nothing in common, so the variance of the mean is the sum of theirs.
+
+    Parameters
+    ----------
+    found : Scores
+    condition, method : str
+    answers : int
+
+    Returns
+    -------
+    Estimate
+        NaN where nothing was measured.
+
+    Examples
+    --------
+    >>> from experiments.active.summary import mean_of
+    >>> by_set = {"iris": (0.5, 0.1, 5), "wine": (0.7, 0.1, 5)}
+    >>> mean_of({("right", "npu", 50): by_set}, "right", "npu", 50).mean
+    0.6
+    """
+    by_set = [_Score(*score) for score in found.get((condition, method, answers), {}).values()]
+    if not by_set:
+        return Estimate(float("nan"), float("nan"))
+    mean = float(np.mean([score.mean for score in by_set]))
+    if any(score.n < 2 for score in by_set):
+        return Estimate(mean, float("nan"))
+    level = 0.5 + 0.5 * CONFIDENCE
+    errors = [score.half_width / student.ppf(level, score.n - 1) for score in by_set]
+    free = sum(score.n - 1 for score in by_set)
+    half_width = student.ppf(level, free) * np.sqrt(np.sum(np.square(errors))) / len(by_set)
+    return Estimate(mean, float(half_width))
+
+
+def coverage(table: Sequence[Row], method: str = OURS) -> tuple[float, int]:
+    """Share of runs and checkpoints at which the interval of the quality held the truth, and their number."""
+    by_set = [
+        score
+        for (_, who, _), own in scores(table, "covered").items()
+        for score in own.values()
+        if who == method
+    ]
+    count = sum(score.n for score in by_set)
+    held = sum(score.mean * score.n for score in by_set)
+    return (held / count if count else float("nan")), count
+
+
+#: What was to be reached.
+_ABOVE_COBRAS = 0.12
+_BELOW_RANDOM = 0.03
+_KEPT_GAIN = 0.75
+_COVERED = (0.80, 0.98)
+
+
+def targets(table: Sequence[Row]) -> list[Target]:
+    """What was to be reached on all sets, and what was.
+
+    Parameters
+    ----------
+    table : list of dict
+
+    Returns
+    -------
+    list of Target
+    """
+    found = scores(table)
+    return [
+        *(_above_cobras(found, m) for m in (10, 25, 50, 100, 200)),
+        _not_below_random(found),
+        *(_kept_gain(found, m) for m in (50, 100, 200)),
+        _covered(table),
+    ]
+
+
+def _above_cobras(found: Scores, answers: int) -> Target:
+    ours, other = (mean_of(found, "right", name, answers).mean for name in (OURS, "COBRAS"))
+    margin = ours - other
+    measured = f"{ours:.3f}, COBRAS {other:.3f}: {margin:+.3f}" if margin == margin else ""
+    wanted = f"COBRAS + {_ABOVE_COBRAS}"
+    return Target(f"mean after {answers} answers", wanted, measured, _reached(margin - _ABOVE_COBRAS))
+
+
+def _not_below_random(found: Scores) -> Target:
+    """The set and number of answers at which ours is furthest below random pairs."""
+    gaps = {
+        (name, answers): score.mean - by_set[name].mean
+        for answers in CHECKPOINTS[1:]
+        for by_set in [found.get(("right", RANDOM, answers), {})]
+        for name, score in found.get(("right", OURS, answers), {}).items()
+        if name in by_set
+    }
+    wanted = f"nowhere more than {_BELOW_RANDOM} below random pairs"
+    if not gaps:
+        return Target("any set, any number of answers", wanted, "", None)
+    name, answers = min(gaps, key=lambda key: gaps[key])
+    worst = gaps[name, answers]
+    many = sum(gap < -_BELOW_RANDOM for gap in gaps.values())
+    return Target(
+        "any set, any number of answers",
+        wanted,
+        f"{worst:+.3f} on {name} after {answers}; {many} of {len(gaps)} cases are below",
+        worst >= -_BELOW_RANDOM,
+    )
+
+
+def _kept_gain(found: Scores, answers: int) -> Target:
+    start, right, wrong = (
+        mean_of(found, condition, OURS, m).mean
+        for condition, m in (("right", 0), ("right", answers), ("10 % wrong", answers))
+    )
+    share = (wrong - start) / (right - start)
+    return Target(
+        f"10 % wrong, {answers} answers: share of the gain over no answers",
+        f"at least {_KEPT_GAIN:.0%}",
+        f"{share:.0%} ({start:.3f} to {wrong:.3f}, right answers {right:.3f})" if share == share else "",
+        _reached(share - _KEPT_GAIN),
+    )
+
+
+def _covered(table: Sequence[Row]) -> Target:
+    share, count = coverage(table)
+    low, high = _COVERED
+    return Target(
+        "90 % intervals of the quality hold the truth",
+        f"{low:.0%} to {high:.0%} of the runs",
+        f"{share:.0%} of {count}" if count else "",
+        low <= share <= high if count else None,
+    )
+
+
+def _reached(margin: float) -> bool | None:
+    """Whether a margin is not negative; None if it is not known."""
+    return None if margin != margin else margin >= 0.0
