@@ -32,7 +32,7 @@ html_css_files = ["linkwise.css"]
 html_copy_source = False
 html_show_sourcelink = False
 PAGES = (
-    "add_an_engine", "classes", "command_line", "constraints", "contributing", "errata", "gallery",
+    "add_an_engine", "ask", "classes", "command_line", "constraints", "contributing", "errata", "gallery",
     "howto_big_data", "howto_images", "howto_noisy_annotators", "howto_pipelines", "howto_text",
     "howto_time_series", "index", "inference", "kmeans", "leaderboard", "mixtures", "model", "results",
     "spectral", "tutorial", "which_method",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import EXPERIMENTS
+from experiments.active.page import ask_includes
 from experiments.claims.all import CLAIMS
 from experiments.claims.causes import CAUSES
 from experiments.classes.page import class_includes
@@ -87,7 +88,7 @@ def results_page(folder: str | Path) -> str:
     parts.append(changes_section(folder, findings, tables, CAUSES))
     parts.append("## The experiments\n")
     for name, table in tables.items():
-        if name not in ON_THIS_PAGE:
+        if name not in (*ON_THIS_PAGE, "ask"):
             parts.append(_section(EXPERIMENTS[name], table, folder))
     return "\n".join(parts)
 
@@ -143,7 +144,7 @@ def _section(experiment: Experiment, table: list[Row], folder: Path) -> str:
 
 
 def write_pages(docs: str | Path) -> None:
-    """Write ``results.md`` and the tables of the leaderboard and of redefined classes.
+    """Write ``results.md`` and the tables of the leaderboard, of questions and of redefined classes.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def write_pages(docs: str | Path) -> None:
     """
     folder = Path(docs) / "results"
     (Path(docs) / "results.md").write_text(results_page(folder), encoding="utf-8")
-    for name, text in {**includes(folder), **class_includes(folder)}.items():
+    for name, text in {**includes(folder), **ask_includes(folder), **class_includes(folder)}.items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
