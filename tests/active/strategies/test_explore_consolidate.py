@@ -124,6 +124,14 @@ def test_several_questions_are_new_and_different():
     assert len({frozenset(pair) for pair in pairs.tolist()}) == 30
 
 
+def test_several_questions_are_about_as_many_rows():
+    X = np.array([[0.0], [1.0], [10.0], [4.0], [11.0]])
+    answers = append(append(NO_ANSWERS, 4, 0, DIFFERENT), 3, 0, DIFFERENT)
+    pairs = explore_consolidate(Knowledge(X, answers, 3), 3, rng_at(0, 2))
+    # Row 3 is under way; then the farthest of rows 1 and 2, both one away: the first, and the other.
+    assert pairs.tolist() == [[3, 4], [1, 0], [2, 4]]
+
+
 def test_no_pair_is_left():
     X = np.array([[0.0], [1.0], [2.0]])
     answers = NO_ANSWERS

@@ -16,7 +16,9 @@ def found(n, *answers, n_clusters=None):
 
 
 def lists(known):
-    return [rows.tolist() for rows in known.members], known.pending.tolist(), known.compared.tolist()
+    """Members, and the rows and comparisons of the first group under way."""
+    rows, compared = known.pending[0] if known.pending else (np.empty(0), np.empty(0))
+    return [own.tolist() for own in known.members], rows.tolist(), compared.tolist()
 
 
 def test_nothing_is_known():
@@ -32,8 +34,8 @@ def test_rows_join_found_and_wait():
     assert lists(known) == ([[0, 2], [3]], [4], [False, True])
     assert known.turn.tolist() == [0, 6, 1, 2, 3, 6]
     assert known.last_founding == 2
-    assert lists(found(6, *told, (4, 2, SAME))) == ([[0, 2, 4], [3]], [], [False, False])
-    assert lists(found(6, *told, (4, 2, DIFFERENT))) == ([[0, 2], [3], [4]], [], [False] * 3)
+    assert lists(found(6, *told, (4, 2, SAME))) == ([[0, 2, 4], [3]], [], [])
+    assert lists(found(6, *told, (4, 2, DIFFERENT))) == ([[0, 2], [3], [4]], [], [])
 
 
 def test_an_unsure_row_is_compared_but_founds_nothing():
@@ -52,7 +54,7 @@ def test_there_are_k_neighbourhoods_at_most():
 def test_the_majority_of_answers_counts():
     told = [(1, 0, SAME), (0, 1, DIFFERENT)]
     # One answer each: known to be neither, so row 1 was compared and is left aside.
-    assert lists(found(2, *told)) == ([[0]], [], [False])
+    assert lists(found(2, *told)) == ([[0]], [], [])
     assert lists(found(2, *told, (0, 1, DIFFERENT)))[:2] == ([[0], [1]], [])
 
 
@@ -60,6 +62,13 @@ def test_groups_that_were_given_wait_in_turn():
     told = [(0, 1, SAME), (2, 3, SAME), (4, 5, DIFFERENT)]
     assert lists(found(6, *told)) == ([[1, 0]], [3, 2], [False])
     assert lists(found(6, *told, (2, 0, DIFFERENT))) == ([[1, 0], [3, 2]], [5], [False, False])
+
+
+def test_several_groups_may_be_under_way():
+    known = found(6, (1, 0, DIFFERENT), (2, 0, DIFFERENT), (3, 1, DIFFERENT), (4, 0, UNSURE))
+    assert [one.rows.tolist() for one in known.pending] == [[2], [3], [4]]
+    assert [one.compared.tolist() for one in known.pending] == [[True, False], [False, True], [True, False]]
+    assert known.pending_rows.tolist() == [2, 3, 4]
 
 
 def test_farthest_row_has_the_largest_smallest_distance():

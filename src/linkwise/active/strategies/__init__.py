@@ -6,6 +6,7 @@ from linkwise.active.strategies.min_max import min_max
 from linkwise.active.strategies.npu import npu
 from linkwise.active.strategies.random_pairs import random_pairs
 from linkwise.active.strategies.registry import Strategy, find_strategy, strategy, strategy_names
+from linkwise.active.strategies.spread import spread
 
 __all__ = [
     "Strategy",
@@ -15,6 +16,7 @@ __all__ = [
     "min_max",
     "npu",
     "random_pairs",
+    "spread",
     "strategy",
     "strategy_names",
 ]

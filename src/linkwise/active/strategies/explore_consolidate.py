@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.active.knowledge import Knowledge
+from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, farthest_row
 from linkwise.active.strategies.registry import strategy
 
@@ -28,6 +29,7 @@ PATIENCE = 10
 
 
 @strategy("explore_consolidate")
+@among_landmarks
 def explore_consolidate(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Questions of Explore while it lasts, then of Consolidate."""
 
@@ -49,7 +51,7 @@ def _explores(knowledge: Knowledge, known: Neighbourhoods, n_under_way: int) -> 
     """Whether Explore has not come to its end; rows under way found nothing, for all we know."""
     if knowledge.n_clusters is not None:
         return len(known.members) < knowledge.n_clusters
-    n_asked = int((known.turn < knowledge.n_samples).sum()) - len(known.pending)
+    n_asked = int((known.turn < knowledge.n_samples).sum()) - len(known.pending_rows)
     return n_asked - 1 - known.last_founding + n_under_way < PATIENCE if n_asked else True
 
 

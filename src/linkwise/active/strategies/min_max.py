@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances
 
 from linkwise.active.knowledge import Knowledge
+from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, farthest_row
 from linkwise.active.strategies.registry import strategy
 
@@ -26,6 +27,7 @@ __all__ = ["min_max"]
 
 
 @strategy("min_max")
+@among_landmarks
 def min_max(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Questions about the row that is least like all rows in neighbourhoods."""
 

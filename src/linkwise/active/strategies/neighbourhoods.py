@@ -8,6 +8,7 @@ They differ in the row they choose and in the order. All of it is read from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -22,11 +23,19 @@ __all__ = [
     "Choose",
     "Neighbourhoods",
     "Order",
+    "Pending",
     "ask_rows",
     "counted_votes",
     "farthest_row",
     "neighbourhoods",
 ]
+
+
+class Pending(NamedTuple):
+    """Rows of a group under way, usually one row, and which neighbourhoods they were compared with."""
+
+    rows: NDArray[np.int64]
+    compared: NDArray[np.bool_]
 
 
 class Neighbourhoods(NamedTuple):
@@ -38,22 +47,23 @@ class Neighbourhoods(NamedTuple):
         Rows of each neighbourhood, in the order in which they were asked about.
     turn : (n,) int64
         Place of a row among those asked about; n for a row that was not.
-    pending : (.,) int64
-        Rows, usually one, that are in one group but were not yet compared with all neighbourhoods; empty if
-        there is no such group.
-    compared : (k,) bool
-        Neighbourhoods that these rows were compared with.
+    pending : list of Pending
+        Groups that were not yet compared with all neighbourhoods. One question at a time leaves one at most.
     """
 
     members: list[NDArray[np.int64]]
     turn: NDArray[np.int64]
-    pending: NDArray[np.int64]
-    compared: NDArray[np.bool_]
+    pending: list[Pending]
 
     @property
     def rows(self) -> NDArray[np.int64]:
         """Rows in any neighbourhood."""
         return np.concatenate(self.members) if self.members else np.empty(0, dtype=np.int64)
+
+    @property
+    def pending_rows(self) -> NDArray[np.int64]:
+        """Rows under way."""
+        return np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in self.pending)])
 
     @property
     def last_founding(self) -> int:
@@ -74,7 +84,7 @@ def neighbourhoods(knowledge: Knowledge) -> Neighbourhoods:
     Groups are looked at in the order in which they were asked about. A group that is different from all
     neighbourhoods before it is one, too, unless there are ``n_clusters`` already. A group that was compared
     with all of them in vain (some answers were "unsure", or there are too many groups) is left aside: its
-    rows are not asked about again. The first of the other groups is the one under way.
+    rows are not asked about again. The other groups are under way.
     """
     n, answers = knowledge.n_samples, knowledge.answers
     # The first question is about a row and the start, which was there before it.
@@ -88,19 +98,18 @@ def neighbourhoods(knowledge: Knowledge) -> Neighbourhoods:
     group[alone] = knowledge.n_groups + np.arange(len(alone))
     known, different = _compared_groups(knowledge, group)
     found: list[int] = []
-    pending = -1
+    waiting: list[int] = []
     for number in dict.fromkeys(group[rows].tolist()):
         may_found = knowledge.n_clusters is None or len(found) < knowledge.n_clusters
         if may_found and all((other, number) in different for other in found):
             found.append(number)
-        elif pending < 0 and not all((other, number) in known for other in found):
-            pending = number
-    return Neighbourhoods(
-        [rows[group[rows] == number] for number in found],
-        turn,
-        rows[group[rows] == pending],
-        np.array([(number, pending) in known for number in found], dtype=bool),
-    )
+        elif not all((other, number) in known for other in found):
+            waiting.append(number)
+    pending = [
+        Pending(rows[group[rows] == one], np.array([(other, one) in known for other in found], dtype=bool))
+        for one in waiting
+    ]
+    return Neighbourhoods([rows[group[rows] == number] for number in found], turn, pending)
 
 
 def _compared_groups(
@@ -131,35 +140,39 @@ def ask_rows(
     order: Order,
     known: Neighbourhoods | None = None,
 ) -> NDArray[np.int64]:
-    """Questions (n_pairs, 2), first about the row under way, then about rows that ``choose`` gives.
+    """Questions (n_pairs, 2), first about the rows under way, then about rows that ``choose`` gives.
 
-    A question is the row and the nearest row of the neighbourhood. More than one question is what would be
-    asked if all answers were "different". Before the first answer a random row is the only neighbourhood.
-    Where all rows were asked about, random pairs follow.
+    A question is the row and the nearest row of the neighbourhood. Several questions are about as many rows,
+    so that none presupposes the answer to another. Before the first answer a random row is the only
+    neighbourhood, unless ``known`` has one. Where all rows were asked about, random pairs follow.
     """
     known = neighbourhoods(knowledge) if known is None else known
     free = known.turn == knowledge.n_samples
-    if not known.members and free.any():
-        start = int(rng.choice(np.flatnonzero(free)))
-        free[start] = False
-        known = known._replace(members=[np.array([start])])
-    pairs: list[tuple[int, int]] = []
-    if len(known.pending):
-        ordered = [number for number in order(known, known.pending) if not known.compared[number]]
-        pairs += [_nearest_pair(knowledge.X, known.pending, known.members[h]) for h in ordered]
-    chosen: list[int] = known.pending.tolist()
-    while len(pairs) < n_pairs and free.any():
+    if not known.members:
+        known = known._replace(members=[np.array([rng.choice(knowledge.n_samples)])])
+    free[known.rows] = False
+
+    def questions(rows: NDArray[np.int64], compared: NDArray[np.bool_]) -> list[tuple[int, int]]:
+        return [
+            _nearest_pair(knowledge.X, rows, known.members[number])
+            for number in order(known, rows)
+            if not compared[number]
+        ]
+
+    waiting = [questions(*one) for one in known.pending[:n_pairs]]
+    chosen: list[int] = known.pending_rows.tolist()
+    while len(waiting) < n_pairs and free.any():
         row = choose(known, np.flatnonzero(free), chosen, rng)
         free[row] = False
         chosen.append(row)
-        asked = np.array([row])
-        pairs += [_nearest_pair(knowledge.X, asked, known.members[h]) for h in order(known, asked)]
-    questions = np.array(pairs, dtype=np.int64).reshape(-1, 2)[:n_pairs]
-    if len(questions) < n_pairs:
-        asked = np.concatenate([knowledge.asked, questions])
-        more = new_random_pairs(knowledge.n_samples, asked, n_pairs - len(questions), rng)
-        questions = np.concatenate([questions, more])
-    return questions
+        waiting.append(questions(np.array([row]), np.zeros(len(known.members), dtype=bool)))
+    pairs = [pair for turn in zip_longest(*waiting) for pair in turn if pair is not None][:n_pairs]
+    asked = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    if len(asked) < n_pairs:
+        taken = np.concatenate([knowledge.asked, asked])
+        more = new_random_pairs(knowledge.n_samples, taken, n_pairs - len(asked), rng)
+        asked = np.concatenate([asked, more])
+    return asked
 
 
 def _nearest_pair(

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from linkwise.active.knowledge import Answers, Knowledge
+from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, counted_votes, neighbourhoods
 from linkwise.active.strategies.registry import strategy
 from linkwise.constraints import Constraints
@@ -41,10 +42,11 @@ N_TREES = 50
 
 
 @strategy("npu")
+@among_landmarks
 def npu(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Questions about the row with the largest uncertainty for each expected question."""
     known = neighbourhoods(knowledge)
-    before = _without_rows(knowledge.answers, known.pending)
+    before = _without_rows(knowledge.answers, known.pending_rows)
     cached: list[NDArray[np.float64]] = []
 
     def probabilities(known: Neighbourhoods) -> NDArray[np.float64]:

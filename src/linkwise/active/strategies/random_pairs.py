@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.active.knowledge import Knowledge
+from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.registry import strategy
 
 __all__ = ["new_random_pairs", "random_pairs"]
@@ -15,6 +16,7 @@ _CROWDED = 0.1
 
 
 @strategy("random")
+@among_landmarks
 def random_pairs(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Pairs drawn uniformly among those that were not asked about; the number of clusters does not matter."""
     return new_random_pairs(knowledge.n_samples, knowledge.asked, n_pairs, rng)
