@@ -18,8 +18,6 @@ from linkwise.dask.collections import Table, lazy_array
 __all__ = ["DaskEstimator", "extended"]
 
 Estimator = TypeVar("Estimator", bound=type)
-#: Parameters that the estimators have beside those of their namesakes in memory.
-_MORE = ("client",)
 #: Attributes of training rows, which stay lazy.
 _LAZY = ("labels_", "responsibilities_")
 
@@ -28,15 +26,16 @@ def extended(cls: Estimator) -> Estimator:
     """Give a class the constructor of its namesake in memory, with the parameters of ``DaskEstimator``."""
     base = cls.local_class.__init__  # type: ignore[attr-defined]
     signature = inspect.signature(base)
-    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in _MORE]
+    names: tuple[str, ...] = cls.more  # type: ignore[attr-defined]
+    more = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in names]
     signature = signature.replace(parameters=[*signature.parameters.values(), *more])
 
     @functools.wraps(base)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         bound = signature.bind(self, *args, **kwargs)
-        for name in _MORE:
+        for name in names:
             setattr(self, name, bound.kwargs.get(name))
-        base(*bound.args, **{name: value for name, value in bound.kwargs.items() if name not in _MORE})
+        base(*bound.args, **{name: value for name, value in bound.kwargs.items() if name not in names})
 
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     cls.__init__ = __init__  # type: ignore[misc]
@@ -47,6 +46,8 @@ class DaskEstimator:
     """The part of an estimator for Dask that does not depend on the model."""
 
     local_class: ClassVar[type]
+    #: Parameters beside those of the namesake in memory.
+    more: ClassVar[tuple[str, ...]] = ("client",)
     client: Any
 
     def __sklearn_clone__(self) -> Self:
@@ -75,7 +76,7 @@ class DaskEstimator:
         """
         check_is_fitted(self)
         own: Any = self
-        params = {name: value for name, value in own.get_params(deep=False).items() if name not in _MORE}
+        params = {name: value for name, value in own.get_params(deep=False).items() if name not in self.more}
         local = self.local_class(**params)
         for name, value in vars(self).items():
             fitted = name.endswith("_") and not name.startswith("_")

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from linkwise._compat import with_callbacks
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
+from linkwise.dask.checkpoint import Checkpoint, fit_identity
 from linkwise.dask.collections import read_table
 from linkwise.dask.estimator import DaskEstimator, extended
 from linkwise.dask.jobs import ClusterSizes, Probabilities, RowLabels
@@ -27,6 +28,9 @@ _NO_ROWS = np.empty(0, dtype=np.int64)
 
 class _DaskMixture(DaskEstimator):
     """A linked mixture whose rows are those of a Dask collection."""
+
+    more = ("client", "checkpoint")
+    checkpoint: Any
 
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
         """Fit the mixture to a Dask collection (n_samples, n_features) and links between its rows.
@@ -57,6 +61,15 @@ class _DaskMixture(DaskEstimator):
         # A copy, so that starts draw the same numbers as in memory.
         seed = int(copy.deepcopy(check_random_state(own.random_state)).randint(2**31))
         return own._fit_source(lambda rows: DaskRows(runner, rows, own.reg_covar, seed), constraints)
+
+    def _keeper(self, source: Source, constraints: Constraints | None) -> Checkpoint | None:
+        """Return the checkpoint in the folder of that name; None without one."""
+        if self.checkpoint is None:
+            return None
+        own: Any = self
+        parameters = own.get_params(deep=False)
+        identity = fit_identity(parameters, source.n_samples, source.n_features, constraints)
+        return Checkpoint(self.checkpoint, identity)
 
     # Results of fitting
 
@@ -152,6 +165,11 @@ class PPC(_DaskMixture, ppc.PPC):
         As in :class:`linkwise.PPC`, and so are all further parameters.
     client : distributed.Client, optional
         Where to compute. None: the client that is in use, or else threads of this process.
+    checkpoint : path, optional
+        A folder in which parameters are stored after every iteration. A fit that was interrupted, also by
+        the end of the process, goes on from there when it is started again with the same data, links and
+        parameters, and ends at the same parameters if ``random_state`` is a number. The files are removed
+        when the fit is done.
 
     Attributes
     ----------
@@ -193,7 +211,7 @@ class ConstrainedEM(_DaskMixture, constrained_em.ConstrainedEM):
     ----------
     n_components, n_clusters, sampling, covariance_type, inference, inference_options, mixing, tol :
         As in :class:`linkwise.ConstrainedEM`, and so are all further parameters.
-    client : distributed.Client, optional
+    client, checkpoint : optional
         As in :class:`linkwise.dask.PPC`.
 
     Attributes

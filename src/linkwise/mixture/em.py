@@ -100,6 +100,8 @@ def run_em(
     escape: Callable[[MixtureParameters, float], MixtureParameters | None] | None = None,
     verbose: int = 0,
     task: FitTask | None = None,
+    resume: EMRun | None = None,
+    after: Callable[[EMRun], None] | None = None,
 ) -> EMRun:
     """Iterate until the objective per sample changes by less than ``tol`` over ``patience`` iterations.
 
@@ -108,10 +110,12 @@ def run_em(
     Where inference yields no objective (Gibbs), the change is that of the parameters. ``escape`` is called
     when the objective stands still, with the parameters and their objective: it returns others to go on
     from, or None if EM has converged. Callbacks follow ``task``; an iteration is a stage of it.
+    ``resume`` is a run that was interrupted, to go on with; ``after`` is called after every iteration. A run
+    with ``escape`` cannot be resumed.
     """
-    run = EMRun(start, [], converged=False, n_decreases=0, start=start)
-    since, previous = 0, -np.inf
-    for iteration in range(max_iter):
+    run = EMRun(start, [], converged=False, n_decreases=0, start=start) if resume is None else resume
+    since, previous = 0, run.lower_bounds[-1] if run.lower_bounds else -np.inf
+    for iteration in range(len(run.lower_bounds), 0 if run.converged else max_iter):
         subtask = None if task is None else task.subtask("iteration", iteration)
         new, bound = step(run.parameters)
         run.lower_bounds.append(bound)
@@ -133,6 +137,8 @@ def run_em(
                 run.converged = parameter_shift(run.parameters, new) < tol
             previous = bound
         run.parameters = new
+        if after is not None:
+            after(run)
         run.stopped = subtask is not None and subtask.end(new.fitted_attributes) and not run.converged
         if run.converged or run.stopped:
             break

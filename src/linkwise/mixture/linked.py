@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from operator import add
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -56,9 +56,22 @@ from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, 
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
 
-__all__ = ["LinkedGaussianMixture"]
+__all__ = ["LinkedGaussianMixture", "RunKeeper"]
 
 _ROWS_AT_ONCE = 8192
+
+
+class RunKeeper(Protocol):
+    """Stores runs of EM, by the number of their start, so that an interrupted fit can go on."""
+
+    def load(self, number: int, step: LinkedStep) -> EMRun | None:
+        """Return a stored run and restore its step; None if there is none."""
+
+    def save(self, number: int, step: LinkedStep, run: EMRun) -> None:
+        """Store a run after an iteration."""
+
+    def remove(self) -> None:
+        """Forget all runs: the fit is done."""
 
 
 class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, CallbackSupportMixin, FittedMixture):
@@ -140,15 +153,19 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             noise, seed, len(starts), self.inference_options, prior,
         )  # fmt: skip
         ended: list[tuple[EMRun, LinkedStep]] = []
+        keeper = self._keeper(source, constraints)
 
         def run(numbered: tuple[int, MixtureParameters]) -> EMRun:
             number, start = numbered
             restart = task.subtask("restart", number, self.max_iter)
             own = step.fresh()
-            if from_data:
+            resumed = None if keeper is None else keeper.load(number, own)
+            if from_data and resumed is None:
                 if links_lead(self.init_params, number, constraints):
                     start = own.from_links(start, lead_prior)
                 start = self._given_start(start, source.n_features, coupling)
+            if keeper is not None and resumed is None:
+                keeper.save(number, own, EMRun(start, [], False, 0, start=start))
             found = run_em(
                 own,
                 start,
@@ -157,6 +174,8 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 settle=linked is not None,
                 verbose=self.verbose,
                 task=restart,
+                resume=resumed,
+                after=None if keeper is None else partial(keeper.save, number, own),
             )
             if not np.isfinite(found.lower_bounds[-1]):
                 # Gibbs, and engines of the user, may have no partition function to compare runs by.
@@ -195,7 +214,13 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             self._warn_of_lost_clusters(source, linked, noise is not None, best)
         self._store_cluster_names(labelled, self._n_clusters)
         task.end(best.parameters.fitted_attributes)
+        if keeper is not None:
+            keeper.remove()
         return self.labels_
+
+    def _keeper(self, source: Source, constraints: Constraints | None) -> RunKeeper | None:
+        """Return what stores the runs of EM while they are under way; None stores nothing."""
+        return None
 
     def _check_parameters(self, n_samples: int) -> None:
         self._wanted_clusters()

@@ -115,6 +115,20 @@ class LinkedStep:
         step._log_omega = LastValue(step._prior)
         return step
 
+    def state(self) -> dict[str, Any]:
+        """What earlier steps left behind for the next one: numbers, truth values, and an array or None."""
+        state = {"start": self.start, "work_left": self._work_left, "limited": self._limited}
+        if isinstance(self._prior, LabelPrior):
+            state |= {f"prior_{name}": value for name, value in self._prior.state().items()}
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state."""
+        self.start, self._work_left, self._limited = state["start"], state["work_left"], state["limited"]
+        if isinstance(self._prior, LabelPrior):
+            of_prior = {name: state[f"prior_{name}"] for name in self._prior.state()}
+            self._prior.restore(of_prior)
+
     @property
     def limited(self) -> tuple[str, ...]:
         """What had to be approximated to stay within the limit of work: the posterior, the prior."""

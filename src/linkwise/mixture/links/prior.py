@@ -122,6 +122,17 @@ class LabelPrior(_GroupPrior):
         inside, _ = induced(problem, rest)
         self._rest = link_field(inside.pairs, inside.coupling, len(rest))
 
+    def state(self) -> dict[str, Any]:
+        """What earlier calls left behind."""
+        return {
+            "exact": self.exact, "limited": self.limited, "work_left": self._work_left, "last": self._last
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from such a state."""
+        self.exact, self.limited = state["exact"], state["limited"]
+        self._work_left, self._last = state["work_left"], state["last"]
+
     def _of_rest(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Larger components, by inference."""
         if not self._rest_power.size:

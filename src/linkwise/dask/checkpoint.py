@@ -1,0 +1,146 @@
+"""Runs of EM on disk: parameters are stored after every iteration, and an interrupted fit goes on with them.
+
+A folder has a file for every start, replaced at once, so that a process killed while it writes leaves the one
+before. The files hold arrays and text, no code. They are removed when the fit is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from linkwise._files import replacing
+from linkwise.constraints import Constraints
+from linkwise.mixture.em import EMRun, MixtureParameters
+from linkwise.mixture.gaussian.gaussians import Gaussians
+from linkwise.mixture.links.em_step import LinkedStep
+
+__all__ = ["Checkpoint", "fit_identity"]
+
+_FORMAT = 1
+#: Parameters that do not change what a fit finds.
+_IRRELEVANT = ("client", "checkpoint", "verbose", "n_jobs", "warm_start")
+
+
+def fit_identity(
+    parameters: Mapping[str, Any], n_samples: int, n_features: int, constraints: Constraints | None
+) -> dict[str, str]:
+    """What must be the same for a fit to go on from a checkpoint, as text."""
+    told = {name: _text(value) for name, value in sorted(parameters.items()) if name not in _IRRELEVANT}
+    links = "none" if constraints is None else _digest(constraints.pairs, constraints.weights)
+    return {**told, "rows of X": str(n_samples), "columns of X": str(n_features), "constraints": links}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple | np.ndarray):
+        return _digest(np.asarray(value))
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    found = hashlib.sha256()
+    for array in arrays:
+        found.update(repr((array.shape, array.dtype.str)).encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()
+
+
+class Checkpoint:
+    """The runs of one fit in a folder; ``identity`` tells the fit from others."""
+
+    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, str]) -> None:
+        self.folder, self.identity = Path(folder), identity
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"start-{number}.npz"
+
+    def save(self, number: int, step: LinkedStep, run: EMRun) -> None:
+        """Store a run after an iteration."""
+        assert run.start is not None
+        arrays = {**_arrays("now", run.parameters), **_arrays("start", run.start)}
+        arrays["lower_bounds"] = np.array(run.lower_bounds)
+        state = step.state()
+        arrays |= {f"step_{name}": value for name, value in state.items() if isinstance(value, np.ndarray)}
+        about = {
+            "format": _FORMAT,
+            "fit": self.identity,
+            "converged": run.converged,
+            "n_decreases": run.n_decreases,
+            "covariance_type": run.parameters.gaussians.covariance_type,
+            "step": {
+                name: None
+                if value is None
+                else (bool(value) if isinstance(value, bool | np.bool_) else float(value))
+                for name, value in state.items()
+                if not isinstance(value, np.ndarray)
+            },
+        }
+        with replacing(self._file(number)) as draft, draft.open("wb") as file:
+            np.savez(file, about=np.array(json.dumps(about)), **arrays)
+
+    def load(self, number: int, step: LinkedStep) -> EMRun | None:
+        """Return a stored run and restore its step; None if there is none."""
+        path = self._file(number)
+        if not path.exists():
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            about = json.loads(str(arrays.pop("about")))
+            if about["format"] != _FORMAT:
+                raise ValueError("its format is another one")
+            fit = about["fit"]
+            kind = about["covariance_type"]
+            now, start = (_parameters(name, arrays, kind) for name in ("now", "start"))
+            state = {**about["step"], **_under("step_", arrays)}
+            run = EMRun(
+                now,
+                arrays["lower_bounds"].tolist(),
+                bool(about["converged"]),
+                int(about["n_decreases"]),
+                start=start,
+            )
+        except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{path} is no checkpoint that can be read ({error}); remove it, or choose another folder"
+            ) from None
+        other = next((name for name in self.identity if fit.get(name) != self.identity[name]), None)
+        if other is not None:
+            raise ValueError(
+                f"{path} is the checkpoint of another fit: {other} differs; remove it or choose "
+                "another folder"
+            )
+        step.restore(state)
+        return run
+
+    def remove(self) -> None:
+        """Remove the files; the folder stays."""
+        for path in self.folder.glob("start-*.npz"):
+            path.unlink(missing_ok=True)
+
+
+def _arrays(prefix: str, parameters: MixtureParameters) -> dict[str, Any]:
+    return {
+        f"{prefix}_log_weights": parameters.log_weights,
+        f"{prefix}_means": parameters.gaussians.means,
+        f"{prefix}_factors": parameters.gaussians.factors,
+        f"{prefix}_covariances": parameters.covariances,
+        f"{prefix}_coupling": parameters.coupling,
+    }
+
+
+def _parameters(prefix: str, arrays: Mapping[str, Any], covariance_type: str) -> MixtureParameters:
+    own = _under(f"{prefix}_", arrays)
+    gaussians = Gaussians(own["means"], own["factors"], covariance_type)
+    return MixtureParameters(own["log_weights"], gaussians, own["covariances"], own["coupling"])
+
+
+def _under(prefix: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}

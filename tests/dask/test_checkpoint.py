@@ -1,0 +1,166 @@
+"""A fit that was interrupted goes on from its checkpoint and ends where the undisturbed one does."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from linkwise.dask import PPC, ConstrainedEM, checkpoint, passes
+from tests.dask.dask_cases import blobs, lazy, links_of, quietly
+
+X, Y = blobs()
+DATA = lazy(X, ((50, 0, 70), (3,)))
+CASES = {
+    "no links": (PPC, "none", {}),
+    "soft": (PPC, "soft", {"n_init": 2}),
+    "an engine that starts from the last step": (PPC, "soft", {"inference": "mean_field"}),
+    "dense hard links": (PPC, "labels", {"covariance_type": "tied"}),
+    "noisy": (PPC, "noisy", {"learn_noise": "kind"}),
+    "chunklets": (ConstrainedEM, "hard", {"covariance_type": "diag"}),
+}
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def passes_of(monkeypatch):
+    """Counts passes over the data; one of them can be made to fail."""
+    count, compute = {"emsums": 0, "fails": None}, passes.Runner._compute
+
+    def counted(self, name, layer, key):
+        if "emsums" in name:
+            count["emsums"] += 1
+            if count["emsums"] == count["fails"]:
+                raise Interrupted
+        return compute(self, name, layer, key)
+
+    monkeypatch.setattr(passes.Runner, "_compute", counted)
+    return count
+
+
+def make(case, folder):
+    kind, links, parameters = CASES[case]
+    parameters = {"random_state": 0, "n_init": 1, "max_iter": 9, "tol": 0.0, **parameters}
+    return kind(3, checkpoint=folder, **parameters), links_of(Y, links)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ends_at_the_same_parameters(case, tmp_path, passes_of):
+    undisturbed, links = make(case, None)
+    quietly(lambda: undisturbed.fit(DATA, constraints=links))
+    n_passes, passes_of["emsums"] = passes_of["emsums"], 0
+    folder = tmp_path / "runs"
+    for fails in (n_passes - 3, 2):
+        passes_of["fails"], passes_of["emsums"] = fails, 0
+        model, _ = make(case, folder)
+        with pytest.raises(Interrupted):
+            quietly(lambda model=model: model.fit(DATA, constraints=links))
+    passes_of["fails"], passes_of["emsums"] = None, 0
+    model, _ = make(case, folder)
+    quietly(lambda: model.fit(DATA, constraints=links))
+    assert passes_of["emsums"] == 3
+    for name in (
+        "means_",
+        "covariances_",
+        "weights_",
+        "lower_bounds_",
+        "violations_",
+        "n_iter_",
+        "converged_",
+    ):
+        np.testing.assert_array_equal(getattr(model, name), getattr(undisturbed, name), err_msg=name)
+    np.testing.assert_array_equal(model.labels_.compute(), undisturbed.labels_.compute())
+    assert list(folder.iterdir()) == []
+
+
+SCRIPT = """
+import os, signal, sys
+import dask
+from linkwise.dask import passes
+from tests.dask import test_checkpoint as case
+
+compute, count = passes.Runner._compute, 0
+
+def deadly(self, name, layer, key):
+    global count
+    count += "emsums" in name
+    if count == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return compute(self, name, layer, key)
+
+passes.Runner._compute = deadly
+passes._FEWEST_NUMBERS = 1
+model, links = case.make("soft", sys.argv[1])
+with dask.config.set(scheduler="synchronous"):
+    case.quietly(lambda: model.fit(case.DATA, constraints=links))
+"""
+
+
+def test_the_whole_process_is_killed(tmp_path, passes_of):
+    undisturbed, links = make("soft", None)
+    quietly(lambda: undisturbed.fit(DATA, constraints=links))
+    n_passes, passes_of["emsums"] = passes_of["emsums"], 0
+    ended = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], check=False, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
+    assert [path.name for path in tmp_path.iterdir()] == ["start-0.npz"]
+    model, _ = make("soft", tmp_path)
+    quietly(lambda: model.fit(DATA, constraints=links))
+    assert passes_of["emsums"] < n_passes
+    for name in ("means_", "covariances_", "weights_", "lower_bounds_", "violation_probability_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(undisturbed, name), err_msg=name)
+
+
+class TestRefusals:
+    @pytest.fixture
+    def interrupted(self, tmp_path, passes_of):
+        passes_of["fails"] = 4
+        model, links = make("no links", tmp_path)
+        with pytest.raises(Interrupted):
+            quietly(lambda: model.fit(DATA, constraints=links))
+        passes_of["fails"] = None
+        return model
+
+    def test_another_fit(self, interrupted):
+        for parameters, links, data, word in (
+            ({"covariance_type": "diag"}, None, DATA, "covariance_type"),
+            ({}, links_of(Y, "soft"), DATA, "constraints"),
+            ({}, None, lazy(X[:90], ((90,), (3,))), "rows of X"),
+            ({"means_init": X[:3]}, None, DATA, "means_init"),
+        ):
+            model = PPC(**{**interrupted.get_params(), **parameters})
+            with pytest.raises(ValueError, match=f"another fit: {word} differs; remove it"):
+                quietly(lambda model=model, data=data, links=links: model.fit(data, constraints=links))
+
+    def test_parameters_that_change_nothing(self, interrupted, passes_of):
+        model = PPC(**{**interrupted.get_params(), "verbose": 0, "n_jobs": 2})
+        passes_of["emsums"] = 0
+        quietly(lambda: model.fit(DATA))
+        assert passes_of["emsums"] == model.n_iter_ - 3
+
+    @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 no archive", None])
+    def test_a_damaged_file(self, interrupted, tmp_path, damage):
+        path = tmp_path / "start-0.npz"
+        path.write_bytes(path.read_bytes()[:-200] if damage is None else damage)
+        with pytest.raises(ValueError, match=r"start-0\.npz is no checkpoint that can be read .*; remove it"):
+            quietly(lambda: interrupted.fit(DATA))
+
+    def test_a_full_disk(self, interrupted, tmp_path, monkeypatch):
+        """The error names the file, and the checkpoint before it stays."""
+        path = tmp_path / "start-0.npz"
+        before = path.read_bytes()
+
+        def full(file, **arrays):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(checkpoint.np, "savez", full)
+        with pytest.raises(OSError, match=r"No space left on device: .*start-0\.npz"):
+            quietly(lambda: interrupted.fit(DATA))
+        assert path.read_bytes() == before
+        assert [entry.name for entry in tmp_path.iterdir()] == ["start-0.npz"]
