@@ -100,6 +100,16 @@ TARGETS: dict[str, Target] = {
         )
         for side, limit in ((1000, 1.5), (100, 0.95))
     },
+    "dask iteration": Target(
+        "scale",
+        "Dask iteration, 1e7 x 10, float32, 1e5 links, two workers",
+        "times the kernel in memory, CPU",
+        "<=",
+        1.2,
+    ),
+    "dask growth": Target(
+        "scale", "time per row and iteration up to 1e8 rows from disk", "times that at 1e6 rows", "<=", 1.5
+    ),
 }
 
 

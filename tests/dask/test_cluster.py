@@ -10,6 +10,7 @@ import time
 import dask
 import numpy as np
 import pytest
+from dask.task_spec import Task
 from distributed import Client, LocalCluster
 
 import linkwise
@@ -81,7 +82,7 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypat
             # Tasks that are still at work when the worker dies.
             for key_, task in list(layer.items()):
                 if isinstance(key_, tuple) and key_[1] == 0:
-                    layer[key_] = (_slowly, task[0], *task[1:])
+                    layer[key_] = Task(key_, _slowly, task.func, *task.args)
             threading.Thread(target=kill_later).start()
         return compute(self, name, layer, key)
 
@@ -96,6 +97,15 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypat
 def _slowly(function, *arguments):
     time.sleep(0.4)
     return function(*arguments)
+
+
+def test_rows_that_the_user_persisted_are_used_where_they_are(client, in_memory):
+    data = client.persist(lazy(X, CHUNKS))
+    model = PPC(3, **PARAMETERS, client=client)
+    quietly(lambda: model.fit(data, constraints=LINKS))
+    np.testing.assert_allclose(model.means_, in_memory.means_, rtol=1e-8)
+    with dask.config.set(scheduler=client):
+        np.testing.assert_array_equal(model.labels_.compute(), in_memory.labels_)
 
 
 def test_an_error_on_a_worker_reaches_the_caller(client):

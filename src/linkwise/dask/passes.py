@@ -17,6 +17,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 from dask.highlevelgraph import HighLevelGraph
+from dask.task_spec import DataNode, List, Task, TaskRef
 from numpy.typing import NDArray
 
 from linkwise.dask.collections import Table
@@ -85,20 +86,22 @@ class Runner:
     def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
         """Sum of what the job returns for every group, added in the order of the rows."""
         name, source = _name(job), self.table.array.name
-        layer: dict[Any, Any] = {f"{name}-job": job}
+        layer: dict[Any, Any] = {f"{name}-job": DataNode(f"{name}-job", job)}
         level: list[Any] = []
         nothing = np.empty(0, dtype=np.int64)
         for number, group in enumerate(self.groups):
-            blocks = [(source, chunk, 0) for chunk in group.chunks]
+            blocks = List(*(TaskRef((source, chunk, 0)) for chunk in group.chunks))
             rows = nothing if chosen is None else chosen[number]
-            layer[name, 0, number] = (_work, f"{name}-job", blocks, rows)
-            level.append((name, 0, number))
+            key = (name, 0, number)
+            layer[key] = Task(key, _work, TaskRef(f"{name}-job"), blocks, rows)
+            level.append(key)
         height = 0
         while len(level) > 1:
             height += 1
             parts = [level[first : first + _FAN_IN] for first in range(0, len(level), _FAN_IN)]
             level = [(name, height, number) for number in range(len(parts))]
-            layer.update({key: (_total, part) for key, part in zip(level, parts, strict=True)})
+            for key, part in zip(level, parts, strict=True):
+                layer[key] = Task(key, _total, List(*map(TaskRef, part)))
         return self._compute(name, layer, level[0])
 
     def _compute(self, name: str, layer: dict[Any, Any], key: Any) -> Any:
@@ -135,19 +138,14 @@ def lazy_rows(
 ) -> da.Array:
     """A lazy array of what the job returns for every row; some rows (r,), ascending, have given values."""
     name = _name(job)
-    layer: dict[Any, Any] = {f"{name}-job": job}
+    layer: dict[Any, Any] = {f"{name}-job": DataNode(f"{name}-job", job)}
     starts = table.chunk_starts
     bounds = np.searchsorted(rows, starts)
     for chunk in range(len(starts) - 1):
         part = slice(bounds[chunk], bounds[chunk + 1])
         key: tuple[Any, ...] = (name, chunk) if n_columns is None else (name, chunk, 0)
-        layer[key] = (
-            _fill,
-            f"{name}-job",
-            (table.array.name, chunk, 0),
-            rows[part] - starts[chunk],
-            values[part],
-        )
+        block = TaskRef((table.array.name, chunk, 0))
+        layer[key] = Task(key, _fill, TaskRef(f"{name}-job"), block, rows[part] - starts[chunk], values[part])
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[table.array])
     chunks = (table.array.chunks[0],) if n_columns is None else (table.array.chunks[0], (n_columns,))
     return da.Array(graph, name, chunks, dtype=dtype)

@@ -1,0 +1,240 @@
+"""Beyond memory: EM iterations of PPC with Dask, on two worker processes of 1 GiB each.
+
+Ten columns of float32, K = 10 full covariances, 100,000 soft links; rows in an uncompressed Zarr array on
+disk, in chunks of a million. An iteration reads all rows once. Processor time is that of the workers, the
+scheduler and this process together.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from benchmarks._table import Measured, Table
+from benchmarks._timing import attempt, in_child
+from linkwise import Constraints
+from linkwise.mixture.em import MixtureParameters
+from linkwise.mixture.gaussian.gaussians import Gaussians, precision_factors
+from linkwise.mixture.gaussian.source import RowsInMemory
+from linkwise.mixture.links.em_step import LinkedStep
+from linkwise.mixture.links.rows import select_linked_rows
+
+#: Rows; fewer for a trial run: LINKWISE_SCALE=1000000.
+LARGEST = int(float(os.environ.get("LINKWISE_SCALE", "1e8")))
+GROWTH = [n for n in (10**6, 10**7, 10**8) if n <= LARGEST]
+N_FEATURES, N_COMPONENTS, N_LINKS, CHUNK = 10, 10, 100_000, 10**6
+WORKER_MEMORY = "1GiB"
+
+
+def _centres() -> Any:
+    return 4.0 * np.random.default_rng(0).normal(size=(N_COMPONENTS, N_FEATURES))
+
+
+def _block(number: int, n_rows: int) -> tuple[Any, Any]:
+    """Rows of one chunk and their classes."""
+    rng = np.random.default_rng(number + 1)
+    y = rng.integers(N_COMPONENTS, size=n_rows)
+    X = rng.standard_normal((n_rows, N_FEATURES), dtype=np.float32)
+    return X + _centres().astype(np.float32)[y], y
+
+
+def _write(path: Path, n_rows: int) -> None:
+    import zarr
+
+    array = zarr.create_array(
+        store=path, shape=(n_rows, N_FEATURES), chunks=(CHUNK, N_FEATURES), dtype="f4", compressors=None
+    )
+    for number in range(n_rows // CHUNK):
+        array[number * CHUNK : (number + 1) * CHUNK] = _block(number, CHUNK)[0]
+
+
+def _links(n_rows: int) -> Constraints:
+    """Soft links among rows of the first chunk and rows far away, whose classes are made anew."""
+    rng = np.random.default_rng(0)
+    last = n_rows // CHUNK - 1
+    (_, first), (_, second) = _block(0, CHUNK), _block(last, CHUNK)
+    i = rng.integers(CHUNK, size=N_LINKS)
+    j = rng.integers(CHUNK, size=N_LINKS)
+    same = first[i] == second[j]
+    pairs = np.column_stack([i, j + last * CHUNK])
+    kept = pairs[:, 0] != pairs[:, 1]
+    pairs, same = pairs[kept], same[kept]
+    return Constraints(n_rows, pairs[same], pairs[~same], certainty=0.9)
+
+
+def _start(coupling: Any) -> MixtureParameters:
+    covariances = np.tile(np.eye(N_FEATURES), (N_COMPONENTS, 1, 1))
+    gaussians = Gaussians(_centres() + 0.3, precision_factors(covariances, "full"), "full")
+    return MixtureParameters(np.full(N_COMPONENTS, -np.log(N_COMPONENTS)), gaussians, covariances, coupling)
+
+
+def _step(source: Any, links: Constraints) -> tuple[LinkedStep, MixtureParameters]:
+    linked = select_linked_rows(links, np.arange(N_COMPONENTS))
+    return LinkedStep(source, linked, "full", 1e-6, "auto", "exact", None, 0), _start(linked.coupling)
+
+
+def _iterate(step: LinkedStep, parameters: MixtureParameters, n_iter: int) -> None:
+    for _ in range(n_iter):
+        parameters, _ = step(parameters)
+
+
+def _in_memory(path: str, n_rows: int, n_iter: int) -> float:
+    """Processor seconds of an iteration in memory."""
+    import zarr
+
+    data = np.asarray(zarr.open_array(path, mode="r")[:])
+    with threadpool_limits(1):
+        step, parameters = _step(RowsInMemory(data, 1e-6), _links(n_rows))
+        _iterate(step, parameters, 1)
+        start = time.process_time()
+        _iterate(step, parameters, n_iter)
+        return (time.process_time() - start) / n_iter
+
+
+def _worker_peak() -> float:
+    """Most resident memory of a worker, MiB."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024.0
+
+
+@contextmanager
+def _cluster() -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+            memory_limit=WORKER_MEMORY,
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield client
+
+
+def _with_dask(path: str, n_rows: int, n_iter: int, persist: bool) -> dict[str, float]:
+    """Processor and wall seconds of an iteration, and the memory of the larger worker."""
+    import dask.array as da
+
+    from linkwise.dask.collections import read_table
+    from linkwise.dask.passes import Runner
+    from linkwise.dask.source import DaskRows
+
+    with threadpool_limits(1), warnings.catch_warnings(), _cluster() as client:
+        warnings.simplefilter("ignore")
+        X = da.from_zarr(path)
+        if persist:
+            from distributed import wait
+
+            X = client.persist(X)
+            wait(X)
+        links = _links(n_rows)
+        runner = Runner(read_table(X, None)[0], client)
+        step, parameters = _step(DaskRows(runner, np.unique(links.pairs), 1e-6, 0), links)
+        _iterate(step, parameters, 1)  # kernels are loaded
+
+        def spent() -> float:
+            return time.process_time() + sum(client.run(time.process_time).values())
+
+        cpu, wall = spent(), time.perf_counter()
+        _iterate(step, parameters, n_iter)
+        return {
+            "wall": (time.perf_counter() - wall) / n_iter,
+            "cpu": (spent() - cpu) / n_iter,
+            "peak": max(client.run(_worker_peak).values()),
+        }
+
+
+def _scikit_learn(path: str, n_rows: int) -> float:
+    """Wall seconds of an iteration of GaussianMixture in float32."""
+    import zarr
+
+    data = np.asarray(zarr.open_array(path, mode="r")[:n_rows])
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = GaussianMixture(
+            N_COMPONENTS, means_init=_centres(), weights_init=np.full(N_COMPONENTS, 0.1),
+            precisions_init=np.tile(np.eye(N_FEATURES), (N_COMPONENTS, 1, 1)), max_iter=2, tol=0.0,
+        )  # fmt: skip
+        start = time.perf_counter()
+        model.fit(data)
+        # Two iterations and the last E-step, which is half of one.
+        return (time.perf_counter() - start) / 2.5
+
+
+def _dask_ml(path: str, n_rows: int) -> float:
+    """Wall seconds of an iteration of the KMeans of dask-ml, which knows no links and no covariances."""
+    import dask.array as da
+    from dask_ml.cluster import KMeans
+
+    with threadpool_limits(1), _cluster():
+        X = da.from_zarr(path)[:n_rows]
+        start = time.perf_counter()
+        KMeans(N_COMPONENTS, init=_centres().astype(np.float32), max_iter=3, tol=0.0).fit(X)
+        return (time.perf_counter() - start) / 3
+
+
+def run() -> Iterator[Table]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {n: str(Path(folder) / f"{n}.zarr") for n in GROWTH}
+        for n, path in paths.items():
+            _write(Path(path), n)
+        yield _overhead(paths)
+        yield _growth(paths)
+
+
+def _overhead(paths: dict[int, str]) -> Table:
+    n = 10**7 if 10**7 in paths else GROWTH[-1]
+    n_iter = 3
+    memory = in_child(_in_memory, paths[n], n, n_iter)
+    rows = [["in memory", memory, 1.0]]
+    measured = {}
+    for name, persist in (("Dask, rows held by the workers", True), ("Dask, rows read from disk", False)):
+        # Rows that are held need more than 1 GiB a worker only beyond 1e7 rows.
+        cpu = in_child(_with_dask, paths[n], n, n_iter, persist)["cpu"]
+        rows.append([name, cpu, cpu / memory])
+        if persist:
+            measured["dask iteration"] = Measured(cpu / memory)
+    return Table(
+        f"An EM iteration at {n:,} rows: processor seconds",
+        ["where", "seconds", "times memory"],
+        rows,
+        "The time in memory is without reading.",
+        measured,
+    )
+
+
+def _growth(paths: dict[int, str]) -> Table:
+    rows: list[list[Any]] = []
+    per_row: list[float] = []
+    for n, path in paths.items():
+        found = in_child(_with_dask, path, n, 3 if n < 10**8 else 2, False)
+        per_row.append(1e9 * found["wall"] / n)
+        peers: list[Any] = []
+        for peer, most in ((_scikit_learn, 10**6), (_dask_ml, 10**7)):
+            peers.append(_seconds(peer, path, n) if n <= most else "")
+        rows.append([f"{n:,}", found["wall"], per_row[-1], 1e9 * found["cpu"] / n, found["peak"], *peers])
+    return Table(
+        "Growth: an iteration of PPC with links, rows on disk, two workers of 1 GiB",
+        [
+            "rows", "seconds", "ns a row", "processor ns a row", "peak MiB of a worker",
+            "scikit-learn GaussianMixture, s", "dask-ml KMeans, s",
+        ],
+        rows,
+        "scikit-learn has one thread, all rows in memory and no links; it was run where it takes seconds.",
+        {"dask growth": Measured(max(per_row) / per_row[0])},
+    )  # fmt: skip
+
+
+def _seconds(peer: Callable[[str, int], float], path: str, n: int) -> Any:
+    value, error = attempt(lambda: in_child(peer, path, n))
+    return error or value
