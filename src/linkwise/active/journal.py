@@ -6,6 +6,7 @@ The first line says what data the answers are about; every other line is one rec
 - ``{"op": "tell", "i", "j", "says", "certainty", "source", "time"}``: an answer.
 - ``{"op": "retract", "answer"}``: the answer at this place, counted from 0 among those that stand, is taken
   back.
+- ``{"op": "wrote", "sha256"}``: a file with this content was written from the answers, and may be replaced.
 - ``{"op": "undo"}``: the last answer, or the last retraction, that was not undone yet is undone.
 
 A record is acknowledged once its line has reached the disk, so that a process killed at any moment loses no
@@ -33,7 +34,7 @@ from numpy.typing import ArrayLike
 from linkwise._files import PathLike, naming, to_disk, try_lock
 from linkwise.active.knowledge import SAYS, Answers
 
-__all__ = ["AnswerLog", "Journal", "fingerprint_of", "merge_answers", "read_answers"]
+__all__ = ["AnswerLog", "Journal", "fingerprint_of", "merge_answers", "read_answers", "written_from"]
 
 _FORMAT, _VERSION = "linkwise answers", 1
 _MARK = json.dumps({"format": _FORMAT})[:-1].encode() + b", "
@@ -91,6 +92,7 @@ class AnswerLog:
 
     def __init__(self, n_samples: int) -> None:
         self.n_samples = n_samples
+        self.written: set[str] = set()
         self._standing: list[dict[str, Any]] = []
         # For every step that can be undone: None for an answer, place and answer for a retraction.
         self._steps: list[tuple[int, dict[str, Any]] | None] = []
@@ -107,6 +109,9 @@ class AnswerLog:
         elif operation == "undo":
             if not self._steps:
                 raise ValueError("there is no answer to take back; give one first")
+        elif operation == "wrote":
+            if not isinstance(record.get("sha256"), str):
+                raise ValueError("sha256 is missing; pass the hash of the file")
         elif operation != "open":
             raise ValueError("it is no record of an answer")
 
@@ -139,6 +144,8 @@ class AnswerLog:
                 self._standing.pop()
             else:
                 self._standing.insert(*step)
+        elif record["op"] == "wrote":
+            self.written.add(record["sha256"])
 
     def __len__(self) -> int:
         return len(self._standing)
@@ -255,6 +262,15 @@ class Journal:
         """The answers that stand, in the order of telling."""
         return self._log.answers()
 
+    def reread(self) -> Answers:
+        """The answers as they are on disk: the same, unless an interruption came right after a write."""
+        if self.path is None or self.closed:
+            return self.answers()
+        found = _parse(self.path, _read(self.path, self._handle))
+        assert found is not None
+        self._log = found.log
+        return self.answers()
+
     def __len__(self) -> int:
         return len(self._log)
 
@@ -317,6 +333,17 @@ def read_answers(path: PathLike, *, n_samples: int, fingerprint: str) -> Answers
         return AnswerLog(n_samples).answers()
     _refuse_other_data(path, found.header, {"n_samples": n_samples, "fingerprint": fingerprint})
     return found.log.answers()
+
+
+def written_from(path: PathLike) -> set[str]:
+    """Hashes of the files that were written from the answers of a journal; none if there is no journal."""
+    path = Path(path)
+    try:
+        with naming(path), _opened(path, os.O_RDONLY) as handle:
+            found = _parse(path, _read(path, handle))
+    except FileNotFoundError:
+        return set()
+    return set() if found is None else found.log.written
 
 
 class _Found(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from linkwise.cli.ask import ask
 from linkwise.cli.check import check
 from linkwise.cli.classes import classes
 from linkwise.cli.compare import compare
@@ -101,7 +102,7 @@ def linkwise(
     """Cluster data with what people know: these two belong together, these two do not."""
 
 
-for _command in (fit, predict, check, compare, classes, segment, demo):
+for _command in (fit, predict, check, compare, classes, segment, ask, demo):
     app.command(epilog=EXIT_CODES)(_command)
 
 

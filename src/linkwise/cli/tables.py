@@ -71,6 +71,14 @@ def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.Dat
     return frame
 
 
+def column_names(path: str | Path) -> list[str]:
+    """The names of the columns of a CSV file; none of a Parquet file, whose cells have types of their own."""
+    suffix = table_suffix(path)
+    if suffix == ".parquet" or Path(path).is_dir():
+        return []
+    return _header(Path(path), _SEPARATORS[suffix])
+
+
 def _read_parquet(path: Path) -> pandas.DataFrame:
     import pandas
 
