@@ -211,7 +211,7 @@ def test_a_second_session_of_one_process_is_refused_until_the_first_is_closed_or
     first.tell(0, 1, "same")
     first.close()
     assert first.closed
-    with pytest.raises(ValueError, match=r"was closed; open a new session"):
+    with pytest.raises(ValueError, match=r"was closed; use a new session"):
         first.tell(0, 2, "same")
     second = Journal(path, **ABOUT)
     second.tell(0, 3, "same")

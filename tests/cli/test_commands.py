@@ -205,7 +205,9 @@ def test_wrong_usage(invoke, arguments):
     assert "Error" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "check", "compare", "classes", "segment", "demo"])
+@pytest.mark.parametrize(
+    "command", ["fit", "predict", "check", "compare", "classes", "segment", "ask", "demo"]
+)
 def test_help(invoke, command):
     result = invoke(command, "--help")
     assert result.exit_code == 0

@@ -105,7 +105,9 @@ class AnswerLog:
         elif operation == "retract":
             number = record.get("answer")
             if not _is_whole(number) or not 0 <= number < len(self._standing):
-                raise ValueError(f"there is no answer {number!r} to take back among {len(self._standing)}")
+                raise ValueError(
+                    f"there is no answer {number!r} to take back among {len(self._standing)}; pass a lower one"
+                )
         elif operation == "undo":
             if not self._steps:
                 raise ValueError("there is no answer to take back; give one first")
@@ -113,7 +115,7 @@ class AnswerLog:
             if not isinstance(record.get("sha256"), str):
                 raise ValueError("sha256 is missing; pass the hash of the file")
         elif operation != "open":
-            raise ValueError("it is no record of an answer")
+            raise ValueError("it is no record of an answer; pass tell, undo or retract")
 
     def _check_answer(self, record: dict[str, Any]) -> None:
         ends = record.get("i"), record.get("j")
@@ -253,7 +255,7 @@ class Journal:
         self._log.check(record)
         if self.path is not None:
             if self.closed:
-                raise ValueError(f"{self.path} was closed; open a new session to go on")
+                raise ValueError(f"{self.path} was closed; use a new session to go on")
             with naming(self.path):
                 self._put([{**record, "time": _now()}])
         self._log.apply(record)
@@ -318,10 +320,10 @@ class Journal:
         if not in_place:
             raise FileNotFoundError(
                 f"{self.path} was moved, removed or replaced while a session wrote to it; put it back, or "
-                "open a new session"
+                "use a new session"
             )
         if mine.st_size != self._end and not self._failed:
-            raise OSError(f"{self.path} was changed by another program; open a new session")
+            raise OSError(f"{self.path} was changed by another program; use a new session")
 
 
 def read_answers(path: PathLike, *, n_samples: int, fingerprint: str) -> Answers:
