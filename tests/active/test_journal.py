@@ -126,7 +126,7 @@ def test_undo_goes_back_step_by_step_also_over_retractions(path, on_disk):
         ({"op": "tell", "i": 1, "j": 2, "says": "same", "certainty": float("nan")}, "certainty is nan"),
         ({"op": "tell", "i": 1, "j": 2, "says": "same", "source": 3}, "source is 3; pass a name"),
         ({"op": "retract", "answer": 1}, "no answer 1 to take back among 1"),
-        ({"op": "retract", "answer": -1}, "no answer -1"),
+        ({"op": "retract", "answer": -1}, "no answer -1 "),
         ({"op": "shout"}, "no record"),
     ],
 )

@@ -106,7 +106,7 @@ class AnswerLog:
             number = record.get("answer")
             if not _is_whole(number) or not 0 <= number < len(self._standing):
                 raise ValueError(
-                    f"there is no answer {number!r} to take back among {len(self._standing)}; pass a lower one"
+                    f"no answer {number!r} to take back among {len(self._standing)}; pass one of them"
                 )
         elif operation == "undo":
             if not self._steps:
