@@ -119,7 +119,7 @@ class Conversation:
         self._say()
         self.console.print(drawn(fields, (self.name(i), self.name(j)), self.console.width))
         if hidden:
-            self._say(f"and {_counted(hidden, 'column')} more that differ less; --show names those to see")
+            self._say(f"and {_counted(hidden, 'column')} more that differ less (--show chooses)")
         self._say()
 
     # What the keys do

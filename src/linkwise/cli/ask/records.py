@@ -97,13 +97,14 @@ class Records:
     def fields(self, i: int, j: int) -> tuple[list[Field], int]:
         """Compare two rows; gives the fields to show and how many more there are.
 
-        Where there are many and the user named none, those that differ most are shown, in the order of the
-        file.
+        Where there are many and the user named none, columns of text and the numbers that differ most are
+        shown, in the order of the file.
         """
         fields = [self._compared(name, i, j) for name in self.frame.columns]
         if not self.all_columns or len(fields) <= _MOST_FIELDS:
             return fields, 0
-        order = sorted(range(len(fields)), key=lambda place: (-fields[place].distance, place))
+        numbers = [name in self.spread for name in self.frame.columns]
+        order = sorted(range(len(fields)), key=lambda place: (numbers[place], -fields[place].distance, place))
         return [fields[place] for place in sorted(order[:_MOST_FIELDS])], len(fields) - _MOST_FIELDS
 
     def _compared(self, name: str, i: int, j: int) -> Field:
