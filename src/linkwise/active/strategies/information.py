@@ -10,8 +10,8 @@ of questions until the group of i is sure, if the likeliest group is asked about
 variance at all doubtful rows if row i were observed. A row whose answers are doubted keeps its variance, and
 is asked about again, with another partner.
 
-Whether two groups that were never compared are one is worth the entropy of that, times the rows of the
-smaller group.
+Whether two groups are one after all is worth the chance that the answer changes something, times the rows of
+the smaller group.
 """
 
 from __future__ import annotations
@@ -28,8 +28,12 @@ __all__ = ["expected_questions", "information"]
 
 #: Noise of an observed row, in units of the variance before it.
 _NOISE = 0.1
+#: A row whose group is open counts as this sure, so that its noise is bounded.
+_OPEN = 0.5
 #: Rows of the smallest value that is still a reason to ask.
 _TINY = 1e-12
+#: Worth of the question whether two groups are one, in entropies of the answer when it is open.
+_MERGE = 2.0 * float(np.log(2.0))
 
 
 @strategy("information")
@@ -45,13 +49,13 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
     worth = entropy / expected_questions(prob, allowed)
     worth[~allowed.any(axis=1)] = 0.0
     doubt = 1.0 - prob.max(axis=1)
-    covariance = _covariance(posterior)
+    covariance, factor = _covariance(posterior)
     best_group = np.where(allowed, prob[:, :n_groups], -1.0).argmax(axis=1)
     merges = _merge_questions(landscape.distances, posterior, asked)
     chosen: list[tuple[int, int]] = []
     for _ in range(n_pairs):
-        gain = np.einsum("ij,ij,j->i", covariance, covariance, doubt)
-        gain *= worth / (np.maximum(np.diag(covariance), 0.0) + _NOISE)
+        gain = (covariance**2 @ doubt) * factor**2
+        gain *= worth / (np.maximum(np.diag(covariance) * factor, 0.0) + _NOISE)
         row = int(gain.argmax())
         if merges and merges[0][0] > gain[row]:
             _, i, j = merges.pop(0)
@@ -124,17 +128,20 @@ def _partners(
     return partners
 
 
-def _covariance(posterior: Posterior) -> NDArray[np.float64]:
-    """Covariance of the landmarks given those that are known, (l, l); doubted ones count less."""
-    kernel = posterior.similarity
-    known = posterior.asked[posterior.trust > 0.0]
-    trust = posterior.trust[posterior.trust > 0.0]
-    # Probabilities near one half say nothing about a row.
-    noise = _NOISE / np.maximum(2.0 * trust - 1.0, 0.05) ** 2
-    columns = kernel[:, known]
-    return np.asarray(
-        kernel - columns @ np.linalg.solve(columns[known] + np.diag(noise), columns.T), dtype=np.float64
-    )
+def _covariance(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Covariance of the landmarks given those that were asked about, (l, l), and a factor for each row (l,).
+
+    A landmark whose group is still open counts as observed, too, with more noise: else one question would be
+    asked about each of its neighbours, instead of another question about itself. Times its factor, the row of
+    an asked landmark is what it would be if that landmark had not been asked about.
+    """
+    kernel, asked = posterior.similarity, posterior.asked
+    noise = _NOISE / np.maximum(2.0 * posterior.trust - 1.0, _OPEN) ** 2
+    columns = kernel[:, asked]
+    covariance = kernel - columns @ np.linalg.solve(columns[asked] + np.diag(noise), columns.T)
+    factor = np.ones(len(kernel))
+    factor[asked] = noise / np.maximum(noise - covariance[asked, asked], 1e-3 * noise)
+    return covariance, factor
 
 
 def _merge_questions(
@@ -151,6 +158,6 @@ def _merge_questions(
         if not apart.size or not np.isfinite(apart.min()):
             continue
         i, j = np.unravel_index(apart.argmin(), apart.shape)
-        value = -(p * np.log(p) + (1.0 - p) * np.log1p(-p)) * min(size[a], size[b])
+        value = _MERGE * min(p, 1.0 - p) * min(size[a], size[b])
         found.append((float(value), int(rows[i]), int(others[j])))
     return sorted(found, reverse=True)
