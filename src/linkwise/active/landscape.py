@@ -15,7 +15,7 @@ right for all data, so the answers choose among them (``predictors``):
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +58,9 @@ class Landscape:
         For the first clustering; None: not known.
     metric : str or callable
     seed : int
+    earlier : dict
+        Groups that fewer answers gave, by these answers: kept by ``posterior.infer``, which would find them
+        again.
     """
 
     X: Any
@@ -68,6 +71,7 @@ class Landscape:
     n_clusters: int | None
     metric: Any
     seed: int
+    earlier: dict[bytes, NDArray[np.int64]] = field(default_factory=dict)
 
     @property
     def together(self) -> NDArray[np.float64]:

@@ -10,8 +10,8 @@ of questions until the group of i is sure, if the likeliest group is asked about
 variance at all doubtful rows if row i were observed. A row whose answers are doubted keeps its variance, and
 is asked about again, with another partner.
 
-Whether two groups are one after all is worth the chance that the answer changes something, times the rows of
-the smaller group.
+Whether two groups are one after all, or one is two, is worth the chance that the answer changes something,
+times the rows of the smaller group.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise.active.groups import SURE
 from linkwise.active.knowledge import Knowledge
-from linkwise.active.posterior import SURE, Posterior
+from linkwise.active.posterior import Posterior
 from linkwise.active.strategies.random_pairs import new_random_pairs
 from linkwise.active.strategies.registry import strategy
 
@@ -51,7 +52,7 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
     doubt = 1.0 - prob.max(axis=1)
     covariance, factor = _covariance(posterior)
     best_group = np.where(allowed, prob[:, :n_groups], -1.0).argmax(axis=1)
-    merges = _merge_questions(landscape.distances, posterior, asked)
+    merges = _group_questions(landscape.distances, posterior, asked)
     chosen: list[tuple[int, int]] = []
     for _ in range(n_pairs):
         gain = (covariance**2 @ doubt) * factor**2
@@ -144,20 +145,25 @@ def _covariance(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.f
     return covariance, factor
 
 
-def _merge_questions(
+def _group_questions(
     distances: NDArray[np.float64], posterior: Posterior, asked: NDArray[np.bool_]
 ) -> list[tuple[float, int, int]]:
-    """Questions whether two groups are one, the most valuable first: (value, i, j)."""
+    """Questions whether two groups are one, or one group is two, the most valuable first: (value, i, j)."""
     found = []
     size = posterior.prob[:, :-1].sum(axis=0)
+    known = posterior.trust > 0.0
     for a, b in np.argwhere(np.triu(posterior.merge_chance, 1) > 0.0):
-        p = posterior.merge_chance[a, b]
-        rows = posterior.asked[(posterior.group == a) & (posterior.trust > 0.0)]
-        others = posterior.asked[(posterior.group == b) & (posterior.trust > 0.0)]
+        rows = posterior.asked[(posterior.group == a) & known]
+        others = posterior.asked[(posterior.group == b) & known]
+        found.append((posterior.merge_chance[a, b], min(size[a], size[b]), rows, others))
+    for split in posterior.splits:
+        share = min(len(split.rows), len(split.others)) / (len(split.rows) + len(split.others))
+        found.append((split.chance, share * size[split.group], split.rows, split.others))
+    questions = []
+    for chance, n_rows, rows, others in found:
         apart = np.where(asked[np.ix_(rows, others)], np.inf, distances[np.ix_(rows, others)])
-        if not apart.size or not np.isfinite(apart.min()):
-            continue
-        i, j = np.unravel_index(apart.argmin(), apart.shape)
-        value = _MERGE * min(p, 1.0 - p) * min(size[a], size[b])
-        found.append((float(value), int(rows[i]), int(others[j])))
-    return sorted(found, reverse=True)
+        if apart.size and np.isfinite(apart.min()):
+            i, j = np.unravel_index(apart.argmin(), apart.shape)
+            value = _MERGE * min(chance, 1.0 - chance) * n_rows
+            questions.append((float(value), int(rows[i]), int(others[j])))
+    return sorted(questions, reverse=True)
