@@ -8,7 +8,8 @@ except ImportError as error:
         f'linkwise.dask needs Dask ({error}); install it with pip install "linkwise[dask]"'
     ) from error
 
+from linkwise.dask.auto import LinkedClustering
 from linkwise.dask.kmeans import HMRFKMeans, MPCKMeans, PCKMeans
 from linkwise.dask.mixture import PPC, ConstrainedEM
 
-__all__ = ["PPC", "ConstrainedEM", "HMRFKMeans", "MPCKMeans", "PCKMeans"]
+__all__ = ["PPC", "ConstrainedEM", "HMRFKMeans", "LinkedClustering", "MPCKMeans", "PCKMeans"]

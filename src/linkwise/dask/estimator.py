@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linkwise._validation import check_constraints
 from linkwise.dask.collections import Table, lazy_array
 
-__all__ = ["DaskEstimator", "extended"]
+__all__ = ["DaskEstimator", "check_columns", "extended"]
 
 Estimator = TypeVar("Estimator", bound=type)
 #: Attributes of training rows, which stay lazy.
@@ -90,7 +90,7 @@ class DaskEstimator:
 
     def _check_table(self, table: Table) -> None:
         """Store the number and the names of the columns, and refuse data without rows."""
-        _check_columns(self, table.n_features, table.names, reset=True)
+        check_columns(self, table.n_features, table.names, reset=True)
         if table.n_features == 0:
             raise ValueError("X has 0 columns; pass at least one")
         if table.n_samples < 2:
@@ -109,7 +109,7 @@ class DaskEstimator:
         check_is_fitted(self)
         array: Any
         array, names = lazy_array(X)
-        _check_columns(self, int(array.shape[1]), names, reset=False)
+        check_columns(self, int(array.shape[1]), names, reset=False)
         if array.numblocks[1] > 1:
             array = array.rechunk({1: -1})
         if array.dtype != np.float32:
@@ -134,9 +134,7 @@ class DaskEstimator:
         raise NotImplementedError
 
 
-def _check_columns(
-    estimator: Any, n_features: int, names: NDArray[np.object_] | None, *, reset: bool
-) -> None:
+def check_columns(estimator: Any, n_features: int, names: NDArray[np.object_] | None, *, reset: bool) -> None:
     """Store or compare the number and the names of columns, as scikit-learn does for data in memory."""
     shown: Any = np.empty((0, n_features))
     if names is not None:
