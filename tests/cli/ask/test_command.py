@@ -304,7 +304,7 @@ def test_interrupted_at_a_question_the_links_are_written(terminal, end, code):
     assert screen.mode_now() == screen.mode
     assert "Traceback" not in screen.screen
     if code:
-        assert "2 answers are kept; the same command goes on." in screen.screen
+        assert "Kept: 2 answers; the same command goes on." in screen.screen
 
 
 def test_killed_at_any_time_nothing_shown_as_answered_is_lost(folder):

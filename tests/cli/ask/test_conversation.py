@@ -17,6 +17,8 @@ from linkwise.active.journal import Journal
 from linkwise.cli.ask.conversation import Conversation
 from linkwise.cli.ask.keys import END, UNDO
 from linkwise.cli.ask.records import Records
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.graph import path_witness
 
 
 class Quality(NamedTuple):
@@ -203,6 +205,22 @@ def test_an_undo_after_a_contradiction_brings_the_answer_back():
     session, text, _ = talk("ssd1zq")
     assert text.count("cannot all be right") == 1  # it comes back with its contradiction, which was seen
     assert told(session) == [(0, 1, 1), (1, 2, 1), (0, 2, -1)]
+
+
+def test_an_answer_against_facts_is_not_kept():
+    session = Session(PAIRS)
+    tell = session.tell
+
+    def strict(i, j, says, certainty=None, source=None):
+        if (i, j, says) == (0, 2, "different"):
+            raise InfeasibleConstraints(path_witness(6, np.array([[0, 1], [1, 2]]), 0, 2))
+        tell(i, j, says, certainty=certainty, source=source)
+
+    session.tell = strict
+    _, text, _ = talk("ssdsq", session, certainty=1.0)
+    wanted = "Not kept, because of facts told before: row 0 = row 1, row 1 = row 2, row 0 ≠ row 2"
+    assert wanted in text.replace("\n", " ")
+    assert told(session) == [(0, 1, 1), (1, 2, 1), (0, 2, 1)]
 
 
 def test_no_question_is_left():

@@ -17,7 +17,7 @@ import typer
 
 from linkwise._files import replacing
 from linkwise.cli import options
-from linkwise.cli.ask.conversation import Conversation
+from linkwise.cli.ask.conversation import Conversation, counted
 from linkwise.cli.ask.keys import Keys
 from linkwise.cli.ask.records import Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
@@ -146,7 +146,9 @@ def ask(
         np.asarray(session.labels_)
     with session:
         if session.n_answers:
-            console.print(f"Going on after {session.n_answers} answers in {journal}.", markup=False)
+            console.print(
+                f"Going on after {counted(session.n_answers, 'answer')} in {journal}.", markup=False
+            )
         conversation = Conversation(
             session,
             records,
@@ -265,7 +267,7 @@ def _rescue(
     kept = f"\nEvery answer is kept in {journal.path}; the same command goes on."
     with suppress(OSError, ValueError):
         answers = journal.reread()
-        kept = f"\n{len(answers.says)} answers are kept; the same command goes on."
+        kept = f"\nKept: {counted(len(answers.says), 'answer')}; the same command goes on."
         _write_links(output, journal, given, answers, samples, certainty)
     with suppress(OSError):  # the terminal was closed
         console.print(kept, markup=False, soft_wrap=True)
@@ -326,7 +328,7 @@ def _finish(
     if written is None:
         console.print("No answers yet; nothing was written.", markup=False)
     else:
-        links = "1 link" if written.n_pairs == 1 else f"{written.n_pairs} links"
+        links = counted(written.n_pairs, "link")
         console.print(f"Written: {output} ({links}); every answer: {journal}", markup=False, soft_wrap=True)
         console.print(f"Next: {after}", markup=False, soft_wrap=True)
     out.finish(

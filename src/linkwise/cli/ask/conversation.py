@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from linkwise.active.contradictions import Contradiction
 
-__all__ = ["Conversation"]
+__all__ = ["Conversation", "counted"]
 
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _MENU = ("s same", "d different", "u unsure", "z undo", "q quit", "? help")
@@ -103,7 +103,7 @@ class Conversation:
         count = self.session.n_answers
         quality = self.session.quality_
         clusters = len(np.unique(self._labels))
-        state = f"{_counted(count, 'answer')}, {_counted(clusters, 'cluster')}"
+        state = f"{counted(count, 'answer')}, {counted(clusters, 'cluster')}"
         if np.isfinite(quality.estimate):
             low, high = round(100 * quality.low), round(100 * quality.high)
             state += f"; about {100 * quality.estimate:.0f} % of the pairs are right ({low} to {high} %)"
@@ -119,7 +119,7 @@ class Conversation:
         self._say()
         self.console.print(drawn(fields, (self.name(i), self.name(j)), self.console.width))
         if hidden:
-            self._say(f"and {_counted(hidden, 'column')} more that differ less (--show chooses)")
+            self._say(f"and {counted(hidden, 'column')} more that differ less (--show chooses)")
         self._say()
 
     # What the keys do
@@ -182,10 +182,18 @@ class Conversation:
         try:
             self.session.tell(i, j, answer, certainty=self.certainty, source=self.source)
         except InfeasibleConstraints as error:
-            self._say(f"Not kept: {error}")
+            self._say(f"Not kept, because of facts told before: {self._chain(i, j, answer) or error}")
             return 0
         self._show_change(answer)
         return 1 - self._settle_contradictions(self.session.n_answers - 1)
+
+    def _chain(self, i: int, j: int, answer: str) -> str:
+        """The chain of answers that a new one contradicts; empty if given links are part of it."""
+        from linkwise.active.contradictions import find_contradictions
+        from linkwise.active.knowledge import SAYS, append
+
+        found = find_contradictions(append(self.session.answers, i, j, SAYS[answer]))
+        return next((one.text(self.name) for one in found if self.session.n_answers in one.answers), "")
 
     def _undo(self) -> None:
         if self.session.n_answers == 0:
@@ -223,7 +231,7 @@ class Conversation:
         """Let the user choose the answer that is wrong; None if all are to stay."""
         title = "These answers cannot all be right"
         if contradiction.n_clusters is not None:
-            title += f": they need more than {_counted(contradiction.n_clusters, 'cluster')}"
+            title += f": they need more than {counted(contradiction.n_clusters, 'cluster')}"
         self._say()
         self._say(title + ".", style="bold")
         choices = {}
@@ -256,5 +264,6 @@ class Conversation:
         )
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """``1 answer`` or ``3 answers``."""
     return f"1 {noun}" if count == 1 else f"{count} {noun}s"
