@@ -237,9 +237,13 @@ class Journal:
         self, i: int, j: int, says: str, *, certainty: float | None = None, source: str | None = None
     ) -> None:
         """Keep an answer: "same", "different" or "unsure"."""
-        self.append(
-            {"op": "tell", "i": i, "j": j, "says": says, "certainty": certainty, "source": source or ""}
-        )
+        self.append(_answer(i, j, says, certainty, source))
+
+    def check_answer(
+        self, i: int, j: int, says: str, *, certainty: float | None = None, source: str | None = None
+    ) -> None:
+        """Refuse what ``tell`` would refuse; nothing is kept."""
+        self._log.check(_answer(i, j, says, certainty, source))
 
     def undo(self) -> None:
         """Undo the last answer or retraction."""
@@ -484,6 +488,12 @@ def _now() -> str:
 
 def _is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _answer(i: Any, j: Any, says: Any, certainty: Any, source: Any) -> dict[str, Any]:
+    """The record of an answer."""
+    record = {"op": "tell", "i": i, "j": j, "says": says, "certainty": certainty, "source": source or ""}
+    return {key: _plain(value) for key, value in record.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -139,6 +139,9 @@ def survey(
         distances = np.asarray(pairwise_distances(features, metric=metric), dtype=np.float64)
     if not is_euclidean:
         distances = (distances + distances.T) / 2.0
+        if not np.isfinite(distances).all():
+            i, j = rows[np.argwhere(~np.isfinite(distances))[0]]
+            raise ValueError(f"rows {i} and {j} have no finite distance; correct the metric or leave one out")
         np.fill_diagonal(distances, 0.0)
         features = _coordinates(distances)
     gaussian = _gaussian_kernels(distances)

@@ -112,7 +112,9 @@ def _infer(
         groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, earlier)
         targets, trust = _targets(groups)
         for _ in range(2):
-            guess, prob, agreement = _believe(landscape, asked, groups, targets, trust, error_rate)
+            guess, prob, agreement = _believe(
+                landscape, asked, groups, targets, trust, error_rate, n_clusters
+            )
             learned, learned_trust = _learned(prob)
             unchanged = np.array_equal(learned.argmax(axis=1), targets.argmax(axis=1)) and np.array_equal(
                 learned_trust > 0.0, trust > 0.0
@@ -167,6 +169,7 @@ def _believe(
     targets: NDArray[np.float64],
     trust: NDArray[np.float64],
     error_rate: float,
+    n_clusters: int | None,
 ) -> tuple[Guess, NDArray[np.float64], NDArray[np.float64]]:
     """Predictors, the posterior of asked landmarks (t, g + 1), and the agreement of each answer's rows."""
     known = np.flatnonzero(trust > 0.0)
@@ -184,12 +187,18 @@ def _believe(
     unary[alone, hard[alone]] = np.log(SURE)
     # Rows of a group that was found are not in one that was not.
     unary[groups.label >= 0, -1] = -MOST
+    if n_groups == n_clusters:  # there is none that was not found
+        unary[:, -1] = -MOST
     if not len(asked.pairs):
         return guess._replace(held_out=held_out), np.eye(n_groups + 1)[hard], np.empty(0)
     # Groups are one only if answers say so, not because their rows are alike.
     first = np.unique(groups.label, return_index=True)[1][-n_groups:]
     pairs = np.concatenate([asked.pairs, np.column_stack([first[i] for i in np.triu_indices(n_groups, 1)])])
     strength = np.concatenate([asked.strength(error_rate), np.full(len(pairs) - len(asked.pairs), -_APART)])
+    if (np.abs(strength) >= MOST).any():
+        # A group is that of the row that founded it. Without this, facts that the predictors speak against
+        # leave open which group is which, and then nothing is learned from any row.
+        unary[first] = np.where(np.eye(n_groups, n_groups + 1, dtype=bool), 0.0, -MOST)
     field = PottsField(unary, pairs, strength)
     result = marginals(field, method="belief_propagation")
     if not result.converged:

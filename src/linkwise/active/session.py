@@ -7,6 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array
 
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
@@ -16,13 +18,14 @@ from linkwise.active.knowledge import (
     DIFFERENT,
     SAME,
     SAYS,
+    UNSURE,
     Answers,
     Knowledge,
     append,
     as_constraints,
 )
 from linkwise.active.labelling import label_rows
-from linkwise.active.landscape import N_LANDMARKS, Landscape, survey
+from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
 from linkwise.constraints import Constraints
@@ -125,7 +128,8 @@ class ActiveClustering:
     True
     """
 
-    _queue: list[tuple[int, int]]
+    _question: tuple[int, int] | None
+    _look: tuple[int, NDArray[np.int64]] | None
     _view: Knowledge | None
     _labels: NDArray[np.int64] | None
     _quality: Quality | None
@@ -144,13 +148,16 @@ class ActiveClustering:
         refuse_dask(X)
         X, constraints = align_rows(X, constraints)
         self._X = _checked_rows(X, metric)
-        self._metric = metric
+        self._metric = _checked_metric(metric, self._X)
         self._n_clusters = _checked_count(n_clusters, len(self._X))
         self._strategy = find_strategy(
             "information" if isinstance(strategy, str) and strategy == "auto" else strategy
         )
         self._given = check_constraints(constraints, len(self._X))
-        seed = int(np.random.default_rng().integers(2**31)) if random_state is None else int(random_state)
+        if random_state is None:
+            seed = int(np.random.default_rng().integers(2**31))
+        else:
+            seed = check_whole_number(random_state, "random_state", 0)
         self.journal = Journal(
             journal,
             n_samples=len(self._X),
@@ -160,7 +167,13 @@ class ActiveClustering:
         )
         self._seed = int(self.journal.header.get("seed") or 0)
         self._landscape: Landscape | None = None
+        self._look = None
         self._forget()
+        try:
+            self._check_facts(self.answers)
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self) -> tuple[int, int]:
         """Two rows whose answer tells most now; the same two until something is told.
@@ -170,13 +183,38 @@ class ActiveClustering:
         ValueError
             If every pair was asked about.
         """
-        if not self._queue:
-            n_pairs = 1 + self.n_answers // _ANSWERS_PER_QUESTION
-            rng = np.random.default_rng([self._seed, self.n_answers])
-            self._queue = [(int(i), int(j)) for i, j in self._strategy(self._knowledge, n_pairs, rng)]
-        if not self._queue:
-            raise ValueError("every pair was asked about; there is nothing left to ask")
-        return self._queue[0]
+        if self._question is None:
+            self._question = self._next_question()
+        return self._question
+
+    def _next_question(self) -> tuple[int, int]:
+        """The next question of the last look at all rows, or the first of a new look.
+
+        It depends on the answers alone: a session that was resumed, or in which answers were taken
+        back, goes on with the same question.
+        """
+        told = self.answers.pairs
+        first, n_pairs = _last_look(len(told))
+        if self._look is None or self._look[0] != first:
+            self._look = first, self._questions(first, n_pairs)
+        questions = self._look[1]
+        place = len(told) - first
+        if place < len(questions) and np.array_equal(
+            np.sort(told[first:], axis=1), np.sort(questions[:place], axis=1)
+        ):
+            pair = questions[place]
+        else:  # other questions were answered than those asked
+            more = self._questions(len(told), 1)
+            if not len(more):
+                raise ValueError("every pair was asked about; there is nothing left to ask")
+            pair = more[0]
+        return int(pair[0]), int(pair[1])
+
+    def _questions(self, n_answers: int, n_pairs: int) -> NDArray[np.int64]:
+        """Questions that the strategy has after the first so many answers, the best first."""
+        knowledge = self._knowledge if n_answers == self.n_answers else self._known_after(n_answers)
+        rng = np.random.default_rng([self._seed, n_answers])
+        return _checked_pairs(self._strategy(knowledge, n_pairs, rng), len(self._X))
 
     def tell(
         self, i: int, j: int, says: str, certainty: float | None = None, source: str | None = None
@@ -200,21 +238,22 @@ class ActiveClustering:
         InfeasibleConstraints
             If a fact contradicts earlier facts; nothing is kept then.
         """
-        if certainty == 1.0 and says in ("same", "different"):
-            as_constraints(append(self._all_answers(), i, j, SAYS[says], certainty), len(self._X))
+        self.journal.check_answer(i, j, says, certainty=certainty, source=source)
+        if certainty == 1.0 and SAYS[says] != UNSURE:
+            self._check_facts(append(self.answers, i, j, SAYS[says], certainty))
         self.journal.tell(i, j, says, certainty=certainty, source=source)
-        rest = self._queue[1:] if self._queue and {i, j} == set(self._queue[0]) else []
         self._forget()
-        self._queue = rest
 
     def undo(self) -> None:
         """Take back the last answer, or the last retraction."""
         self.journal.undo()
+        self._look = None
         self._forget()
 
     def retract(self, answer: int) -> None:
         """Take back the answer at this place of ``answers``, counted from 0."""
         self.journal.retract(answer)
+        self._look = None
         self._forget()
 
     def contradictions(self) -> list[Contradiction]:
@@ -302,20 +341,30 @@ class ActiveClustering:
 
     def _forget(self) -> None:
         """Drop what depends on the answers."""
-        self._queue, self._view, self._labels, self._quality = [], None, None, None
+        self._question, self._view, self._labels, self._quality = None, None, None, None
+
+    def _check_facts(self, told: Answers) -> None:
+        """Raise InfeasibleConstraints if facts, given or told, contradict each other or ``n_clusters``."""
+        both = self._with_given(told)
+        facts = np.flatnonzero(both.certainty == 1.0)
+        if len(facts):
+            sure = Answers(both.pairs[facts], both.says[facts], both.certainty[facts], ("",) * len(facts))
+            as_constraints(sure, len(self._X)).check(self._n_clusters)
 
     @property
     def _n_given(self) -> int:
         """Links given at first, which come before the answers."""
         return 0 if self._given is None else self._given.n_pairs
 
-    def _all_answers(self) -> Answers:
-        """The links given at first, then the answers."""
-        told = self.answers
+    def _with_given(self, told: Answers) -> Answers:
+        """The links given at first, then these answers."""
         if self._given is None or not self._given.n_pairs:
             return told
         weights = self._given.weights
-        certainty = 1.0 / (1.0 + np.exp(-2.0 * np.abs(weights)))
+        # Below 1 however heavy a soft link is: 1 is for facts.
+        certainty = np.where(
+            np.isinf(weights), 1.0, np.minimum(expit(2.0 * np.abs(weights)), 1.0 - np.finfo(float).eps)
+        )
         says = np.where(weights > 0.0, SAME, DIFFERENT).astype(np.int8)
         return Answers(
             np.concatenate([self._given.pairs, told.pairs]),
@@ -328,20 +377,34 @@ class ActiveClustering:
     def _knowledge(self) -> Knowledge:
         """The rows and all answers, with landmarks that hold every row in an answer."""
         if self._view is None:
-            answers = self._all_answers()
-            asked = np.unique(answers.pairs)
-            known = self._landscape
-            if known is None or (
-                len(known.rows) < len(self._X)
-                and ((known.place[asked] < 0).any() or len(asked) > _MOST_ASKED * len(known.rows))
-            ):
-                wanted = max(N_LANDMARKS, int(2 * len(asked) / _MOST_ASKED))
-                self._landscape = survey(
-                    self._X, asked=asked, n_clusters=self._n_clusters, metric=self._metric, seed=self._seed,
-                    n_landmarks=wanted,
-                )  # fmt: skip
-            self._view = Knowledge(self._X, answers, self._n_clusters, self._landscape)
+            self._view = self._known_after(self.n_answers)
         return self._view
+
+    def _known_after(self, n_answers: int) -> Knowledge:
+        """What was known after the first so many answers; depends on nothing else."""
+        told = self.answers
+        told = Answers(*(column[:n_answers] for column in told[:3]), told.source[:n_answers])
+        answers = self._with_given(told)
+        asked = np.unique(answers.pairs)
+        wanted = N_LANDMARKS
+        while len(asked) > _MOST_ASKED * wanted:
+            wanted *= 2
+        rows = landmarks(len(self._X), asked, n_landmarks=wanted, seed=self._seed)
+        if self._landscape is None or not np.array_equal(self._landscape.rows, rows):
+            self._landscape = survey(
+                self._X, asked=asked, n_clusters=self._n_clusters, metric=self._metric, seed=self._seed,
+                n_landmarks=wanted,
+            )  # fmt: skip
+        return Knowledge(self._X, answers, self._n_clusters, self._landscape)
+
+
+def _last_look(n_answers: int) -> tuple[int, int]:
+    """Number of answers at the last look at all rows, and how many questions were taken from it."""
+    first, n_pairs = 0, 1
+    while first + n_pairs <= n_answers:
+        first += n_pairs
+        n_pairs = 1 + first // _ANSWERS_PER_QUESTION
+    return first, n_pairs
 
 
 def suggest_pairs(
@@ -379,26 +442,89 @@ def suggest_pairs(
     (3, 2)
     """
     check_whole_number(n_pairs, "n_pairs")
-    seed = 0 if random_state is None else int(random_state)
+    seed = 0 if random_state is None else random_state
     session = ActiveClustering(
         X, constraints, n_clusters=n_clusters, strategy=strategy, metric=metric, random_state=seed
     )
-    return session._strategy(session._knowledge, n_pairs, np.random.default_rng([seed, session._n_given]))
+    rng = np.random.default_rng([seed, session._n_given])
+    return _checked_pairs(session._strategy(session._knowledge, n_pairs, rng), len(session._X))
 
 
 def _checked_rows(X: Any, metric: Any) -> NDArray[Any]:
     """Rows as a finite array; distances as a square one."""
-    rows = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2, input_name="X")
+    if np.ndim(X) != 2 or np.iscomplexobj(X):
+        what = "complex numbers" if np.iscomplexobj(X) else f"{np.ndim(X)} dimensions"
+        raise ValueError(f"X has {what}; pass a table of real numbers with one line for each row")
+    rows = check_array(
+        X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite=False, input_name="X"
+    )
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise ValueError(
+            f"X[{row}, {column}] is {rows[row, column]}; fill in a number, or leave row {row} out"
+        )
     if isinstance(metric, str) and metric == "precomputed":
-        if rows.shape[0] != rows.shape[1]:
-            raise ValueError(
-                f"with metric='precomputed' X holds the distances of all pairs, but has shape {rows.shape}; "
-                "pass a square array"
-            )
-        if (rows < 0.0).any():
-            row, column = np.argwhere(rows < 0.0)[0]
-            raise ValueError(f"X[{row}, {column}] is a negative distance; pass distances, not similarities")
+        _check_distances(rows)
     return np.asarray(rows)
+
+
+def _check_distances(distances: NDArray[Any]) -> None:
+    """Refuse what cannot be the distances of all pairs of rows."""
+    if distances.shape[0] != distances.shape[1]:
+        raise ValueError(
+            f"with metric='precomputed' X holds the distances of all pairs, but has shape {distances.shape}; "
+            "pass a square array"
+        )
+    if (distances < 0.0).any():
+        row, column = np.argwhere(distances < 0.0)[0]
+        raise ValueError(f"X[{row}, {column}] is a negative distance; pass distances, not similarities")
+    own = np.diag(distances)
+    if own.max() > 1e-6 * distances.max():
+        row = int(own.argmax())
+        raise ValueError(
+            f"X[{row}, {row}] is {own[row]:.6g}, but a row is at distance 0 from itself; pass distances, not "
+            "similarities"
+        )
+
+
+def _checked_metric(metric: Any, rows: NDArray[Any]) -> Any:
+    """A metric that gives distances of a few of the rows."""
+    if isinstance(metric, str) and metric in ("euclidean", "precomputed"):
+        return metric
+    reason = "it is neither a name nor a function"
+    if isinstance(metric, str) or callable(metric):
+        try:
+            few = rows[: 1000 if isinstance(metric, str) else 3]
+            found = np.asarray(pairwise_distances(few, metric=metric), dtype=np.float64)
+            if np.isfinite(found).all() and found.min() > -1e-9:
+                return metric
+            reason = f"two of the first rows have the distance {found[~(found > -1e-9)][0]}"
+        except (ValueError, TypeError) as error:
+            reason = str(error).split(". ")[0].splitlines()[0]
+            if " among " in reason:  # a list of all names
+                reason = "there is no metric of that name"
+    raise ValueError(
+        f"metric={metric!r} gives no distances ({reason}); pass a name that scikit-learn "
+        "knows as a metric, a function of two rows, or 'precomputed'"
+    )
+
+
+def _checked_pairs(pairs: Any, n_samples: int) -> NDArray[np.int64]:
+    """Questions as the strategy gave them, (q, 2), if they are about pairs of rows."""
+    found = np.asarray(pairs)
+    if found.size and (found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu"):
+        raise ValueError(
+            f"the strategy returned an array of shape {found.shape} and type {found.dtype}; return pairs of "
+            "row numbers"
+        )
+    found = found.reshape(-1, 2).astype(np.int64)
+    bad = (found < 0).any(axis=1) | (found >= n_samples).any(axis=1) | (found[:, 0] == found[:, 1])
+    if bad.any():
+        i, j = found[bad][0]
+        raise ValueError(
+            f"the strategy asks about ({i}, {j}); return two different rows of 0..{n_samples - 1}"
+        )
+    return found
 
 
 def _checked_count(n_clusters: Any, n_samples: int) -> int | None:
