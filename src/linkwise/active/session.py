@@ -383,7 +383,12 @@ class ActiveClustering:
     def _known_after(self, n_answers: int) -> Knowledge:
         """What was known after the first so many answers; depends on nothing else."""
         told = self.answers
-        told = Answers(*(column[:n_answers] for column in told[:3]), told.source[:n_answers])
+        told = Answers(
+            told.pairs[:n_answers],
+            told.says[:n_answers],
+            told.certainty[:n_answers],
+            told.source[:n_answers],
+        )
         answers = self._with_given(told)
         asked = np.unique(answers.pairs)
         wanted = N_LANDMARKS
