@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.active.groups import MOST, SURE, Asked, Groups, Split, asked_landmarks, find_groups, novelty
+from linkwise.active.evidence import MOST, Asked, Split, asked_landmarks, novelty
+from linkwise.active.groups import SURE, Groups, find_groups
 from linkwise.active.knowledge import Answers
 from linkwise.active.landscape import Landscape
 from linkwise.active.predictors import Guess, guess_groups

@@ -20,7 +20,7 @@ from sklearn.covariance import ledoit_wolf
 
 from linkwise.active.landscape import Landscape
 
-__all__ = ["SMALLEST", "Guess", "guess_groups", "ridge"]
+__all__ = ["SMALLEST", "Guess", "guess_groups", "ridge", "shares"]
 
 #: Probabilities are kept above this.
 SMALLEST = 1e-3
@@ -85,10 +85,10 @@ def ridge(
     columns = kernel[:, known]
     inverse = np.linalg.inv(columns[known] + np.diag(penalty))
     dual = inverse @ targets
-    return _shares(columns @ dual), _shares(targets - dual / np.diag(inverse)[:, None])
+    return shares(columns @ dual), shares(targets - dual / np.diag(inverse)[:, None])
 
 
-def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Values above 0 as shares of their sum by row."""
     values = np.maximum(values, SMALLEST)
     return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float64)
@@ -125,7 +125,7 @@ def _discriminant_fit(
     slopes = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
     with np.errstate(divide="ignore"):
         scores = wanted @ slopes - 0.5 * np.einsum("gd,dg->g", means, slopes) + np.log(counts)
-    return _shares(softmax(scores, axis=1))
+    return shares(softmax(scores, axis=1))
 
 
 def _stack(

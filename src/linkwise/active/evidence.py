@@ -1,0 +1,252 @@
+"""How likely a grouping of the landmarks that were asked about is, and groups that should be divided.
+
+The evidence of a grouping is the log probability of
+
+- each row with a group, given all other rows (quick ridge regression with three kernels), or of founding one;
+- each open row, summed over all groups and a new one, with the answers about it;
+- the answers inside groups.
+
+The regression depends on which rows have a group, not on which group that is, so that many groupings of the
+same rows are compared at the cost of a product of matrices each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logsumexp
+
+from linkwise.active.knowledge import UNSURE, Answers
+from linkwise.active.landscape import Landscape
+from linkwise.active.predictors import shares
+
+__all__ = [
+    "LEAST_SIMILARITY",
+    "MOST",
+    "Asked",
+    "Evidence",
+    "Split",
+    "asked_landmarks",
+    "divide",
+    "merge_chances",
+    "novelty",
+    "quick_operators",
+    "quick_prob",
+]
+
+#: An answer counts at most this many nats.
+MOST = 30.0
+#: Similarity to known rows that every row has.
+LEAST_SIMILARITY = 0.02
+#: Kernels of the landscape, and the penalty, of the quick regression.
+_QUICK, _PENALTY = (1, 4, 6), 0.3
+#: Groups of fewer rows are not divided, and at most so many divisions are looked at.
+_LEAST_DIVIDED, _MOST_SPLITS = 3, 6
+#: Times that all rows of a proposed division are moved to where they fit best.
+_N_MOVES = 3
+
+
+class Split(NamedTuple):
+    """A division of a group that was considered: its probability, and the landmarks of both sides."""
+
+    chance: float
+    group: int
+    rows: NDArray[np.int64]
+    others: NDArray[np.int64]
+
+
+@dataclass(eq=False)
+class Asked:
+    """Landmarks in answers and the answers about them, in the numbering of these landmarks.
+
+    ``places`` (t,) landmarks in the order in which they were first asked about; ``pairs`` (q, 2) and ``says``
+    (q,) the answers that were not "unsure", ``number`` (q,) their places among all.
+    """
+
+    places: NDArray[np.int64]
+    pairs: NDArray[np.int64]
+    says: NDArray[np.int64]
+    certainty: NDArray[np.float64]
+    number: NDArray[np.int64]
+
+    def strength(self, error_rate: float) -> NDArray[np.float64]:
+        """Log-odds of each answer, positive for "same"."""
+        certainty = np.where(np.isnan(self.certainty), 1.0 - error_rate, self.certainty)
+        with np.errstate(divide="ignore"):
+            odds = np.log(certainty) - np.log1p(-certainty)
+        return np.asarray(self.says * np.minimum(odds, MOST), dtype=np.float64)
+
+
+class Evidence:
+    """Evidence of groupings in which the same asked landmarks, ``known`` (t,) bool, have a group."""
+
+    def __init__(
+        self,
+        landscape: Landscape,
+        asked: Asked,
+        known: NDArray[np.bool_],
+        strength: NDArray[np.float64],
+        alpha: float,
+    ) -> None:
+        places = asked.places
+        self.asked, self.known, self.strength = asked, known, strength
+        self.kernels = landscape.kernels[np.ix_(np.array(_QUICK), places, places)]
+        self.operators = quick_operators(landscape, places, known)
+        self.new = novelty(landscape, places, places[known], np.ones(int(known.sum())), alpha)
+        before = np.tril(landscape.together[np.ix_(places, places)], -1)[:, known].sum(axis=1)
+        self.new_when_asked = alpha / (alpha + before + LEAST_SIMILARITY)
+        # Strength of the answers about each pair of rows, (t, t).
+        signed = np.zeros((len(places), len(places)))
+        np.add.at(signed, tuple(asked.pairs.T), strength)
+        self.signed = signed + signed.T
+
+    def scores(self, label: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Log score of each group, and last of a new one, for each row with its answers, (t, g + 1)."""
+        scores, answers = self._scores(label)
+        scores[:, :-1] += answers
+        return scores
+
+    def value(self, label: NDArray[np.int64]) -> float:
+        """Log probability of the grouping (t,) and the answers, up to a constant."""
+        scores, answers = self._scores(label)
+        known, own = self.known, label[self.known]
+        founders = np.unique(own, return_index=True)[1]
+        rows = scores[known, own]
+        rows[founders] = np.log(self.new_when_asked[known][founders])
+        open_scores = scores[~known]
+        open_scores[:, :-1] += answers[~known]
+        # Each answer inside a group is seen from both ends.
+        return float(rows.sum() + logsumexp(open_scores, axis=1).sum() + 0.5 * answers[known, own].sum())
+
+    def improved(self, label: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+        """Move rows to where other rows and answers put them; the best labels (t,) met, and their value."""
+        best, best_value = label, self.value(label)
+        n_groups = int(label.max()) + 1
+        for _ in range(_N_MOVES):
+            moved = np.where(self.known, self.scores(label)[:, :-1].argmax(axis=1), -1)
+            if np.array_equal(moved, label) or len(np.unique(moved[self.known])) < n_groups:
+                break
+            label = moved
+            value = self.value(label)
+            if value > best_value:
+                best, best_value = label, value
+        return best, best_value
+
+    def _scores(self, label: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Log scores without answers (t, g + 1), and the strength of the answers for each group (t, g)."""
+        targets = np.eye(int(label.max()) + 1)[label[self.known]]
+        prob = quick_prob(self.operators, targets)
+        scores = np.column_stack([np.log(prob) + np.log1p(-self.new)[:, None], np.log(self.new)])
+        return scores, self.signed[:, self.known] @ targets
+
+
+def quick_operators(
+    landscape: Landscape, places: NDArray[np.int64], known: NDArray[np.bool_]
+) -> list[NDArray[np.float64]]:
+    """Matrices (t, m) that make predictions of m group indicators; of known rows without themselves."""
+    operators = []
+    for k in _QUICK:
+        kernel = landscape.kernels[k][np.ix_(places, places)]
+        inverse = np.linalg.inv(kernel[np.ix_(known, known)] + _PENALTY * np.eye(int(known.sum())))
+        operator = kernel[:, known] @ inverse
+        operator[known] = np.eye(len(inverse)) - inverse / np.diag(inverse)[:, None]
+        operators.append(operator)
+    return operators
+
+
+def quick_prob(operators: list[NDArray[np.float64]], targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the quick predictions, (t, g)."""
+    total = np.zeros((len(operators[0]), targets.shape[1]))
+    for operator in operators:
+        total += shares(operator @ targets)
+    return total / len(operators)
+
+
+def merge_chances(evidence: Evidence, label: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Chance that two groups are one, (g, g), from the evidence for either."""
+    n_groups = int(label.max()) + 1
+    chance = np.zeros((n_groups, n_groups))
+    value = evidence.value(label)
+    for a in range(n_groups):
+        for b in range(a):
+            merged = np.where(label == a, b, label)
+            chance[a, b] = expit(evidence.value(merged - (merged > a)) - value)
+    return chance + chance.T
+
+
+def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], list[Split]]:
+    """Divide groups where that is likelier than not; returns the labels (t,) and the divisions not made."""
+    value = evidence.value(label)
+    refused: list[Split] = []
+    left = list(range(int(label.max()) + 1))
+    for _ in range(_MOST_SPLITS):
+        left.sort(key=lambda group: int((label == group).sum()))
+        if not left or (label == left[-1]).sum() < _LEAST_DIVIDED:
+            break
+        group = left.pop()
+        rows = np.flatnonzero(label == group)
+        proposals = []
+        for kernel in evidence.kernels:
+            away = _other_side((kernel + evidence.signed / MOST)[np.ix_(rows, rows)])
+            if away.any():
+                proposal = label.copy()
+                proposal[rows[away]] = label.max() + 1
+                proposals.append(evidence.improved(proposal))
+        if not proposals:
+            continue
+        proposal, proposed = max(proposals, key=lambda one: one[1])
+        away = proposal[rows] != label[rows]
+        if not away.any() or away.all():
+            continue
+        if proposed > value and label.max() + 1 < most:
+            label, value = proposal, proposed
+            left += [group, int(label.max())]
+        else:
+            places = evidence.asked.places[rows]
+            refused.append(Split(float(expit(proposed - value)), group, places[~away], places[away]))
+    # A later division may have moved the rows of an earlier one.
+    return label, [one for one in refused if one.group < label.max() + 1]
+
+
+def _other_side(similarity: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The rows on the other side than the first, if rows are divided by the leading eigenvector."""
+    centred = similarity - similarity.mean(axis=0) - similarity.mean(axis=1)[:, None] + similarity.mean()
+    vector = np.linalg.eigh(centred)[1][:, -1]
+    return np.asarray((vector > 0.0) != (vector[0] > 0.0))
+
+
+def asked_landmarks(landscape: Landscape, answers: Answers) -> Asked:
+    """The landmarks in answers; the centre alone if no answer says anything."""
+    number = np.flatnonzero(answers.says != UNSURE)
+    if not len(number):
+        nothing = np.empty(0, dtype=np.int64)
+        return Asked(np.array([landscape.centre]), nothing.reshape(0, 2), nothing, np.empty(0), nothing)
+    pairs = landscape.place[answers.pairs[number]]
+    # The second row of a question was there before the first.
+    places, first = np.unique(pairs[:, ::-1], return_index=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return Asked(
+        places[order],
+        rank[np.searchsorted(places, pairs)],
+        answers.says[number].astype(np.int64),
+        answers.certainty[number],
+        number,
+    )
+
+
+def novelty(
+    landscape: Landscape,
+    places: NDArray[np.int64],
+    known: NDArray[np.int64],
+    trust: NDArray[np.float64],
+    alpha: float,
+) -> NDArray[np.float64]:
+    """Chance that a landmark founds a group: alpha / (alpha + s); a known one does not count for itself."""
+    alike = landscape.together[np.ix_(places, known)] * trust
+    alike[places[:, None] == known] = 0.0
+    return np.asarray(alpha / (alpha + alike.sum(axis=1) + LEAST_SIMILARITY), dtype=np.float64)
