@@ -101,7 +101,7 @@ EXPERIMENTS = (
         "Labels after 5 to 200 answers, by who asks",
         "beyond the papers",
         ask_trial,
-        quick=Size(_settings(("iris", "moons")), 1),
+        quick=Size(_settings(("iris",)), 1),
         full=Size(_settings(SETS), 5),
         measures=(
             *(f"ari_{m}" for m in CHECKPOINTS),

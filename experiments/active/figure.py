@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from experiments.active.curves import CHECKPOINTS
-from experiments.active.summary import OURS, mean_of, scores
+from experiments.active.summary import OURS, mean_of, scores, whole
 from experiments.framework.summary import Row
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def draw_ask(table: Sequence[Row]) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    table, _ = whole(table)
     found = scores(table)
     conditions = list(dict.fromkeys(row["condition"] for row in table))
     methods = list(dict.fromkeys(row["method"] for row in table))

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.active.ask import CONDITIONS, EXPERIMENTS, METHODS
 from experiments.active.curves import CHECKPOINTS
-from experiments.active.summary import Scores, half_scores, mean_of, scores, targets
+from experiments.active.summary import Scores, half_scores, mean_of, scores, targets, whole
 from experiments.framework.summary import Row
 from experiments.framework.tables import markdown_table, read_table
 from experiments.leaderboard.data import SETS, half_of
@@ -32,8 +32,9 @@ def curves(table: Sequence[Row]) -> str:
     str
         Markdown.
     """
-    found = scores(table)
     parts = [_extent(table)]
+    table, _ = whole(table)
+    found = scores(table)
     for condition in _measured(found):
         parts.append(f"**Answers: {condition}**\n\n{_means(found, condition, intervals=True)}")
     return "\n\n".join(parts) + "\n"
@@ -73,6 +74,7 @@ def details(table: Sequence[Row]) -> str:
     str
         Markdown.
     """
+    table, _ = whole(table)
     found = scores(table)
     parts = []
     for half in "AB":
@@ -142,6 +144,9 @@ def _extent(table: Sequence[Row]) -> str:
     missing = [method for method in METHODS if not any(key[2] == method for key in known)]
     if missing:
         text += f" Not run: {', '.join(missing)}."
+    _, unfinished = whole(table)
+    if unfinished:
+        text += f" Not run on all sets, and left out there: {', '.join(sorted(unfinished))}."
     if sum(known.values()) < len(_FULL.settings) * _FULL.n_draws:
         text += " The run is not finished."
     return text

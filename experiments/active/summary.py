@@ -14,7 +14,7 @@ from experiments.framework.summary import CONFIDENCE, Row
 from experiments.leaderboard.data import half_of
 from experiments.leaderboard.summary import Estimate, Target
 
-__all__ = ["OURS", "Scores", "coverage", "half_scores", "mean_of", "scores", "targets"]
+__all__ = ["OURS", "Scores", "coverage", "half_scores", "mean_of", "scores", "targets", "whole"]
 
 OURS = "ActiveClustering"
 RANDOM = "random"
@@ -54,6 +54,31 @@ def scores(table: Sequence[Row], measure: str = "ari") -> Scores:
             key = row["condition"], row["method"], int(answers)
             found[key][row["set"]] = _Score(row["mean"], half_width, row["n"])
     return dict(found)
+
+
+def whole(table: Sequence[Row]) -> tuple[list[Row], set[str]]:
+    """Rows that can be compared, and methods that were left out somewhere: a run may not be finished.
+
+    A method counts under a condition if it has seen as many sets there as any.
+
+    Parameters
+    ----------
+    table : list of dict
+
+    Returns
+    -------
+    rows : list of dict
+    unfinished : set of str
+    """
+    seen: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in table:
+        seen[row["condition"], row["method"]].add(row["set"])
+    most = {condition: 0 for condition, _ in seen}
+    for (condition, _), sets in seen.items():
+        most[condition] = max(most[condition], len(sets))
+    short = {key for key, sets in seen.items() if len(sets) < most[key[0]]}
+    kept = [row for row in table if (row["condition"], row["method"]) not in short]
+    return kept, {method for _, method in short}
 
 
 def half_scores(found: Scores, half: str) -> Scores:
@@ -131,6 +156,7 @@ def targets(table: Sequence[Row]) -> list[Target]:
     -------
     list of Target
     """
+    table, _ = whole(table)
     found = scores(table)
     return [
         *(_above_cobras(found, m) for m in (10, 25, 50, 100, 200)),

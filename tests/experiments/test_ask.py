@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from itertools import combinations
 from types import SimpleNamespace
 from typing import ClassVar
@@ -12,15 +13,16 @@ import pytest
 from scipy import stats
 from sklearn.metrics import adjusted_rand_score, rand_score
 
-from experiments.active import ask, curves
+from experiments.active import ask, curves, page
 from experiments.active.ask import CONDITIONS, EXPERIMENTS, METHODS, ask_trial
 from experiments.active.cobras import cobras_labels
 from experiments.active.curves import CHECKPOINTS, cobras_curve, linked_curve, session_curve
 from experiments.active.figure import draw_ask
 from experiments.active.page import curves as curves_text
 from experiments.active.page import details, target_table
-from experiments.active.summary import coverage, half_scores, mean_of, scores, targets
+from experiments.active.summary import coverage, half_scores, mean_of, scores, targets, whole
 from experiments.framework.data_files import DataMissing
+from experiments.framework.experiment import Size
 from experiments.framework.summary import interval, summarise
 from experiments.framework.tables import read_table, table_text
 from experiments.framework.trials import Trial
@@ -174,7 +176,8 @@ def test_without_cobras_its_trials_are_skipped(monkeypatch):
         ask_trial(0, "iris", "right", "COBRAS")
 
 
-def table_of(value, sets=SETS, methods=METHODS, n_draws=3):
+@cache
+def table_of(value, sets=tuple(SETS), methods=tuple(METHODS), n_draws=3):
     """Tidy table in which ``value(set, condition, method, answers, draw)`` is the score."""
     trials = []
     for condition in CONDITIONS:
@@ -199,7 +202,7 @@ def test_means_and_intervals_over_sets():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(19, 3)) * rng.uniform(0.01, 0.1, size=(19, 1))
     place = {name: number for number, name in enumerate(SETS)}
-    table = table_of(lambda name, c, method, m, draw: 0.5 + noise[place[name], draw], methods=["npu"])
+    table = table_of(lambda name, c, method, m, draw: 0.5 + noise[place[name], draw], methods=("npu",))
     one = mean_of(scores(table), "right", "npu", 50)
     assert one.mean == pytest.approx(0.5 + noise.mean())
     error = np.sqrt((noise.var(axis=1, ddof=1) / 3).sum()) / 19
@@ -213,7 +216,7 @@ def test_means_and_intervals_over_sets():
 
 def test_one_set_has_the_interval_of_its_draws():
     values = [0.3, 0.5, 0.9]
-    table = table_of(lambda name, c, method, m, draw: values[draw], sets=["iris"], methods=["npu"])
+    table = table_of(lambda name, c, method, m, draw: values[draw], sets=("iris",), methods=("npu",))
     one = mean_of(scores(table), "right", "npu", 50)
     mean, _, high = interval(values)
     assert (one.mean, one.half_width) == pytest.approx((mean, high - mean))
@@ -246,19 +249,33 @@ def test_one_bad_set_is_found():
 
 
 def test_targets_that_were_not_measured_say_so():
-    table = table_of(linear, methods=["npu"])
+    table = table_of(linear, methods=("npu",))
     assert {one.reached for one in targets(table) if "intervals" not in one.what} == {None}
     assert "not measured yet" in target_table(table)
 
 
-def test_page_says_who_is_missing_and_whether_it_is_finished():
-    everyone = table_of(linear, n_draws=5)
-    text = curves_text(everyone)
-    assert text.startswith("19 of 19 sets, 5 draws.\n")
-    part = curves_text(table_of(linear, methods=[name for name in METHODS if name != "COBRAS"]))
-    assert part.startswith("19 of 19 sets, 3 draws. Not run: COBRAS. The run is not finished.\n")
-    assert "| COBRAS |" not in part
-    assert "| ActiveClustering | 0.300 ± 0.000 |" in part
+def test_page_says_who_is_missing_and_whether_it_is_finished(monkeypatch):
+    assert curves_text(table_of(linear)).startswith("19 of 19 sets, 3 draws. The run is not finished.\n")
+    monkeypatch.setattr(page, "_FULL", Size(EXPERIMENTS[0].full.settings, 3))
+    assert curves_text(table_of(linear)).startswith("19 of 19 sets, 3 draws.\n\n**Answers: right**")
+    part = [row for row in table_of(linear) if row["method"] != "COBRAS"]
+    text = curves_text(part)
+    assert text.startswith("19 of 19 sets, 3 draws. Not run: COBRAS. The run is not finished.\n")
+    assert "| COBRAS |" not in text
+    assert "| ActiveClustering | 0.300 ± 0.000 |" in text
+
+
+def test_methods_that_have_not_seen_all_sets_are_left_out():
+    part = [
+        row
+        for row in table_of(linear)
+        if (row["condition"], row["method"], row["set"]) != ("right", "npu", "wine")
+    ]
+    kept, unfinished = whole(part)
+    assert unfinished == {"npu"}
+    assert {row["condition"] for row in kept if row["method"] == "npu"} == {"10 % wrong", "10 % unsure"}
+    assert len(whole(table_of(linear))[0]) == len(table_of(linear))
+    assert "left out there: npu." in curves_text(part)
 
 
 def test_details_and_figure_are_made_of_the_table_that_was_written(tmp_path):
