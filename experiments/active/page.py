@@ -140,13 +140,14 @@ def _extent(table: Sequence[Row]) -> str:
     n_sets = len({row["set"] for row in table})
     known = {(row["set"], row["condition"], row["method"]): row["n"] for row in table}
     draws = max(known.values())
-    text = f"{n_sets} of {len(SETS)} sets, {draws} draw{'s' if draws > 1 else ''}."
+    most = "up to " if min(known.values()) < draws else ""
+    text = f"{n_sets} of {len(SETS)} sets, {most}{draws} draw{'s' if draws > 1 else ''}."
     missing = [method for method in METHODS if not any(key[2] == method for key in known)]
     if missing:
-        text += f" Not run: {', '.join(missing)}."
+        text += f" Not run: {'; '.join(missing)}."
     _, unfinished = whole(table)
     if unfinished:
-        text += f" Not run on all sets, and left out there: {', '.join(sorted(unfinished))}."
+        text += f" Not run on all sets, and left out there: {'; '.join(sorted(unfinished))}."
     if sum(known.values()) < len(_FULL.settings) * _FULL.n_draws:
         text += " The run is not finished."
     return text

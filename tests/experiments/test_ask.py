@@ -248,6 +248,17 @@ def test_one_bad_set_is_found():
     assert one.measured == "-0.425 on wine after 75; 1 of 152 cases are below"
 
 
+@pytest.mark.parametrize("better", ["random", "random, LinkedClustering"])
+def test_the_better_random_pairs_count(better):
+    def value(name, condition, method, m, draw):
+        return linear(name, condition, method, m, draw) + (
+            0.25 if (name, method) == ("iris", better) else 0.0
+        )
+
+    (one,) = [one for one in targets(table_of(value, n_draws=1)) if one.what.startswith("any set")]
+    assert one.measured.startswith("-0.245 on iris after 5; ")
+
+
 def test_targets_that_were_not_measured_say_so():
     table = table_of(linear, methods=("npu",))
     assert {one.reached for one in targets(table) if "intervals" not in one.what} == {None}
