@@ -335,7 +335,8 @@ def test_killed_at_any_time_nothing_shown_as_answered_is_lost(folder):
         again = subprocess.run(command(), cwd="run", stdin=subprocess.DEVNULL, capture_output=True, text=True)
         assert again.returncode == 0, again.stderr
         assert len(links("run/links.csv")) <= len(answers("run/links.csv.journal"))
-        assert f"Going on after {len(answers('run/links.csv.journal'))} answers" in again.stdout
+        n_kept = len(answers("run/links.csv.journal"))
+        assert n_kept == 0 or f"Going on after {n_kept} answer" in again.stdout
 
 
 def test_a_second_session_is_refused_with_the_process_of_the_first(terminal, asked):
