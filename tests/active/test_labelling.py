@@ -1,0 +1,57 @@
+"""Labels from a posterior that is written down."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from linkwise.active.labelling import label_landmarks, label_rows
+
+
+def told(prob, start, nearest=None):
+    """A landscape and a posterior with nothing but what labels are made of."""
+    prob = np.array(prob)
+    nearest = np.arange(len(prob)) if nearest is None else np.array(nearest)
+    landscape = SimpleNamespace(start=np.array(start), nearest=nearest)
+    return landscape, SimpleNamespace(prob=prob, n_groups=prob.shape[1] - 1)
+
+
+# Two groups, and last a group that was not found.
+PROB = [
+    [0.9, 0.1, 0.0],
+    [0.2, 0.7, 0.1],
+    [0.3, 0.1, 0.6],
+    [0.1, 0.1, 0.8],
+    [0.4, 0.15, 0.45],
+    [0.0, 0.0, 1.0],
+]
+START = [0, 1, 2, 2, 0, 1]
+
+
+def test_number_of_clusters_unknown():
+    # Rows 2, 3 and 5 are likelier in no group: they keep their clusters 2, 2 and 1, behind the two groups.
+    assert label_landmarks(*told(PROB, START)).tolist() == [0, 1, 4, 4, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("n_clusters", "expected"),
+    [(2, [0, 1, 0, 0, 0, 0]), (3, [0, 1, 4, 4, 0, 0]), (4, [0, 1, 4, 4, 0, 3]), (9, [0, 1, 4, 4, 0, 3])],
+)
+def test_number_of_clusters_known(n_clusters, expected):
+    """One place is left for the larger cluster; the other rows take their likeliest group, of equals 0."""
+    assert label_landmarks(*told(PROB, START), n_clusters).tolist() == expected
+
+
+def test_rows_take_the_label_of_the_nearest_landmark_without_gaps():
+    nearest = [5, 5, 2, 0, 3]
+    # Labels 3, 3, 4, 0, 4 without gaps.
+    assert label_rows(*told(PROB, START, nearest)).tolist() == [1, 1, 2, 0, 2]
+    # Cluster 1 of row 5 has no place with three clusters.
+    assert label_rows(*told(PROB, START, nearest), 3).tolist() == [0, 0, 1, 0, 1]
+
+
+def test_one_group():
+    assert label_landmarks(*told([[1.0, 0.0], [0.3, 0.7]], [0, 0])).tolist() == [0, 1]
+    assert label_landmarks(*told([[1.0, 0.0], [0.3, 0.7]], [0, 0]), 1).tolist() == [0, 0]
