@@ -179,6 +179,13 @@ class TestPrediction:
         with pytest.raises(ValueError, match="2 features"):
             models[0].predict(lazy(X[:, :2], ((60, 60), (2,))))
 
+    def test_doubtful_answers(self, models):
+        mine, theirs = models
+        links = links_of(Y, "soft")
+        found = mine.doubtful_answers(lazy(X, ((20, 100), (3,))), links, n_answers=5)
+        for one, other in zip(found, theirs.doubtful_answers(X, links, n_answers=5), strict=True):
+            assert one[:4] == other[:4]
+
     def test_is_saved_as_the_estimator_in_memory(self, models, tmp_path):
         with pytest.raises(TypeError, match=r"save model\.to_local\(\)"):
             save_model(models[0], tmp_path / "model")

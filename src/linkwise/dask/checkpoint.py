@@ -95,7 +95,7 @@ class Checkpoint:
                 arrays = {name: file[name] for name in file.files}
             about = json.loads(str(arrays.pop("about")))
             if about["format"] != _FORMAT:
-                raise ValueError("its format is another one")
+                raise KeyError("format")
             fit = about["fit"]
             kind = about["covariance_type"]
             now, start = (_parameters(name, arrays, kind) for name in ("now", "start"))

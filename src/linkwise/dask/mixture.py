@@ -200,6 +200,10 @@ class PPC(_DaskMixture, ppc.PPC):
 
     local_class = ppc.PPC
 
+    def _in_order_of(self, X: Any, constraints: Constraints) -> Constraints:
+        aligned: Constraints = read_table(X, constraints)[1]
+        return aligned
+
 
 @extended
 class ConstrainedEM(_DaskMixture, constrained_em.ConstrainedEM):

@@ -279,6 +279,11 @@ class PPC(LinkedGaussianMixture):
         else:
             self.noise_, self.noise_interval_ = float(rates[0]), intervals[0]
 
+    def _in_order_of(self, X: Any, constraints: Constraints) -> Constraints:
+        """Links in the order of the rows of X."""
+        aligned: Constraints = align_rows(X, constraints)[1]
+        return aligned
+
     def doubtful_answers(
         self, X: Any, constraints: Constraints, *, n_answers: int = 10
     ) -> list[DoubtfulAnswer]:
@@ -313,7 +318,7 @@ class PPC(LinkedGaussianMixture):
         """
         check_is_fitted(self)
         n_answers = check_whole_number(n_answers, "n_answers")
-        _, aligned = align_rows(X, constraints)
+        aligned = self._in_order_of(X, constraints)
         said = aligned.judgements
         if hasattr(self, "answer_error_probability_"):
             pairs, weights, doubt = said.pairs, said.weights, self.answer_error_probability_
@@ -326,12 +331,11 @@ class PPC(LinkedGaussianMixture):
                 f"the model was fitted with {len(doubt)} answers, but these links have {len(pairs)}; pass "
                 "the links of the fit"
             )
-        names = (np.arange(len(aligned)) if aligned.index is None else aligned.index).tolist()
         worst = np.argsort(-doubt, kind="stable")[:n_answers].tolist()
+        ends = pairs if aligned.index is None else aligned.index[pairs]
         return [
             DoubtfulAnswer(
-                names[pairs[row, 0]],
-                names[pairs[row, 1]],
+                *ends[row].tolist(),
                 "must_link" if weights[row] > 0 else "cannot_link",
                 "" if source is None else str(source[row]),
                 float(doubt[row]),
