@@ -332,13 +332,14 @@ class PPC(LinkedGaussianMixture):
                 "the links of the fit"
             )
         worst = np.argsort(-doubt, kind="stable")[:n_answers].tolist()
-        ends = pairs if aligned.index is None else aligned.index[pairs]
+        ends = pairs[worst] if aligned.index is None else aligned.index[pairs[worst]]
         return [
             DoubtfulAnswer(
-                *ends[row].tolist(),
+                first,
+                second,
                 "must_link" if weights[row] > 0 else "cannot_link",
                 "" if source is None else str(source[row]),
                 float(doubt[row]),
             )
-            for row in worst
+            for row, (first, second) in zip(worst, ends.tolist(), strict=True)
         ]
