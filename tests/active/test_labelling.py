@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from linkwise.active.labelling import label_landmarks, label_rows
+from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 
 
 def told(prob, start, nearest=None):
@@ -55,3 +55,19 @@ def test_rows_take_the_label_of_the_nearest_landmark_without_gaps():
 def test_one_group():
     assert label_landmarks(*told([[1.0, 0.0], [0.3, 0.7]], [0, 0])).tolist() == [0, 1]
     assert label_landmarks(*told([[1.0, 0.0], [0.3, 0.7]], [0, 0]), 1).tolist() == [0, 0]
+
+
+def test_facts_are_kept_with_few_changes():
+    labels = np.array([0, 0, 0, 1, 1, 2, 2])
+    pairs, says = np.array([[0, 1], [3, 5]]), np.array([1, -1])
+    assert keep_facts(labels, pairs, says) is labels
+    # Row 3 is one of three that must be together; rows 5 and 6 must be apart.
+    pairs = np.array([[0, 1], [1, 3], [5, 6], [5, 0]])
+    says = np.array([1, 1, -1, -1])
+    found = keep_facts(labels, pairs, says)
+    assert ((found[pairs[:, 0]] == found[pairs[:, 1]]) == (says > 0)).all()
+    assert (found != labels).sum() == 2
+    assert found[3] == 0
+    # Four rows that are all different need more than three labels.
+    pairs = np.array([[i, j] for i in range(4) for j in range(i)])
+    assert keep_facts(labels, pairs, np.full(6, -1)) is labels

@@ -95,7 +95,7 @@ def test_errors_by_hand():
 
 
 def test_interval_holds_the_truth_in_most_sessions():
-    """Nine of ten are promised: of 24 looks fewer than 17 have a chance of 0.002, or 0.8 if it were six of ten.
+    """Nine of ten are promised: of 24, fewer than 17 have a chance of 0.002, or 0.8 if it were six of ten.
 
     The constants of the estimate were chosen on other rows of these sets.
     """

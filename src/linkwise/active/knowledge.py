@@ -146,12 +146,15 @@ class Knowledge:
     landscape : Landscape or None
         What is known about the rows without answers, if it was computed before. Rows that were asked about
         must be among its landmarks.
+    n_given : int
+        So many of the answers were links given at first.
     """
 
     X: NDArray[np.float64]
     answers: Answers = NO_ANSWERS
     n_clusters: int | None = None
     landscape: Landscape | None = None
+    n_given: int = 0
 
     @property
     def n_samples(self) -> int:
@@ -187,7 +190,7 @@ class Knowledge:
         """What the answers say about every landmark."""
         from linkwise.active.posterior import infer
 
-        return infer(self.surveyed, self.answers, self.n_clusters)
+        return infer(self.surveyed, self.answers, self.n_clusters, self.n_given)
 
     def is_asked(self, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these pairs, in either order, were asked about."""

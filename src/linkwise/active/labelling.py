@@ -7,8 +7,11 @@ from numpy.typing import NDArray
 
 from linkwise.active.landscape import Landscape
 from linkwise.active.posterior import Posterior
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.graph import compact
+from linkwise.inference import PottsField, best_labels
 
-__all__ = ["label_landmarks", "label_rows"]
+__all__ = ["keep_facts", "label_landmarks", "label_rows"]
 
 
 def label_rows(
@@ -35,3 +38,21 @@ def label_landmarks(
         kept = np.argsort(-counts, kind="stable")[: max(0, n_clusters - posterior.n_groups)]
         new &= np.isin(landscape.start, kept)
     return np.asarray(np.where(new, posterior.n_groups + landscape.start, labels), dtype=np.int64)
+
+
+def keep_facts(
+    labels: NDArray[np.int64], pairs: NDArray[np.int64], says: NDArray[np.int8]
+) -> NDArray[np.int64]:
+    """The labels (n,) with as few changes as can be found so that facts (m, 2) hold, if labels suffice."""
+    if ((labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (says > 0)).all():
+        return labels
+    rows, ends = compact(pairs)
+    unary = np.eye(int(labels.max()) + 1)[labels[rows]]
+    field = PottsField(unary, ends, np.where(says > 0, np.inf, -np.inf))
+    try:
+        found = best_labels(field).labels
+    except InfeasibleConstraints:  # more clusters are needed than were found
+        return labels
+    labels = labels.copy()
+    labels[rows] = found
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -81,15 +81,17 @@ class Posterior:
         return self.prob.shape[1] - 1
 
 
-def infer(landscape: Landscape, answers: Answers, n_clusters: int | None = None) -> Posterior:
+def infer(
+    landscape: Landscape, answers: Answers, n_clusters: int | None = None, n_given: int = 0
+) -> Posterior:
     """Posterior given the answers, whose rows must be landmarks.
 
     The search for groups also looks at the groups that the answers up to the last full ten gave, which the
     landscape remembers: an answer may join two groups wrongly, but what many answers have built stands. The
-    result depends on the answers and their order alone.
+    result depends on the answers and their order alone. The first ``n_given`` were given all at once.
     """
     earlier = None
-    for n_before in range(_STEP, len(answers.says), _STEP):
+    for n_before in range(max(_STEP, n_given), len(answers.says), _STEP):
         pairs, says, certainty, source = answers
         first = Answers(pairs[:n_before], says[:n_before], certainty[:n_before], source[:n_before])
         content = [column.tobytes() for column in (first.pairs, first.says, first.certainty)]

@@ -12,10 +12,13 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array
 
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
+from linkwise.active import given as given_rows
 from linkwise.active.contradictions import Contradiction, find_contradictions
+from linkwise.active.given import summarise
 from linkwise.active.journal import Journal, fingerprint_of
 from linkwise.active.knowledge import (
     DIFFERENT,
+    NO_ANSWERS,
     SAME,
     SAYS,
     UNSURE,
@@ -24,7 +27,7 @@ from linkwise.active.knowledge import (
     append,
     as_constraints,
 )
-from linkwise.active.labelling import label_rows
+from linkwise.active.labelling import keep_facts, label_rows
 from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
@@ -154,6 +157,7 @@ class ActiveClustering:
             "information" if isinstance(strategy, str) and strategy == "auto" else strategy
         )
         self._given = check_constraints(constraints, len(self._X))
+        self._given_answers = _as_answers(self._given)
         if random_state is None:
             seed = int(np.random.default_rng().integers(2**31))
         else:
@@ -262,7 +266,7 @@ class ActiveClustering:
 
     def doubts(self, least: float = 0.5) -> list[Doubt]:
         """Answers that are wrong with at least this probability, the most doubtful first."""
-        wrong = self._knowledge.posterior.wrong[self._n_given :]
+        wrong = self._knowledge.posterior.wrong[self._knowledge.n_given :]
         answers = self.answers
         words = {number: word for word, number in SAYS.items()}
         order = np.argsort(-wrong, kind="stable")
@@ -290,7 +294,9 @@ class ActiveClustering:
         """Cluster of each row, given the answers so far."""
         if self._labels is None:
             knowledge = self._knowledge
-            self._labels = label_rows(knowledge.surveyed, knowledge.posterior, self._n_clusters)
+            labels = label_rows(knowledge.surveyed, knowledge.posterior, self._n_clusters)
+            facts = self._facts(self.answers)
+            self._labels = keep_facts(labels, facts.pairs, facts.says)
         return self._labels
 
     @property
@@ -343,35 +349,15 @@ class ActiveClustering:
         """Drop what depends on the answers."""
         self._question, self._view, self._labels, self._quality = None, None, None, None
 
+    def _facts(self, told: Answers) -> Answers:
+        """Links given as facts, and these answers as far as they are facts."""
+        both = _joined(self._given_answers, told)
+        facts = np.flatnonzero((both.certainty == 1.0) & (both.says != UNSURE))
+        return Answers(both.pairs[facts], both.says[facts], both.certainty[facts], ("",) * len(facts))
+
     def _check_facts(self, told: Answers) -> None:
         """Raise InfeasibleConstraints if facts, given or told, contradict each other or ``n_clusters``."""
-        both = self._with_given(told)
-        facts = np.flatnonzero(both.certainty == 1.0)
-        if len(facts):
-            sure = Answers(both.pairs[facts], both.says[facts], both.certainty[facts], ("",) * len(facts))
-            as_constraints(sure, len(self._X)).check(self._n_clusters)
-
-    @property
-    def _n_given(self) -> int:
-        """Links given at first, which come before the answers."""
-        return 0 if self._given is None else self._given.n_pairs
-
-    def _with_given(self, told: Answers) -> Answers:
-        """The links given at first, then these answers."""
-        if self._given is None or not self._given.n_pairs:
-            return told
-        weights = self._given.weights
-        # Below 1 however heavy a soft link is: 1 is for facts.
-        certainty = np.where(
-            np.isinf(weights), 1.0, np.minimum(expit(2.0 * np.abs(weights)), 1.0 - np.finfo(float).eps)
-        )
-        says = np.where(weights > 0.0, SAME, DIFFERENT).astype(np.int8)
-        return Answers(
-            np.concatenate([self._given.pairs, told.pairs]),
-            np.concatenate([says, told.says]),
-            np.concatenate([certainty, told.certainty]),
-            ("",) * len(weights) + told.source,
-        )
+        as_constraints(self._facts(told), len(self._X)).check(self._n_clusters)
 
     @property
     def _knowledge(self) -> Knowledge:
@@ -389,8 +375,8 @@ class ActiveClustering:
             told.certainty[:n_answers],
             told.source[:n_answers],
         )
-        answers = self._with_given(told)
-        asked = np.unique(answers.pairs)
+        given = summarise(self._given_answers, given_rows.N_ROWS, self._seed)
+        asked = np.unique(np.concatenate([given.pairs, told.pairs]))
         wanted = N_LANDMARKS
         while len(asked) > _MOST_ASKED * wanted:
             wanted *= 2
@@ -400,7 +386,35 @@ class ActiveClustering:
                 self._X, asked=asked, n_clusters=self._n_clusters, metric=self._metric, seed=self._seed,
                 n_landmarks=wanted,
             )  # fmt: skip
-        return Knowledge(self._X, answers, self._n_clusters, self._landscape)
+        if given is not self._given_answers:
+            # Links that were left out are not asked about all the same.
+            known = self._given_answers.pairs
+            known = known[(self._landscape.place[known] >= 0).all(axis=1)]
+            n = len(known)
+            silent = Answers(known, np.full(n, UNSURE, dtype=np.int8), np.full(n, np.nan), ("",) * n)
+            given = _joined(silent, given)
+        answers = _joined(given, told)
+        return Knowledge(self._X, answers, self._n_clusters, self._landscape, len(given.says))
+
+
+def _joined(first: Answers, second: Answers) -> Answers:
+    """The first answers, then the second ones."""
+    return Answers(
+        np.concatenate([first.pairs, second.pairs]),
+        np.concatenate([first.says, second.says]),
+        np.concatenate([first.certainty, second.certainty]),
+        first.source + second.source,
+    )
+
+
+def _as_answers(links: Constraints | None) -> Answers:
+    """Links as answers without a source; only hard ones have the certainty 1."""
+    if links is None:
+        return NO_ANSWERS
+    most = 1.0 - np.finfo(np.float64).eps
+    certainty = np.where(np.isinf(links.weights), 1.0, np.minimum(expit(2.0 * np.abs(links.weights)), most))
+    says = np.where(links.weights > 0.0, SAME, DIFFERENT).astype(np.int8)
+    return Answers(links.pairs, says, certainty, ("",) * links.n_pairs)
 
 
 def _last_look(n_answers: int) -> tuple[int, int]:
@@ -451,7 +465,7 @@ def suggest_pairs(
     session = ActiveClustering(
         X, constraints, n_clusters=n_clusters, strategy=strategy, metric=metric, random_state=seed
     )
-    rng = np.random.default_rng([seed, session._n_given])
+    rng = np.random.default_rng([seed, session._given_answers.says.size])
     return _checked_pairs(session._strategy(session._knowledge, n_pairs, rng), len(session._X))
 
 
