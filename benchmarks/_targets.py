@@ -55,6 +55,10 @@ TARGETS: dict[str, Target] = {
         f"em {name} float32": Target("em", f"EM iteration, float32, {shape}", _FASTER, ">=", 10.0)
         for name, (shape, _) in _SHAPES.items()
     },
+    **{
+        f"question {name}": Target("active", f"next question, {name} rows", "seconds", "<=", limit)
+        for name, limit in (("1e4", 0.2), ("1e5", 1.0), ("1e6", 3.0))
+    },
     "em memory": Target(
         "em", "unconstrained fit, the dearest of these shapes", "MiB beyond the data", "<=", 10.0
     ),

@@ -59,8 +59,8 @@ class Landscape:
     metric : str or callable
     seed : int
     earlier : dict
-        Groups that fewer answers gave, by these answers: kept by ``posterior.infer``, which would find them
-        again.
+        Rows and the groups that fewer answers gave them, by these answers: kept by ``posterior.infer``, which
+        would find them again.
     """
 
     X: Any
@@ -71,7 +71,7 @@ class Landscape:
     n_clusters: int | None
     metric: Any
     seed: int
-    earlier: dict[bytes, NDArray[np.int64]] = field(default_factory=dict)
+    earlier: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
 
     @property
     def together(self) -> NDArray[np.float64]:
@@ -127,8 +127,12 @@ def survey(
     metric: Any = "euclidean",
     seed: int = 0,
     n_landmarks: int = N_LANDMARKS,
+    known: Landscape | None = None,
 ) -> Landscape:
-    """Landmarks of the rows X, the rows in ``asked`` among them, and how alike they are."""
+    """Landmarks of the rows X, the rows in ``asked`` among them, and how alike they are.
+
+    A landscape of the same rows with other landmarks, ``known``, hands on what it remembers.
+    """
     rows = landmarks(X.shape[0], asked, n_landmarks=n_landmarks, seed=seed)
     rng = np.random.default_rng([seed, X.shape[0]])
     is_euclidean = isinstance(metric, str) and metric == "euclidean"
@@ -148,7 +152,8 @@ def survey(
     if not is_euclidean:
         gaussian = [_semidefinite(kernel) for kernel in gaussian]
     kernels = np.stack([*gaussian, *_graph_and_clusterings(distances, features, rng)])
-    return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed)
+    earlier = {} if known is None else known.earlier
+    return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed, earlier)
 
 
 def landmarks(

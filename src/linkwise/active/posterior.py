@@ -98,10 +98,10 @@ def infer(
         key = hashlib.sha256(repr((n_clusters, content)).encode()).digest()
         if key not in landscape.earlier:
             before = _infer(landscape, first, n_clusters, earlier)
-            groups = np.full(len(landscape.rows), -1, dtype=np.int64)
-            groups[before.asked] = before.group
-            landscape.earlier[key] = groups
-        earlier = landscape.earlier[key]
+            landscape.earlier[key] = landscape.rows[before.asked], before.group
+        rows, groups = landscape.earlier[key]
+        earlier = np.full(len(landscape.rows), -1, dtype=np.int64)
+        earlier[landscape.place[rows]] = groups
     return _infer(landscape, answers, n_clusters, earlier)
 
 

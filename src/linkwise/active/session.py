@@ -38,7 +38,7 @@ __all__ = ["ActiveClustering", "Doubt", "StopHint", "suggest_pairs"]
 #: After so many answers one more question is taken from each look at all rows.
 _ANSWERS_PER_QUESTION = 25
 #: New landmarks are drawn when more than this share of them was asked about.
-_MOST_ASKED = 0.3
+_MOST_ASKED = 0.5
 #: Pairs that are right and expected errors per row at which more answers hardly pay.
 _GOOD, _FEW_ERRORS = 0.99, 0.005
 #: Links from answers without a certainty are at most this certain.
@@ -384,7 +384,7 @@ class ActiveClustering:
         if self._landscape is None or not np.array_equal(self._landscape.rows, rows):
             self._landscape = survey(
                 self._X, asked=asked, n_clusters=self._n_clusters, metric=self._metric, seed=self._seed,
-                n_landmarks=wanted,
+                n_landmarks=wanted, known=self._landscape,
             )  # fmt: skip
         if given is not self._given_answers:
             # Links that were left out are not asked about all the same.
