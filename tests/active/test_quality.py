@@ -25,11 +25,21 @@ def landscape_of(start):
 
 
 def test_certain_posterior():
-    prob = np.eye(4)[[0, 1, 1, 2, 0, 3, 3]]
-    found = estimate_quality(
-        landscape_of([0, 0, 0, 1, 1, 2, 2]), posterior_of(prob), None, np.random.default_rng(0)
-    )
+    landscape = landscape_of([0, 0, 0, 1, 1, 2, 2])
+    prob = np.eye(4)[[0, 1, 1, 2, 0, 2, 2]]
+    found = estimate_quality(landscape, posterior_of(prob), None, np.random.default_rng(0))
     assert found == (1.0, 1.0, 1.0)
+
+
+def test_clusters_that_no_answer_has_found_may_be_others():
+    """The last two rows are surely in a group not found yet, which may be any of the others in truth."""
+    landscape = landscape_of([0, 0, 0, 1, 1, 2, 2])
+    prob = np.eye(4)[[0, 1, 1, 2, 0, 3, 3]]
+    found = estimate_quality(landscape, posterior_of(prob), None, np.random.default_rng(0))
+    # Together with one of the three groups, which have two or three rows, both rows are wrong about these.
+    assert found.low == pytest.approx(1.0 - 4 / 21)
+    assert found.high == 1.0
+    assert found.low < found.estimate < 1.0
 
 
 def share_of_pairs(prob, start, labels):
@@ -49,7 +59,11 @@ def share_of_pairs(prob, start, labels):
 
 @pytest.mark.parametrize("n_clusters", [None, 3])
 def test_estimate_is_the_expectation_over_pairs(n_clusters, monkeypatch):
-    """Predictors that are as often wrong as they said: the factor is 1, and probabilities are as they are."""
+    """Predictors that are as often wrong as they said: the factor is 1, and probabilities are as they are.
+
+    No cluster that was not found is taken for another one.
+    """
+    monkeypatch.setattr(quality, "_MERGING", np.inf)
     rng = np.random.default_rng(2)
     prob = rng.dirichlet([0.3, 0.3, 0.3], size=15)
     start = rng.integers(3, size=15)
