@@ -91,7 +91,7 @@ def expected_questions(prob: NDArray[np.float64], allowed: NDArray[np.bool_]) ->
     asking = np.ones(len(prob), dtype=bool)
     for k in range(groups.shape[1]):
         asking &= np.maximum(groups[:, k], new) < SURE * np.maximum(left, _TINY)
-        count += left * asking
+        count += left * (asking & (groups[:, k] > 0.0))
         left = left - groups[:, k]
     return np.maximum(count, 1.0)
 

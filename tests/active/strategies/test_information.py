@@ -1,0 +1,78 @@
+"""Expected number of questions against an enumeration, and what every question must be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkwise.active.knowledge import NO_ANSWERS, Knowledge, append
+from linkwise.active.posterior import SURE
+from linkwise.active.strategies.information import expected_questions, information
+from tests.active.strategies.sessions import faulty, rng_at, small_set
+
+
+def mean_over_truths(prob, allowed):
+    """Ask as described for each group that may be true, and weigh the number of questions by its chance.
+
+    Groups are asked about, the likeliest first, until "same", or until what remains is sure: the next group,
+    or a new one, has a share of at least SURE of what is left.
+    """
+    groups = [(p, g) for g, p in enumerate(prob[:-1]) if allowed[g]]
+    groups.sort(key=lambda one: -one[0])
+    new = prob[-1]
+    # Groups that cannot be asked about remain possible, but never get an answer "same".
+    total = 0.0
+    for truth, chance in enumerate(prob):
+        left, n_questions = 1.0, 0
+        for p, g in groups:
+            if max(p, new) >= SURE * left:
+                break
+            n_questions += 1
+            left -= p
+            if g == truth:
+                break
+        total += chance * n_questions
+    return max(total, 1.0)
+
+
+@pytest.mark.parametrize("n_groups", [1, 2, 3, 6])
+@pytest.mark.parametrize("all_allowed", [True, False])
+def test_expected_questions(n_groups, all_allowed):
+    rng = np.random.default_rng(n_groups)
+    prob = rng.dirichlet(np.full(n_groups + 1, 0.5), size=200)
+    allowed = np.ones((200, n_groups), dtype=bool) if all_allowed else rng.random((200, n_groups)) < 0.6
+    expected = [mean_over_truths(p, a) for p, a in zip(prob, allowed, strict=True)]
+    np.testing.assert_allclose(expected_questions(prob, allowed), expected, rtol=1e-9)
+
+
+def test_expected_questions_by_hand():
+    prob = np.array([[0.5, 0.3, 0.2], [0.95, 0.03, 0.02], [0.25, 0.25, 0.5]])
+    allowed = np.ones((3, 2), dtype=bool)
+    # .5 same at once; .5 a second question, after which all is known. A sure row takes one.
+    # Of three, after .25 and .25 both were asked about with chance 1 and .75.
+    np.testing.assert_allclose(expected_questions(prob, allowed), [1.5, 1.0, 1.75])
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_pairs", [1, 5])
+def test_questions_are_new_and_differ_from_each_other(seed, n_pairs):
+    X, y, k = small_set(seed)
+    answer = faulty(y, seed)
+    answers, seen = NO_ANSWERS, set()
+    for _ in range(8):
+        knowledge = Knowledge(X, answers, k if seed % 2 else None)
+        pairs = information(knowledge, n_pairs, rng_at(seed, len(answers.says)))
+        codes = {frozenset(pair) for pair in pairs.tolist()}
+        assert len(codes) == len(pairs) == n_pairs
+        assert all(len(code) == 2 for code in codes)
+        assert not codes & seen
+        i, j = pairs[0].tolist()
+        seen.add(frozenset((i, j)))
+        answers = append(answers, i, j, answer(i, j))
+
+
+def test_first_question_is_about_the_centre():
+    X, _, _ = small_set(1)
+    knowledge = Knowledge(X)
+    (pair,) = information(knowledge, 1, rng_at(0, 0))
+    assert knowledge.surveyed.centre in pair.tolist()

@@ -1,0 +1,105 @@
+"""What must hold for every posterior, whatever its constants are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from linkwise.active.knowledge import NO_ANSWERS, SAYS, append
+from linkwise.active.landscape import survey
+from linkwise.active.posterior import infer
+
+
+def blobs(n=36, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return 5.0 * rng.standard_normal((k, 2))[y] + rng.standard_normal((n, 2)), y
+
+
+def told(*answers):
+    found = NO_ANSWERS
+    for i, j, word, *rest in answers:
+        found = append(found, i, j, SAYS[word], *rest)
+    return found
+
+
+def random_answers(y, n_answers, seed, wrong=0.1):
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(n_answers):
+        i, j = rng.choice(len(y), size=2, replace=False).tolist()
+        same = (y[i] == y[j]) != (rng.random() < wrong)
+        word = "unsure" if rng.random() < 0.1 else "same" if same else "different"
+        found.append((i, j, word))
+    return found
+
+
+@pytest.mark.parametrize("n_clusters", [None, 1, 3])
+@pytest.mark.parametrize("n_answers", [0, 1, 5, 25])
+def test_probabilities(n_answers, n_clusters):
+    X, y = blobs()
+    landscape = survey(X, n_clusters=n_clusters)
+    answers = told(*random_answers(y, n_answers, seed=n_answers))
+    found = infer(landscape, answers, n_clusters)
+    assert found.prob.shape == (36, found.n_groups + 1)
+    assert found.prob.min() >= 0.0
+    np.testing.assert_allclose(found.prob.sum(axis=1), 1.0, atol=1e-6)
+    assert found.wrong.shape == (n_answers,)
+    assert ((found.wrong >= 0.0) & (found.wrong <= 1.0)).all()
+    assert (found.wrong[answers.says == 0] == 0.0).all()
+    assert 0.0 < found.error_rate < 0.5
+    assert ((found.trust >= 0.0) & (found.trust <= 1.0)).all()
+    if n_clusters is not None:
+        assert found.n_groups <= n_clusters
+    if found.n_groups == n_clusters:
+        # All groups were found, so no row is in another one.
+        assert found.prob[:, -1].max() < 1e-6
+
+
+def test_unsure_answers_say_nothing():
+    X, y = blobs()
+    landscape = survey(X)
+    answers = [one for one in random_answers(y, 12, seed=3) if one[2] != "unsure"][:8]
+    plain = infer(landscape, told(*answers))
+    more = infer(landscape, told(*answers, (0, 7, "unsure")))
+    np.testing.assert_allclose(more.prob, plain.prob)
+    only = infer(landscape, told((0, 7, "unsure")))
+    np.testing.assert_allclose(only.prob, infer(landscape, NO_ANSWERS).prob)
+
+
+def test_the_answer_against_all_others_is_doubted():
+    X, y = blobs()
+    a, b = np.flatnonzero(y == 0)[:6].tolist(), np.flatnonzero(y == 1)[:6].tolist()
+    right = (
+        [(i, a[0], "same") for i in a[1:]] + [(i, b[0], "same") for i in b[1:]] + [(a[0], b[0], "different")]
+    )
+    right += [(i, j, "different") for i, j in zip(a[1:], b[1:], strict=True)]
+    found = infer(survey(X), told(*right, (a[3], b[2], "same")))
+    assert found.wrong.argmax() == len(right)
+    assert found.wrong[-1] > 0.9
+    assert found.wrong[:-1].max() < 0.1
+
+
+def test_order_of_the_rows_of_an_answer_does_not_change_groups():
+    X, y = blobs()
+    answers = random_answers(y, 15, seed=5, wrong=0.0)
+    landscape = survey(X)
+    found = infer(landscape, told(*answers))
+    turned = infer(landscape, told(*[(j, i, word) for i, j, word in answers]))
+    labels = [one.prob.argmax(axis=1) for one in (found, turned)]
+    same = [(one[:, None] == one) for one in labels]
+    assert (same[0] == same[1]).mean() > 0.9
+
+
+@pytest.mark.parametrize("n_clusters", [None, 3])
+def test_right_answers_make_right_groups(n_clusters):
+    X, y = blobs(48)
+    X = X + 30.0 * np.eye(3)[y][:, :2]  # far apart
+    first = [int(np.flatnonzero(y == k)[0]) for k in range(3)]
+    answers = [(first[1], first[0], "different"), (first[2], first[0], "different")]
+    answers.append((first[2], first[1], "different"))
+    answers += [(row, first[y[row]], "same") for row in range(3, 18)]
+    found = infer(survey(X), told(*answers), n_clusters)
+    assert found.n_groups == 3
+    labels = found.prob.argmax(axis=1)
+    np.testing.assert_array_equal(labels[:, None] == labels, y[:, None] == y)
