@@ -104,7 +104,7 @@ def test_sections_are_the_public_modules():
 
 
 def test_unknown_section_is_refused():
-    with pytest.raises(SystemExit, match=r"no benchmark section nonsense; there are classes, "):
+    with pytest.raises(SystemExit, match=r"no benchmark section nonsense; there are active, classes, "):
         command.main(["nonsense"])
 
 
