@@ -533,15 +533,15 @@ def _checked_pairs(pairs: Any, n_samples: int) -> NDArray[np.int64]:
     found = np.asarray(pairs)
     if found.size and (found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu"):
         raise ValueError(
-            f"the strategy returned an array of shape {found.shape} and type {found.dtype}; return pairs of "
-            "row numbers"
+            f"the strategy returned an array of shape {found.shape} and type {found.dtype}; let it give "
+            "pairs of row numbers"
         )
     found = found.reshape(-1, 2).astype(np.int64)
     bad = (found < 0).any(axis=1) | (found >= n_samples).any(axis=1) | (found[:, 0] == found[:, 1])
     if bad.any():
         i, j = found[bad][0]
         raise ValueError(
-            f"the strategy asks about ({i}, {j}); return two different rows of 0..{n_samples - 1}"
+            f"the strategy asks about ({i}, {j}); let it give two different rows of 0..{n_samples - 1}"
         )
     return found
 
