@@ -79,7 +79,7 @@ class ActiveClustering:
     n_clusters : int or "auto", default="auto"
         "auto": as many as the answers find.
     strategy : str or callable, default="auto"
-        How questions are chosen: "information" (the same as "auto"), "spread", "npu", "min_max",
+        How questions are chosen: "auto" ("spread", then "information"), "spread", "information", "npu", "min_max",
         "explore_consolidate" or "random". A function ``(knowledge, n_pairs, rng)`` works too.
     journal : path, optional
         File that keeps every answer. It is made if it is missing, and continued if it holds answers about the
@@ -153,9 +153,7 @@ class ActiveClustering:
         self._X = _checked_rows(X, metric)
         self._metric = _checked_metric(metric, self._X)
         self._n_clusters = _checked_count(n_clusters, len(self._X))
-        self._strategy = find_strategy(
-            "information" if isinstance(strategy, str) and strategy == "auto" else strategy
-        )
+        self._strategy = find_strategy(strategy)
         self._given = check_constraints(constraints, len(self._X))
         self._given_answers = _as_answers(self._given)
         if random_state is None:

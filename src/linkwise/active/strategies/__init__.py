@@ -1,5 +1,6 @@
 """Strategies: which pairs to ask about next, each a function of what is known so far."""
 
+from linkwise.active.strategies.auto import auto
 from linkwise.active.strategies.explore_consolidate import explore_consolidate
 from linkwise.active.strategies.information import information
 from linkwise.active.strategies.min_max import min_max
@@ -10,6 +11,7 @@ from linkwise.active.strategies.spread import spread
 
 __all__ = [
     "Strategy",
+    "auto",
     "explore_consolidate",
     "find_strategy",
     "information",
