@@ -79,8 +79,8 @@ class ActiveClustering:
     n_clusters : int or "auto", default="auto"
         "auto": as many as the answers find.
     strategy : str or callable, default="auto"
-        How questions are chosen: "auto" ("spread", then "information"), "spread", "information", "npu", "min_max",
-        "explore_consolidate" or "random". A function ``(knowledge, n_pairs, rng)`` works too.
+        How questions are chosen: "auto" ("spread", then "information"), "spread", "information", "npu",
+        "min_max", "explore_consolidate" or "random". A function ``(knowledge, n_pairs, rng)`` works too.
     journal : path, optional
         File that keeps every answer. It is made if it is missing, and continued if it holds answers about the
         same rows. When ``tell`` returns, the answer is on disk.

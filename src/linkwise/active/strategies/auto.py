@@ -2,8 +2,8 @@
 
 What a row tells about others is only known once there are groups. On half A of the leaderboard's sets, one
 draw, ``spread`` alone had mean scores of .60 / .68 / .74 after 10 / 25 / 50 answers, ``information`` alone
-.51 / .68 / .76. Changing over after 12 answers gave .60 / .71 / .77, after 20 .60 / .69 / .77; with 10 % wrong
-answers .35 / .53 / .70 and .35 / .47 / .59.
+.51 / .68 / .76. Changing over after 12 answers gave .60 / .71 / .77, after 20 .60 / .69 / .77; with 10 %
+wrong answers .35 / .53 / .70 and .35 / .47 / .59.
 """
 
 from __future__ import annotations
