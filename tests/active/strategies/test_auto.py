@@ -17,7 +17,8 @@ from linkwise.datasets import load_bundled
 def test_changes_over_after_twelve_answers(n_told, n_unsure, expected):
     X, y = load_bundled("iris")
     rng = np.random.default_rng(0)
-    pairs = np.array([rng.choice(150, 2, replace=False) for _ in range(n_told + n_unsure)]).reshape(-1, 2)
+    drawn = [rng.choice(150, 2, replace=False) for _ in range(n_told + n_unsure)]
+    pairs = np.array(drawn, dtype=np.int64).reshape(-1, 2)
     says = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], 1, -1).astype(np.int8)
     says[n_told:] = 0
     knowledge = Knowledge(X, Answers(pairs, says, np.full(len(says), np.nan), ("",) * len(says)))
