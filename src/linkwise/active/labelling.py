@@ -43,16 +43,19 @@ def label_landmarks(
 def keep_facts(
     labels: NDArray[np.int64], pairs: NDArray[np.int64], says: NDArray[np.int8]
 ) -> NDArray[np.int64]:
-    """The labels (n,) with as few changes as can be found so that facts (m, 2) hold, if labels suffice."""
+    """The labels (n,) with as few changes as can be found so that facts (m, 2), which can hold, do."""
     if ((labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (says > 0)).all():
         return labels
     rows, ends = compact(pairs)
-    unary = np.eye(int(labels.max()) + 1)[labels[rows]]
-    field = PottsField(unary, ends, np.where(says > 0, np.inf, -np.inf))
-    try:
-        found = best_labels(field).labels
-    except InfeasibleConstraints:  # more clusters are needed than were found
-        return labels
+    n_labels = int(labels.max()) + 1
+    for n_more in range(len(rows)):  # facts may need more clusters than were found
+        unary = np.eye(n_labels + n_more)[labels[rows]]
+        field = PottsField(unary, ends, np.where(says > 0, np.inf, -np.inf))
+        try:
+            found = best_labels(field).labels
+        except InfeasibleConstraints:
+            continue
+        break
     labels = labels.copy()
     labels[rows] = found
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
