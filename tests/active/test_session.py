@@ -463,3 +463,52 @@ def test_suggested_pairs():
 
 def test_few_landmarks_by_default():
     assert session.N_LANDMARKS == landscape.N_LANDMARKS <= 1000
+
+
+# --- odd rows -----------------------------------------------------------------------------------------------
+
+ODD = {
+    "all rows equal": np.full((24, 2), 3.0),
+    "one feature": blobs(24)[0][:, :1],
+    "duplicates": np.repeat(blobs(4)[0], 6, axis=0),
+    "tiny": 1e-12 * blobs(24)[0],
+    "huge": 1e12 * blobs(24)[0],
+    "far from 0": 1e9 + blobs(24)[0],
+    "single precision": blobs(24)[0].astype(np.float32),
+    "more features than rows": np.random.default_rng(0).standard_normal((24, 40)),
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_clusters", ["auto", 1, 3])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_rows(name, n_clusters):
+    y = np.arange(24) % 3
+    one = ActiveClustering(ODD[name], n_clusters=n_clusters, random_state=0)
+    answer(one, LabelOracle(y), 6)
+    assert one.labels_.shape == (24,)
+    low, estimate, high = one.quality_.low, one.quality_.estimate, one.quality_.high
+    assert 0.0 <= low <= estimate <= high <= 1.0
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_unit_of_the_rows_does_not_matter(scale):
+    X, y = blobs(24)
+    plain, scaled = (answer(ActiveClustering(Z, random_state=0), LabelOracle(y), 8) for Z in (X, scale * X))
+    np.testing.assert_array_equal(plain.answers.pairs[:3], scaled.answers.pairs[:3])
+    same = [(one.labels_[:, None] == one.labels_) for one in (plain, scaled)]
+    assert (same[0] == same[1]).mean() > 0.9
+
+
+@pytest.mark.filterwarnings("error")
+def test_answers_that_contradict_each_other_massively():
+    X, _ = blobs(24)
+    one = ActiveClustering(X, random_state=0)
+    for _ in range(15):
+        i, j = one.ask()
+        one.tell(i, j, "same")
+        one.tell(j, i, "different")
+    assert len(one.contradictions()) == 15
+    assert one.error_rate_ > 0.3
+    assert one.constraints.n_pairs <= 15
+    assert not one.should_stop_.stop
