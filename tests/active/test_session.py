@@ -65,7 +65,7 @@ def test_undo_restores_everything(name, monkeypatch):
     person = LabelOracle(y, error_rate=0.1, unsure_rate=0.1, random_state=0)
     one = ActiveClustering(X, strategy=name, random_state=1)
     states = [state(one)]
-    for _ in range(14):
+    for _ in range(11):
         answer(one, person, 1)
         states.append(state(one))
     for before in states[-2::-1]:
@@ -88,7 +88,7 @@ def test_retract_equals_never_told():
     assert one.answers.pairs.tolist() == pairs
 
 
-@pytest.mark.parametrize("n_answers", [0, 1, 5, 9, 10])
+@pytest.mark.parametrize("n_answers", [0, 5, 9])
 def test_resumed_session_goes_on_as_if_nothing_had_happened(n_answers, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "_ANSWERS_PER_QUESTION", 3)
     X, y = blobs(20)
@@ -152,7 +152,7 @@ def manhattan(a, b):
 @pytest.mark.parametrize("n_clusters", ["auto", 2])
 @pytest.mark.parametrize("name", sorted({*strategy_names(), "auto"}))
 def test_sessions_run_until_every_pair_was_asked_about(name, n_clusters, metric):
-    for n in (2, 3, 5):
+    for n in (2, 3, 4):
         X, y = blobs(n, k=2, seed=n)
         given = cdist(X, X) if metric == "precomputed" else X
         one = ActiveClustering(given, n_clusters=n_clusters, strategy=name, metric=metric, random_state=0)
@@ -284,14 +284,14 @@ def test_journal_whose_facts_contradict_the_links_is_refused_and_given_free(tmp_
         assert again.n_answers == 1
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(1, 4))
 def test_labels_keep_to_facts(seed):
     """Rows of any look: facts are about classes that the features know nothing of."""
     rng = np.random.default_rng(seed)
     X, y = blobs(24, seed=seed)
     y = rng.permutation(y)
     one = ActiveClustering(X, n_clusters=3 if seed % 2 else "auto", random_state=seed)
-    for _ in range(25):
+    for _ in range(15):
         i, j = one.ask()
         one.tell(i, j, "same" if y[i] == y[j] else "different", certainty=1.0)
         assert not one.constraints.violations(one.labels_).any()
@@ -303,7 +303,7 @@ def test_known_number_of_clusters_is_never_exceeded(n_clusters, wrong):
     X, y = blobs(25, k=5)
     person = LabelOracle(y, error_rate=wrong, random_state=0)
     one = ActiveClustering(X, n_clusters=n_clusters, random_state=0)
-    for _ in range(15):
+    for _ in range(10):
         assert one.labels_.max() < n_clusters
         assert one.n_clusters_ == len(np.unique(one.labels_)) <= n_clusters
         answer(one, person, 1)
@@ -480,7 +480,7 @@ ODD = {
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("n_clusters", ["auto", 1, 3])
+@pytest.mark.parametrize("n_clusters", ["auto", 3])
 @pytest.mark.parametrize("name", ODD)
 def test_odd_rows(name, n_clusters):
     y = np.arange(24) % 3
