@@ -118,7 +118,7 @@ def test_errors_by_hand():
 def test_interval_holds_the_truth_in_most_sessions():
     """Nine of ten are promised: of 24, fewer than 17 have a chance of 0.002, or 0.8 if it were six of ten.
 
-    The constants of the estimate were chosen on other rows of these sets.
+    The constants of the estimate were chosen on sessions with these sets, too: this is a guard, no proof.
     """
     held = []
     for seed in range(8):
