@@ -10,12 +10,13 @@ import pytest
 from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 
 
-def told(prob, start, nearest=None):
+def told(prob, start, nearest=None, known=()):
     """A landscape and a posterior with nothing but what labels are made of."""
     prob = np.array(prob)
     nearest = np.arange(len(prob)) if nearest is None else np.array(nearest)
     landscape = SimpleNamespace(start=np.array(start), nearest=nearest)
-    return landscape, SimpleNamespace(prob=prob, n_groups=prob.shape[1] - 1)
+    asked, group = np.array(known, dtype=int).reshape(-1, 2).T
+    return landscape, SimpleNamespace(prob=prob, n_groups=prob.shape[1] - 1, asked=asked, group=group)
 
 
 # Two groups, and last a group that was not found.
@@ -33,6 +34,14 @@ START = [0, 1, 2, 2, 0, 1]
 def test_number_of_clusters_unknown():
     # Rows 2, 3 and 5 are likelier in no group: they keep their clusters 2, 2 and 1, behind the two groups.
     assert label_landmarks(*told(PROB, START)).tolist() == [0, 1, 4, 4, 0, 3]
+
+
+def test_a_cluster_whose_known_rows_are_in_one_group_is_that_group():
+    # Row 3 of cluster 2 is known to be in group 1; in cluster 1 the known rows are in different groups.
+    known = [(3, 1), (1, 1), (5, 0)]
+    assert label_landmarks(*told(PROB, START, known=known)).tolist() == [0, 1, 1, 1, 0, 3]
+    # An open row tells nothing.
+    assert label_landmarks(*told(PROB, START, known=[(3, -1)])).tolist() == [0, 1, 4, 4, 0, 3]
 
 
 @pytest.mark.parametrize(

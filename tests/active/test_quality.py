@@ -17,7 +17,12 @@ from linkwise.metrics import rand_score
 
 def posterior_of(prob, **known):
     prob = np.array(prob, dtype=float)
-    nothing = {"trust": np.zeros(0), "group": np.zeros(0, dtype=int), "held_out": np.zeros((0, 2))}
+    nothing = {
+        "trust": np.zeros(0),
+        "group": np.zeros(0, dtype=int),
+        "asked": np.zeros(0, dtype=int),
+        "held_out": np.zeros((0, 2)),
+    }
     return SimpleNamespace(prob=prob, n_groups=prob.shape[1] - 1, **{**nothing, **known})
 
 
@@ -87,7 +92,7 @@ def test_predictors_that_were_wrong_more_often_lower_the_estimate(monkeypatch):
     right = np.where(group[:, None] == [0, 1], 0.9, 0.1)
     found = {}
     for n_wrong, held_out in ((0, right), (20, right[:, ::-1])):
-        posterior = posterior_of(prob, trust=np.ones(20), group=group, held_out=held_out)
+        posterior = posterior_of(prob, trust=np.ones(20), group=group, asked=np.arange(20), held_out=held_out)
         found[n_wrong] = estimate_quality(
             landscape_of(np.zeros(40, dtype=int)), posterior, None, np.random.default_rng(0)
         )

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
 from linkwise.active import ActiveClustering, LabelOracle, landscape, session, suggest_pairs
@@ -512,3 +513,19 @@ def test_answers_that_contradict_each_other_massively():
     assert one.error_rate_ > 0.3
     assert one.constraints.n_pairs <= 15
     assert not one.should_stop_.stop
+
+
+@pytest.mark.parametrize("certainty", [None, 0.95])
+@pytest.mark.parametrize("n_links", [5, 20, 60])
+def test_links_given_at_first_do_no_harm(n_links, certainty):
+    """Six clusters far apart are found without links; right links and right answers leave them so."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(6, size=200)
+    X = 3.0 * rng.normal(size=(6, 8))[y] + rng.normal(size=(200, 8))
+    links = Constraints.sample(y, n_links, overlap=True, certainty=certainty, random_state=0)
+    session = ActiveClustering(X, links, random_state=0)
+    person = LabelOracle(y)
+    for _ in range(10):
+        i, j = session.ask()
+        session.tell(i, j, person(i, j))
+    assert adjusted_rand_score(y, session.labels_) > 0.9

@@ -96,7 +96,7 @@ class Evidence:
         self.kernels = landscape.kernels[np.ix_(np.array(_QUICK), places, places)]
         self.operators = quick_operators(landscape, places, known)
         self.new = novelty(landscape, places, places[known], np.ones(int(known.sum())), alpha)
-        before = np.tril(landscape.together[np.ix_(places, places)], -1)[:, known].sum(axis=1)
+        before = np.tril(landscape.nearness[np.ix_(places, places)], -1)[:, known].sum(axis=1)
         self.new_when_asked = alpha / (alpha + before + LEAST_SIMILARITY)
         # Strength of the answers about each pair of rows, (t, t).
         signed = np.zeros((len(places), len(places)))
@@ -247,6 +247,6 @@ def novelty(
     alpha: float,
 ) -> NDArray[np.float64]:
     """Chance that a landmark founds a group: alpha / (alpha + s); a known one does not count for itself."""
-    alike = landscape.together[np.ix_(places, known)] * trust
+    alike = landscape.nearness[np.ix_(places, known)] * trust
     alike[places[:, None] == known] = 0.0
     return np.asarray(alpha / (alpha + alike.sum(axis=1) + LEAST_SIMILARITY), dtype=np.float64)

@@ -146,7 +146,7 @@ def _part_probabilities(
 def _restaurant(landscape: Landscape, places: NDArray[np.int64], group: NDArray[np.int64]) -> float:
     """Posterior mean of alpha: which rows with a group founded it, in the order in which they were asked."""
     seated = np.flatnonzero(group >= 0)
-    alike = np.tril(landscape.together[np.ix_(places[seated], places[seated])], -1).sum(axis=1)
+    alike = np.tril(landscape.nearness[np.ix_(places[seated], places[seated])], -1).sum(axis=1)
     founds = np.zeros(len(seated), dtype=bool)
     founds[np.unique(group[seated], return_index=True)[1]] = True
     alike, founds = alike[1:] + LEAST_SIMILARITY, founds[1:]

@@ -27,9 +27,9 @@ def label_landmarks(
 ) -> NDArray[np.int64]:
     """Labels of the landmarks, (l,): the likeliest group found, or a number above all groups.
 
-    A landmark that is likelier in a group not found yet keeps the cluster that it had without answers. With a
-    known number of clusters, no more of these clusters are kept than groups are missing, those with most such
-    landmarks.
+    A landmark that is likelier in a group not found yet keeps the cluster that it had without answers; if all
+    known landmarks of that cluster are in one group, this group is the cluster. With a known number of
+    clusters, no more of these clusters are kept than groups are missing, those with most such landmarks.
     """
     labels = posterior.prob[:, :-1].argmax(axis=1)
     new = posterior.prob[:, -1] > 0.5
@@ -37,7 +37,13 @@ def label_landmarks(
         counts = np.bincount(landscape.start[new], minlength=1)
         kept = np.argsort(-counts, kind="stable")[: max(0, n_clusters - posterior.n_groups)]
         new &= np.isin(landscape.start, kept)
-    return np.asarray(np.where(new, posterior.n_groups + landscape.start, labels), dtype=np.int64)
+    cluster = posterior.n_groups + np.arange(int(landscape.start.max()) + 1)
+    known = posterior.group >= 0
+    for number in np.unique(landscape.start[posterior.asked[known]]):
+        groups = np.unique(posterior.group[known & (landscape.start[posterior.asked] == number)])
+        if len(groups) == 1:
+            cluster[number] = groups[0]
+    return np.asarray(np.where(new, cluster[landscape.start], labels), dtype=np.int64)
 
 
 def keep_facts(

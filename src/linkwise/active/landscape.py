@@ -17,13 +17,16 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
+
+if TYPE_CHECKING:
+    from linkwise.constraints import Constraints
 
 __all__ = ["N_LANDMARKS", "Landscape", "landmarks", "survey"]
 
@@ -38,6 +41,8 @@ _SCALE_NEIGHBOUR = 7
 _GRAINS = (4, 8, 12, 20, 30)
 #: Features that a matrix of distances is replaced by.
 _N_COORDINATES = 10
+#: Fewer links say too little about the number of clusters to cluster with them.
+_FEW_LINKS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +63,8 @@ class Landscape:
         For the first clustering; None: not known.
     metric : str or callable
     seed : int
+    links : Constraints or None
+        Links among the landmarks that were given at first.
     earlier : dict
         Rows and the groups that fewer answers gave them, by these answers: kept by ``posterior.infer``, which
         would find them again.
@@ -71,12 +78,18 @@ class Landscape:
     n_clusters: int | None
     metric: Any
     seed: int
+    links: Constraints | None = None
     earlier: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
 
     @property
     def together(self) -> NDArray[np.float64]:
         """Share of the clusterings that put two landmarks together, (l, l)."""
         return self.kernels[-1]
+
+    @cached_property
+    def nearness(self) -> NDArray[np.float64]:
+        """Chance that both of two clusterings put two landmarks together, (l, l): coarse ones count less."""
+        return np.asarray(self.together**2, dtype=np.float64)
 
     @cached_property
     def place(self) -> NDArray[np.int64]:
@@ -87,7 +100,7 @@ class Landscape:
 
     @cached_property
     def start(self) -> NDArray[np.int64]:
-        """Labels of the landmarks by the best clustering without answers, (l,)."""
+        """Labels of the landmarks by the best clustering without answers, with the links given, (l,)."""
         from linkwise.auto.estimator import LinkedClustering
 
         n_clusters = "auto" if self.n_clusters is None else self.n_clusters
@@ -95,7 +108,8 @@ class Landscape:
             return np.zeros(len(self.rows), dtype=np.int64)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about candidates that play no part
-            model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed).fit(self.features)
+            model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
+            model.fit(self.features, constraints=self.links)
         return np.asarray(model.labels_, dtype=np.int64)
 
     @cached_property
@@ -128,10 +142,12 @@ def survey(
     seed: int = 0,
     n_landmarks: int = N_LANDMARKS,
     known: Landscape | None = None,
+    links: Constraints | None = None,
 ) -> Landscape:
     """Landmarks of the rows X, the rows in ``asked`` among them, and how alike they are.
 
     A landscape of the same rows with other landmarks, ``known``, hands on what it remembers.
+    ``links`` among all rows help to cluster them before anybody was asked.
     """
     rows = landmarks(X.shape[0], asked, n_landmarks=n_landmarks, seed=seed)
     rng = np.random.default_rng([seed, X.shape[0]])
@@ -153,7 +169,8 @@ def survey(
         gaussian = [_semidefinite(kernel) for kernel in gaussian]
     kernels = np.stack([*gaussian, *_graph_and_clusterings(distances, features, rng)])
     earlier = {} if known is None else known.earlier
-    return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed, earlier)
+    near = None if links is None or links.n_pairs < _FEW_LINKS else links[rows]
+    return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed, near, earlier)
 
 
 def landmarks(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from linkwise.active.evidence import MOST, Asked, Split, asked_landmarks, novelty
 from linkwise.active.groups import SURE, Groups, find_groups
-from linkwise.active.knowledge import Answers
+from linkwise.active.knowledge import UNSURE, Answers
 from linkwise.active.landscape import Landscape
 from linkwise.active.predictors import Guess, guess_groups
 from linkwise.inference import PottsField, marginals
@@ -88,9 +88,10 @@ def infer(
 
     The search for groups also looks at the groups that the answers up to the last full ten gave, which the
     landscape remembers: an answer may join two groups wrongly, but what many answers have built stands. The
-    result depends on the answers and their order alone. The first ``n_given`` were given all at once.
+    result depends on the answers and their order alone. The first ``n_given`` were given all at once: groups
+    of their rows are those of the first clustering, which knew them, unless others have more evidence.
     """
-    earlier = None
+    earlier = _given_groups(landscape, answers, n_given) if n_given else None
     for n_before in range(max(_STEP, n_given), len(answers.says), _STEP):
         pairs, says, certainty, source = answers
         first = Answers(pairs[:n_before], says[:n_before], certainty[:n_before], source[:n_before])
@@ -103,6 +104,15 @@ def infer(
         earlier = np.full(len(landscape.rows), -1, dtype=np.int64)
         earlier[landscape.place[rows]] = groups
     return _infer(landscape, answers, n_clusters, earlier)
+
+
+def _given_groups(landscape: Landscape, answers: Answers, n_given: int) -> NDArray[np.int64]:
+    """Groups (l,) of the landmarks in links given at first, by the first clustering; -1 for the others."""
+    rows = np.unique(answers.pairs[:n_given][answers.says[:n_given] != UNSURE])
+    groups = np.full(len(landscape.rows), -1, dtype=np.int64)
+    places = landscape.place[rows]
+    groups[places] = landscape.start[places]
+    return groups
 
 
 def _infer(

@@ -382,7 +382,7 @@ class ActiveClustering:
         if self._landscape is None or not np.array_equal(self._landscape.rows, rows):
             self._landscape = survey(
                 self._X, asked=asked, n_clusters=self._n_clusters, metric=self._metric, seed=self._seed,
-                n_landmarks=wanted, known=self._landscape,
+                n_landmarks=wanted, known=self._landscape, links=self._given,
             )  # fmt: skip
         if given is not self._given_answers:
             # Links that were left out are not asked about all the same.
