@@ -7,10 +7,17 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
 import time
+
+
+def _begin() -> None:
+    """In the new process: the terminal is its own, and a hang-up ends it even under nohup."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Terminal:
@@ -23,7 +30,7 @@ class Terminal:
         self._inner = inner
         self.process = subprocess.Popen(
             [str(word) for word in command], stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options,
+            preexec_fn=_begin, **options,
         )  # fmt: skip
         self.raw, self._seen = "", 0
 
