@@ -41,8 +41,8 @@ _SCALE_NEIGHBOUR = 7
 _GRAINS = (4, 8, 12, 20, 30)
 #: Features that a matrix of distances is replaced by.
 _N_COORDINATES = 10
-#: Fewer links say too little about the number of clusters to cluster with them.
-_FEW_LINKS = 15
+#: Share of the links that a clustering with them must keep more than one without.
+_MUCH_BETTER = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +106,21 @@ class Landscape:
         n_clusters = "auto" if self.n_clusters is None else self.n_clusters
         if len(self.rows) < 4:
             return np.zeros(len(self.rows), dtype=np.int64)
+        # The unit of the features must not matter, but mixtures add a constant to variances.
+        points = self.features - self.features.mean(axis=0)
+        spread, largest = float(points.std()), float(np.abs(self.features).max())
+        points = points / spread if spread > 1e-12 * largest else self.features
+        labels = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about candidates that play no part
-            model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
-            model.fit(self.features, constraints=self.links)
-        return np.asarray(model.labels_, dtype=np.int64)
+            for links in (None,) if self.links is None else (None, self.links):
+                model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
+                labels.append(np.asarray(model.fit(points, constraints=links).labels_, dtype=np.int64))
+        if self.links is None:
+            return labels[0]
+        # Few links say little about the number of clusters: they lead only where they are kept much better.
+        kept = [self.links.satisfaction(one) for one in labels]
+        return labels[int(kept[1] > kept[0] + _MUCH_BETTER)]
 
     @cached_property
     def centre(self) -> int:
@@ -169,7 +179,7 @@ def survey(
         gaussian = [_semidefinite(kernel) for kernel in gaussian]
     kernels = np.stack([*gaussian, *_graph_and_clusterings(distances, features, rng)])
     earlier = {} if known is None else known.earlier
-    near = None if links is None or links.n_pairs < _FEW_LINKS else links[rows]
+    near = None if links is None or not links.n_pairs else links[rows]
     return Landscape(X, rows, features, distances, kernels, n_clusters, metric, seed, near, earlier)
 
 
