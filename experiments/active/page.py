@@ -11,7 +11,7 @@ from experiments.active.ask import CONDITIONS, EXPERIMENTS, METHODS
 from experiments.active.curves import CHECKPOINTS
 from experiments.active.summary import Scores, half_scores, mean_of, scores, targets, whole
 from experiments.framework.summary import Row
-from experiments.framework.tables import markdown_table, read_table
+from experiments.framework.tables import markdown_table, read_table, target_list
 from experiments.leaderboard.data import SETS, half_of
 
 __all__ = ["ASK_INCLUDES", "ask_includes", "curves", "details", "target_table"]
@@ -52,14 +52,7 @@ def target_table(table: Sequence[Row]) -> str:
     str
         Markdown.
     """
-    found = targets(table)
-    words = {True: "yes", False: "**no**", None: "not measured yet"}
-    rows = [[one.what, one.wanted, one.measured, words[one.reached]] for one in found]
-    n_reached = sum(one.reached is True for one in found)
-    return (
-        f"{n_reached} of {len(found)} targets are reached.\n\n"
-        f"{markdown_table(['target', 'wanted', 'measured', 'reached'], rows)}\n"
-    )
+    return target_list(targets(table))
 
 
 def details(table: Sequence[Row]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from experiments.framework.summary import Row
 
-__all__ = ["TIDY", "markdown_table", "plain_table", "read_table", "table_text", "wide"]
+__all__ = ["TIDY", "markdown_table", "plain_table", "read_table", "table_text", "target_list", "wide"]
 
 #: Columns of a tidy table after those of the setting.
 TIDY = (
@@ -192,3 +192,14 @@ def _value(text: str, word: bool) -> Any:
         except ValueError:
             continue
     return text
+
+
+def target_list(found: Sequence[Any]) -> str:
+    """Markdown of targets that have ``what``, ``wanted``, ``measured`` and ``reached`` (or None)."""
+    words = {True: "yes", False: "**no**", None: "not measured yet"}
+    rows = [[one.what, one.wanted, one.measured, words[one.reached]] for one in found]
+    n_reached = sum(one.reached is True for one in found)
+    return (
+        f"{n_reached} of {len(found)} targets are reached.\n\n"
+        f"{markdown_table(['target', 'wanted', 'measured', 'reached'], rows)}\n"
+    )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.framework.summary import Row
-from experiments.framework.tables import markdown_table, read_table
+from experiments.framework.tables import markdown_table, read_table, target_list
 from experiments.leaderboard.data import SETS, WRONG, half_of
 from experiments.leaderboard.few_labels import CLASSIFIERS
 from experiments.leaderboard.figure import SHOWN
@@ -103,14 +103,7 @@ def target_table(table: Sequence[Row]) -> str:
     str
         Markdown.
     """
-    found = targets(table)
-    words = {True: "yes", False: "**no**", None: "not measured yet"}
-    rows = [[one.what, one.wanted, one.measured, words[one.reached]] for one in found]
-    n_reached = sum(one.reached is True for one in found)
-    return (
-        f"{n_reached} of {len(found)} targets are reached.\n\n"
-        f"{markdown_table(['target', 'wanted', 'measured', 'reached'], rows)}\n"
-    )
+    return target_list(targets(table))
 
 
 def details(table: Sequence[Row]) -> str:

@@ -207,8 +207,7 @@ def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDA
         else:
             places = evidence.asked.places[rows]
             refused.append(Split(float(expit(proposed - value)), group, places[~away], places[away]))
-    # A later division may have moved the rows of an earlier one.
-    return label, [one for one in refused if one.group < label.max() + 1]
+    return label, refused
 
 
 def _other_side(similarity: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -89,7 +89,7 @@ def infer(
     The search for groups also looks at the groups that the answers up to the last full ten gave, which the
     landscape remembers: an answer may join two groups wrongly, but what many answers have built stands. The
     result depends on the answers and their order alone. The first ``n_given`` were given all at once: groups
-    of their rows are those of the first clustering, which knew them, unless others have more evidence.
+    of their rows are those of the first clustering, unless others have more evidence.
     """
     earlier = _given_groups(landscape, answers, n_given) if n_given else None
     for n_before in range(max(_STEP, n_given), len(answers.says), _STEP):
