@@ -55,8 +55,8 @@ reproduce: $(VENV)/.dev
 	$(RUN) -m experiments --$(SCALE) $(if $(DATA),--data $(DATA)) $(NAMES)
 
 docs: $(VENV)/.docs
-	rm -rf docs/generated
+	rm -rf docs/reference/generated docs/gallery
 	$(RUN) -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) build docs/_build docs/generated
+	rm -rf $(VENV) build docs/_build docs/reference/generated docs/gallery

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
 from linkwise import __version__
 
 project = "linkwise"
@@ -11,11 +14,18 @@ author = "The linkwise developers"
 project_copyright = author
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/**/*.ipynb"]
 templates_path = ["_templates"]
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -25,20 +35,27 @@ numpydoc_show_class_members = False
 # Doctest prompts stay off the clipboard, so a block can be pasted into an interpreter.
 trim_doctest_flags = True
 
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "subsection_order": [f"../examples/{folder}" for folder in ("real_data", "links", "methods", "figures")],
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "capture_repr": (),
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = "linkwise"
 html_static_path = ["_static"]
 html_css_files = ["linkwise.css"]
 html_copy_source = False
 html_show_sourcelink = False
-PAGES = (
-    "add_an_engine", "ask", "classes", "command_line", "constraints", "contributing", "errata", "gallery",
-    "howto_big_data", "howto_images", "howto_noisy_annotators", "howto_pipelines", "howto_text",
-    "howto_time_series", "index", "inference", "kmeans", "leaderboard", "mixtures", "model", "results",
-    "spectral", "tutorial", "which_method",
-)  # fmt: skip
-# Only the reference has pages below it; elsewhere the left column would be empty.
-html_sidebars = {page: [] for page in PAGES}
+html_math_renderer = "mathml"
+# The first page has cards instead of a left column.
+html_sidebars = {"index": []}
 html_theme_options = {
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
@@ -46,6 +63,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
 }
+
+
+def write_mathml(translator: Any, node: Any) -> None:
+    """A formula as MathML, which browsers draw by themselves: no script is loaded from elsewhere."""
+    block = isinstance(node, nodes.math_block)
+    formula = tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="math">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
 
 
 def skip_foreign_members(
@@ -66,5 +91,6 @@ def drop_empty_last_lines(app: Any, docname: str, source: list[str]) -> None:
 
 def setup(app: Any) -> None:
     """Connect the hooks above."""
+    app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     app.connect("autodoc-skip-member", skip_foreign_members)
     app.connect("source-read", drop_empty_last_lines)

@@ -1,4 +1,4 @@
-"""What is public: the names of the packages are those of ``docs/api.md``, documented, and never deep."""
+"""What is public: the names of the packages are those of ``docs/reference/api.md``, documented, and never deep."""
 
 import importlib
 import inspect
@@ -21,9 +21,9 @@ PACKAGES = ["linkwise"] + [
 
 
 def names_in_the_reference() -> list[tuple[str, str]]:
-    """Module and name of every entry of docs/api.md."""
+    """Module and name of every entry of docs/reference/api.md."""
     found, module = [], ""
-    for line in (ROOT / "docs" / "api.md").read_text(encoding="utf-8").splitlines():
+    for line in (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8").splitlines():
         if line.startswith(".. currentmodule:: "):
             module = line.split()[-1]
         elif re.fullmatch(r"   [A-Za-z]\w*", line):
@@ -83,7 +83,7 @@ def test_lazy_names_are_all_there():
 def test_guides_import_no_deep_path():
     """People copy from here; only the guide for authors of engines looks inside."""
     deep = re.compile(r"(?:from|import) linkwise\.\w+\.\w+")
-    pages = [ROOT / "README.md", *(ROOT / "examples").glob("*.py"), *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "examples").rglob("*.py"), *(ROOT / "docs").glob("*/*.md")]
     found = [
         f"{page.name}: {match}"
         for page in pages

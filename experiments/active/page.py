@@ -1,4 +1,4 @@
-"""The tables of the experiment "ask" as Markdown, for ``docs/ask.md`` to include."""
+"""The tables of the experiment "ask" as Markdown, for ``docs/research/ask.md`` to include."""
 
 from __future__ import annotations
 

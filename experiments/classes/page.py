@@ -1,4 +1,4 @@
-"""The tables of redefined classes as Markdown, for ``docs/classes.md`` to include."""
+"""The tables of redefined classes as Markdown, for ``docs/research/classes.md`` to include."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def _section(experiment: Experiment, table: list[Row], folder: Path) -> str:
     if record["failed"]:
         lines.append(f"{len(record['failed'])} trials failed: {record['failed'][0]['error']}.\n")
     if (folder / f"{experiment.name}.png").exists():
-        lines.append(f"![{experiment.title}](results/{experiment.name}.png)\n")
+        lines.append(f"![{experiment.title}](../results/{experiment.name}.png)\n")
     for measure in (*experiment.measures, *experiment.texts):
         head, rows = wide(table, measure)
         if rows:
@@ -144,7 +144,7 @@ def _section(experiment: Experiment, table: list[Row], folder: Path) -> str:
 
 
 def write_pages(docs: str | Path) -> None:
-    """Write ``results.md`` and the tables of the leaderboard, of questions and of redefined classes.
+    """Write ``research/results.md`` and the tables of the leaderboard, of questions and of redefined classes.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def write_pages(docs: str | Path) -> None:
         Folder of the documentation.
     """
     folder = Path(docs) / "results"
-    (Path(docs) / "results.md").write_text(results_page(folder), encoding="utf-8")
+    (Path(docs) / "research" / "results.md").write_text(results_page(folder), encoding="utf-8")
     for name, text in {**includes(folder), **ask_includes(folder), **class_includes(folder)}.items():
         (folder / name).write_text(text, encoding="utf-8")
 

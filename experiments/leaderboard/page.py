@@ -1,4 +1,4 @@
-"""The tables of the leaderboard as Markdown, for ``docs/leaderboard.md`` to include."""
+"""The tables of the leaderboard as Markdown, for ``docs/research/leaderboard.md`` to include."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ def test_every_experiment_was_run_in_full():
 
 def test_page_is_what_the_tables_say():
     page = results_page(RESULTS)
-    assert (DOCS / "results.md").read_text(encoding="utf-8") == page
+    assert (DOCS / "research" / "results.md").read_text(encoding="utf-8") == page
     for claim in CLAIMS:
         assert claim.says in page
     parts = {**includes(RESULTS), **ask_includes(RESULTS)}

@@ -215,7 +215,7 @@ def test_differentiable_means_that_the_gradient_of_the_log_partition_is_prob(met
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_page_on_inference_lists_the_options_of_every_engine(solver):
-    page = (Path(__file__).parents[2] / "docs" / "inference.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "inference.md").read_text()
     table = page.split(f"| engine of `{solver}` | options |")[1].split("\n\n")[0]
     rows = {row.split("`")[1]: row for row in table.splitlines() if row.startswith("| `")}
     assert set(rows) == set(engine_options(solver))
