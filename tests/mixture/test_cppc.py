@@ -24,9 +24,10 @@ from linkwise.beliefs import ClassBeliefs
 from linkwise.datasets import make_eleven_gaussians
 from linkwise.exceptions import ApproximationWarning
 from linkwise.mixture.classes.e_step import class_rows
-from linkwise.mixture.classes.em import ClassStep
+from linkwise.mixture.classes.em import ClassRun, ClassStep
 from linkwise.mixture.classes.starts import class_start
-from linkwise.mixture.cppc import CPPC
+from linkwise.mixture.cppc import CPPC, _keep_leader
+from linkwise.mixture.em import best_run
 from linkwise.mixture.gaussian.data import points_of
 from tests.mixture import class_oracle
 
@@ -320,6 +321,19 @@ class TestInvariances:
         one = quiet_fit(CPPC(12, beliefs=beliefs, random_state=0), X, y)
         assert many.lower_bound_ >= one.lower_bound_
         assert many.responsibilities_.shape == (len(X), 12)
+
+    def test_restarts_that_meet_within_rounding(self):
+        """The first of two runs that differ by rounding is the best one, so it must keep its table."""
+        runs = [
+            ClassRun(None, [bound], True, 0, prob=np.full((1, 1), bound), settled=True)
+            for bound in (-1.5, -1.0 - 1e-14, -1.0)
+        ]
+        leading: list[ClassRun] = []
+        for run in runs:
+            _keep_leader(leading, run)
+            best = best_run(leading.__getitem__, range(len(leading)), tol=0, max_iter=0)
+            assert best.prob is not None
+        assert [run.prob is None for run in runs] == [True, False, False]
 
     @pytest.mark.parametrize("n_components", [2, 3])
     def test_restarts_with_no_more_clusters_than_classes(self, n_components):

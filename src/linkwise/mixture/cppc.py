@@ -36,7 +36,7 @@ from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
 from linkwise.mixture.classes.plan import make_plan
 from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.classes.starts import class_start, half_start
-from linkwise.mixture.em import best_run
+from linkwise.mixture.em import best_run, needed_merit
 from linkwise.mixture.gaussian.data import Points, condition
 from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_free_parameters
 from linkwise.mixture.gaussian.shrinkage import check_shrinkage, covariance_prior, pseudo_rows
@@ -500,7 +500,7 @@ def _check_beliefs(beliefs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
 def _keep_leader(leading: list[ClassRun], run: ClassRun) -> None:
     """Free the tables of runs that are behind; equal ones are kept, because ``best_run`` takes the first."""
     leading.append(run)
-    highest = max(other.objective for other in leading)
+    needed = needed_merit(leading)
     for other in leading:
-        if other.objective < highest:
+        if other.merit < needed:
             other.prob = None

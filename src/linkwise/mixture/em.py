@@ -222,6 +222,11 @@ def best_run(
 
 def _first_best(runs: Sequence[AnyRun]) -> AnyRun:
     """Return the run of the highest merit; rounding, which the order of sums changes, does not decide."""
+    needed = needed_merit(runs)
+    return next(run for run in runs if run.merit >= needed)
+
+
+def needed_merit(runs: Sequence[AnyRun]) -> float:
+    """Return the merit from which on a run counts as good as the best of these; more runs never lower it."""
     highest = max(run.merit for run in runs)
-    margin = _MEETING * abs(highest) if np.isfinite(highest) else 0.0
-    return next(run for run in runs if run.merit >= highest - margin)
+    return highest - (_MEETING * abs(highest) if np.isfinite(highest) else 0.0)
