@@ -1,0 +1,60 @@
+// Builds the page into src/linkwise/workbench/static. With --check: builds in memory and compares.
+// build.json holds a hash of the sources and of each built file; a Python test compares them.
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildSync } from "esbuild";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const out = join(here, "..", "src", "linkwise", "workbench", "static");
+const sha = (bytes) => createHash("sha256").update(bytes).digest("hex");
+
+const sources = ["build.mjs", "package-lock.json", "package.json", "tsconfig.json"]
+    .concat(readdirSync(join(here, "src")).map((name) => `src/${name}`))
+    .sort();
+const all = createHash("sha256");
+for (const name of sources) {
+    all.update(`${name}\0`).update(readFileSync(join(here, name))).update("\0");
+}
+
+const bundle = (entry) =>
+    buildSync({
+        absWorkingDir: here,
+        entryPoints: [entry],
+        bundle: true,
+        minify: true,
+        format: "iife",
+        target: "es2022",
+        charset: "utf8",
+        legalComments: "none",
+        write: false,
+    }).outputFiles[0].contents;
+
+const built = {
+    "app.js": bundle("src/main.ts"),
+    "style.css": bundle("src/style.css"),
+    "index.html": readFileSync(join(here, "src", "index.html")),
+    "icon.svg": readFileSync(join(here, "src", "icon.svg")),
+};
+const record = { sources: all.digest("hex"), built: {} };
+for (const [name, bytes] of Object.entries(built)) record.built[name] = sha(bytes);
+built["build.json"] = JSON.stringify(record, null, 2) + "\n";
+
+if (process.argv.includes("--check")) {
+    const stale = Object.entries(built).filter(([name, bytes]) => {
+        try {
+            return sha(readFileSync(join(out, name))) !== sha(bytes);
+        } catch {
+            return true;
+        }
+    });
+    if (stale.length) {
+        console.error(`${stale.map(([name]) => name).join(", ")}: not built from these sources; run npm run build`);
+        process.exit(1);
+    }
+} else {
+    mkdirSync(out, { recursive: true });
+    for (const [name, bytes] of Object.entries(built)) writeFileSync(join(out, name), bytes);
+    for (const [name, bytes] of Object.entries(built)) console.log(`${name}: ${(bytes.length / 1024).toFixed(1)} KiB`);
+}

@@ -1,0 +1,202 @@
+// What the server answers, and how it is asked.
+
+export type Says = "same" | "different" | "unsure";
+
+export interface Column {
+    name: string;
+    kind: "number" | "text";
+    low?: number | null;
+    high?: number | null;
+}
+
+export interface State {
+    version: number;
+    model_version: number;
+    n_rows: number;
+    title: string;
+    session?: string;
+    columns: Column[];
+    image_column: string | null;
+    text_column: string | null;
+    label_column: string | null;
+    n_answers: number;
+    counts: Record<Says, number>;
+    annotators: string[];
+    n_clusters: number;
+    quality: { value: number; low: number; high: number } | null;
+    stop: { stop: boolean; reason: string } | null;
+    error_rate: number | null;
+    refreshing: boolean;
+    has_classes: boolean;
+    n_doubts: number;
+    n_contradictions: number;
+}
+
+export interface Entry {
+    name: string;
+    value: string;
+    number: boolean;
+}
+
+export interface Row {
+    row: number;
+    id: string;
+    values: Entry[];
+    image: string | null;
+    text: string | null;
+    cluster: number;
+}
+
+export interface Question {
+    done?: false;
+    i: number;
+    j: number;
+    records: [Row, Row];
+    differs: string[];
+    chance: number | null;
+    queue: number;
+    reask: boolean;
+}
+
+export interface Done {
+    done: true;
+    reason: string;
+}
+
+export interface Reply {
+    state: State;
+    question: Question | Done;
+}
+
+export interface Answer {
+    answer: number;
+    i: number;
+    j: number;
+    ids: [string, string];
+    says: Says;
+    certainty: number | null;
+    source: string | null;
+    wrong: number | null;
+    records?: [Row, Row];
+}
+
+export interface Contradiction {
+    text: string;
+    answers: Answer[];
+}
+
+export interface Embedding {
+    name: string;
+    title: string;
+    ready: boolean;
+}
+
+export interface About {
+    record: Row;
+    probabilities: { cluster: number; p: number }[];
+    why: string[];
+    links: Answer[];
+}
+
+export type Belief = "split" | "keep" | "merge" | "apart" | "unsure";
+
+export interface Run {
+    status: "none" | "running" | "done" | "failed";
+    message?: string;
+    iteration?: number;
+    progress?: number | null;
+    lines?: string[];
+    splits?: unknown[];
+    merges?: unknown[];
+    table?: { old: string[]; new: string[]; counts: number[][] } | null;
+    new_names?: string[];
+    accepted?: string | null;
+}
+
+export interface Beliefs {
+    classes: string[];
+    counts: number[];
+    beliefs: number[][];
+    run: Run;
+}
+
+/** The server refused a request and said why. */
+export class Refused extends Error {
+    constructor(
+        readonly status: number,
+        message: string,
+    ) {
+        super(message);
+    }
+}
+
+/** No server answers. */
+export class Away extends Error {}
+
+async function ask(method: string, path: string, body?: unknown): Promise<Response> {
+    const headers: Record<string, string> = {};
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    let response: Response;
+    try {
+        response = await fetch(path, {
+            method,
+            headers,
+            body: body === undefined ? null : JSON.stringify(body),
+            cache: "no-store",
+            credentials: "same-origin",
+        });
+    } catch {
+        throw new Away("The server does not answer.");
+    }
+    if (response.ok) return response;
+    let message = `The server answered ${response.status}.`;
+    try {
+        const told = (await response.json()) as { error?: string };
+        if (told.error) message = told.error;
+    } catch {
+        // No JSON: the status has to do.
+    }
+    throw new Refused(response.status, message);
+}
+
+async function json<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const response = await ask(method, path, body);
+    try {
+        return (await response.json()) as T;
+    } catch {
+        throw new Away("The answer of the server broke off.");
+    }
+}
+
+async function bytes(path: string): Promise<ArrayBuffer> {
+    const response = await ask("GET", path);
+    try {
+        return await response.arrayBuffer();
+    } catch {
+        throw new Away("The answer of the server broke off.");
+    }
+}
+
+export const api = {
+    state: () => json<State>("GET", "/api/state"),
+    question: () => json<Question | Done>("GET", "/api/question"),
+    answer: (i: number, j: number, says: Says, certainty: number | null, source: string | null) =>
+        json<Reply>("POST", "/api/answer", { i, j, says, certainty, source }),
+    undo: () => json<Reply>("POST", "/api/undo", {}),
+    retract: (answer: Answer) =>
+        json<Reply>("POST", "/api/retract", { answer: answer.answer, i: answer.i, j: answer.j }),
+    answers: () => json<Answer[]>("GET", "/api/answers"),
+    embeddings: () => json<Embedding[]>("GET", "/api/embeddings"),
+    embedding: async (name: string) => new Float32Array(await bytes(`/api/embedding/${encodeURIComponent(name)}`)),
+    labels: async () => new Uint16Array(await bytes("/api/labels")),
+    row: (row: number) => json<About>("GET", `/api/row/${row}`),
+    groups: (relation: "together" | "apart", a: number[], b: number[], source: string | null) =>
+        json<{ added: number; state: State }>("POST", "/api/groups", { relation, a, b, source }),
+    doubts: () => json<Answer[]>("GET", "/api/doubts"),
+    contradictions: () => json<Contradiction[]>("GET", "/api/contradictions"),
+    beliefs: () => json<Beliefs>("GET", "/api/beliefs"),
+    believe: (i: number, j: number, belief: Belief) => json<Beliefs>("PUT", "/api/beliefs", { i, j, belief }),
+    startRun: () => json<{ run: Run }>("POST", "/api/classes/run", {}),
+    run: () => json<Run>("GET", "/api/classes/run"),
+    accept: () => json<{ labels_file: string }>("POST", "/api/classes/accept", {}),
+};
