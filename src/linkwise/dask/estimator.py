@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linkwise._validation import check_constraints
 from linkwise.dask.collections import Table, lazy_array
 
-__all__ = ["DaskEstimator", "check_columns", "extended"]
+__all__ = ["DaskEstimator", "ScoredDaskEstimator", "along_rows", "check_columns", "extended"]
 
 Estimator = TypeVar("Estimator", bound=type)
 #: Attributes of training rows, which stay lazy.
@@ -122,6 +122,10 @@ class DaskEstimator:
         chunks = (array.chunks[0], (n_columns,))
         return array.map_blocks(_apply, local, method, dtype, n_columns, dtype=dtype, chunks=chunks)
 
+
+class ScoredDaskEstimator(DaskEstimator):
+    """An estimator that scores rows, as its namesake in memory does."""
+
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None, constraints: Any = None) -> float:
         """Return the score of the estimator in memory, computed chunk by chunk."""
         base: Any = super()
@@ -133,6 +137,11 @@ class DaskEstimator:
     def _lazy_score(self, X: Any, sample_weight: Any) -> float:
         raise NotImplementedError
 
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
+        """Fit to a Dask collection, and return what :meth:`transform` gives for it, lazy (n, K)."""
+        own: Any = self
+        return own.fit(X, y, **fit_params).transform(X)
+
 
 def check_columns(estimator: Any, n_features: int, names: NDArray[np.object_] | None, *, reset: bool) -> None:
     """Store or compare the number and the names of columns, as scikit-learn does for data in memory."""
@@ -142,6 +151,12 @@ def check_columns(estimator: Any, n_features: int, names: NDArray[np.object_] | 
 
         shown = pd.DataFrame(shown, columns=list(names))
     validate_data(estimator, shown, reset=reset, skip_check_array=True)
+
+
+def along_rows(array: da.Array, function: Any) -> da.Array:
+    """Reduce each row of a lazy table (n, K); those of Dask itself fail in empty chunks."""
+    reduced: da.Array = array.map_blocks(function, axis=1, drop_axis=1, dtype=np.float64)
+    return reduced
 
 
 def _apply(block: NDArray[Any], model: Any, method: str, dtype: Any, n_columns: int | None) -> NDArray[Any]:

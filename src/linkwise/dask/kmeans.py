@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from linkwise._validation import as_generator, check_constraints
 from linkwise.constraints import Constraints
 from linkwise.dask.collections import read_table
-from linkwise.dask.estimator import DaskEstimator, extended
+from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
 from linkwise.dask.kmeans_rows import (
     ClusterLabels,
     DaskDescent,
@@ -26,7 +26,7 @@ from linkwise.kmeans.assignment import weighted_links
 __all__ = ["HMRFKMeans", "MPCKMeans", "PCKMeans"]
 
 
-class _DaskKMeans(DaskEstimator):
+class _DaskKMeans(ScoredDaskEstimator):
     """HMRF-KMeans whose rows are those of a Dask collection."""
 
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
@@ -148,12 +148,12 @@ class _DaskKMeans(DaskEstimator):
 
     def _lazy_score(self, X: Any, sample_weight: Any) -> float:
         own: Any = self
-        cost = self.transform(X).min(axis=1) + own._make_distortion().normaliser(own.metric_)
+        cost = along_rows(self.transform(X), np.min) + own._make_distortion().normaliser(own.metric_)
         return -float((cost if sample_weight is None else cost * sample_weight).sum())
 
 
 @extended
-class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans):
+class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans, auto_wrap_output_keys=None):
     """:class:`linkwise.HMRFKMeans` for data beyond memory: the same descent, chunk by chunk.
 
     All rows are read once in every iteration, by the workers, which send back sums. How starts are made and
@@ -179,7 +179,7 @@ class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans):
 
 
 @extended
-class PCKMeans(_DaskKMeans, variants.PCKMeans):
+class PCKMeans(_DaskKMeans, variants.PCKMeans, auto_wrap_output_keys=None):
     """:class:`linkwise.PCKMeans` for data beyond memory: the same descent, chunk by chunk.
 
     Parameters
@@ -201,7 +201,7 @@ class PCKMeans(_DaskKMeans, variants.PCKMeans):
 
 
 @extended
-class MPCKMeans(_DaskKMeans, variants.MPCKMeans):
+class MPCKMeans(_DaskKMeans, variants.MPCKMeans, auto_wrap_output_keys=None):
     """:class:`linkwise.MPCKMeans` for data beyond memory: the same descent, chunk by chunk.
 
     Parameters

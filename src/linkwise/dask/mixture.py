@@ -14,7 +14,7 @@ from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.dask.checkpoint import Checkpoint, fit_identity
 from linkwise.dask.collections import read_table
-from linkwise.dask.estimator import DaskEstimator, extended
+from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
 from linkwise.dask.jobs import ClusterSizes, Probabilities, RowLabels
 from linkwise.dask.passes import Runner, lazy_rows
 from linkwise.dask.source import DaskRows
@@ -26,7 +26,7 @@ __all__ = ["PPC", "ConstrainedEM"]
 _NO_ROWS = np.empty(0, dtype=np.int64)
 
 
-class _DaskMixture(DaskEstimator):
+class _DaskMixture(ScoredDaskEstimator):
     """A linked mixture whose rows are those of a Dask collection."""
 
     more = ("client", "checkpoint")
@@ -143,6 +143,15 @@ class _DaskMixture(DaskEstimator):
         base: Any = super()
         return self._lazily(X, "score_samples", np.float64) if self._is_lazy(X) else base.score_samples(X)
 
+    def icl(self, X: Any) -> float:
+        """Compute the integrated classification likelihood on these rows, as in memory."""
+        own: Any = self
+        base: Any = super()
+        if not self._is_lazy(X):
+            return float(base.icl(X))
+        certain = along_rows(self.predict_proba(X), np.max)
+        return float(own.bic(X)) - 2.0 * float(np.log(certain).sum())
+
     def _lazy_score(self, X: Any, sample_weight: Any) -> float:
         values = self.score_samples(X)
         if sample_weight is None:
@@ -151,7 +160,7 @@ class _DaskMixture(DaskEstimator):
 
 
 @extended
-class PPC(_DaskMixture, ppc.PPC):
+class PPC(_DaskMixture, ppc.PPC, auto_wrap_output_keys=None):
     """:class:`linkwise.PPC` for data beyond memory: the same model, fitted chunk by chunk.
 
     All rows are read once in every EM iteration, by the workers, which send back sums of K D^2 numbers. Rows
@@ -206,7 +215,7 @@ class PPC(_DaskMixture, ppc.PPC):
 
 
 @extended
-class ConstrainedEM(_DaskMixture, constrained_em.ConstrainedEM):
+class ConstrainedEM(_DaskMixture, constrained_em.ConstrainedEM, auto_wrap_output_keys=None):
     """:class:`linkwise.ConstrainedEM` for data beyond memory: the same model, fitted chunk by chunk.
 
     How it is computed, and what is lazy, is said at :class:`linkwise.dask.PPC`.
