@@ -27,7 +27,7 @@ from linkwise.active.knowledge import (
     append,
     as_constraints,
 )
-from linkwise.active.labelling import keep_facts, label_rows
+from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
@@ -212,6 +212,13 @@ class ActiveClustering:
             pair = more[0]
         return int(pair[0]), int(pair[1])
 
+    def suggest(self, n_pairs: int = 1) -> NDArray[np.int64]:
+        """Pairs whose answers tell most now, the most useful first: (n_pairs, 2), fewer if no more are left.
+
+        Several people can answer them at the same time, or one while the next ones are looked for.
+        """
+        return self._questions(self.n_answers, check_whole_number(n_pairs, "n_pairs"))
+
     def _questions(self, n_answers: int, n_pairs: int) -> NDArray[np.int64]:
         """Questions that the strategy has after the first so many answers, the best first."""
         knowledge = self._knowledge if n_answers == self.n_answers else self._known_after(n_answers)
@@ -296,6 +303,29 @@ class ActiveClustering:
             facts = self._facts(self.answers)
             self._labels = keep_facts(labels, facts.pairs, facts.says)
         return self._labels
+
+    @property
+    def landmark_of_(self) -> NDArray[np.int64]:
+        """The landmark, a row, that each row has its label from: (n,). A landmark has itself."""
+        surveyed = self._knowledge.surveyed
+        return np.asarray(surveyed.rows[surveyed.nearest], dtype=np.int64)
+
+    def cluster_probabilities(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Probability of each cluster of ``labels_`` for these rows, and last of one not found yet.
+
+        They are those of the landmark of each row, so the sum can be less than 1 by groups that have no row.
+        """
+        knowledge, labels = self._knowledge, self.labels_
+        surveyed, prob = knowledge.surveyed, knowledge.posterior.prob
+        group = label_landmarks(surveyed, knowledge.posterior, self._n_clusters)
+        found = np.zeros((len(np.atleast_1d(rows)), int(labels.max()) + 2))
+        places = surveyed.nearest[np.atleast_1d(rows)]
+        found[:, -1] = prob[places, -1]
+        for number in range(prob.shape[1] - 1):
+            members = labels[surveyed.rows[group == number]]
+            if len(members):
+                found[:, np.bincount(members).argmax()] += prob[places, number]
+        return found
 
     @property
     def n_clusters_(self) -> int:

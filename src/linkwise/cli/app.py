@@ -17,6 +17,7 @@ from linkwise.cli.errors import EXIT_CODES, INTERRUPTED, close_pipe, guard, leav
 from linkwise.cli.fit import fit
 from linkwise.cli.predict import predict
 from linkwise.cli.segment import segment
+from linkwise.workbench.command import workbench
 
 
 class _Guarded:
@@ -102,7 +103,7 @@ def linkwise(
     """Cluster data with what people know: these two belong together, these two do not."""
 
 
-for _command in (fit, predict, check, compare, classes, segment, ask, demo):
+for _command in (fit, predict, check, compare, classes, segment, ask, workbench, demo):
     app.command(epilog=EXIT_CODES)(_command)
 
 

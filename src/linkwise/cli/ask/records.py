@@ -100,14 +100,15 @@ class Records:
         Where there are many and the user named none, columns of text and the numbers that differ most are
         shown, in the order of the file.
         """
-        fields = [self._compared(name, i, j) for name in self.frame.columns]
+        fields = [self.compared(name, i, j) for name in self.frame.columns]
         if not self.all_columns or len(fields) <= _MOST_FIELDS:
             return fields, 0
         numbers = [name in self.spread for name in self.frame.columns]
         order = sorted(range(len(fields)), key=lambda place: (numbers[place], -fields[place].distance, place))
         return [fields[place] for place in sorted(order[:_MOST_FIELDS])], len(fields) - _MOST_FIELDS
 
-    def _compared(self, name: str, i: int, j: int) -> Field:
+    def compared(self, name: str, i: int, j: int) -> Field:
+        """Compare two rows in one column."""
         values = [self.frame[name].iloc[row] for row in (i, j)]
         left, right = (printable(cell_text(value)) for value in values)
         distance = 0.0 if left == right else np.inf

@@ -1,0 +1,238 @@
+"""The routes of the page: what it can ask for, and how requests are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException as StarletteException
+
+from linkwise.exceptions import InfeasibleConstraints
+from linkwise.workbench.desk import Conflict, Desk
+from linkwise.workbench.groups import answers_of_groups
+from linkwise.workbench.pictures import Pictures
+from linkwise.workbench.table import image_type
+
+__all__ = ["make_app"]
+
+STATIC = Path(__file__).parent / "static"
+_MOST_IMAGE = 50_000_000
+_N_CLUSTERS_SHOWN = 5
+
+Name = Annotated[str, Field(max_length=80, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Row = Annotated[int, Field(ge=0)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class AnswerBody(_Body):
+    """An answer about two rows."""
+
+    i: Row
+    j: Row
+    says: Literal["same", "different", "unsure"]
+    certainty: Annotated[float, Field(gt=0.5, le=1.0)] | None = None
+    source: Name | None = None
+
+
+class UndoBody(_Body):
+    """Whose answer is taken back; without a name the last of all."""
+
+    source: Name | None = None
+
+
+class RetractBody(_Body):
+    """The place of an answer, and its rows if they are to be checked."""
+
+    answer: Row
+    i: Row | None = None
+    j: Row | None = None
+    source: Name | None = None
+
+
+class GroupsBody(_Body):
+    """Rows inside one or two lassos."""
+
+    relation: Literal["together", "apart"]
+    a: Annotated[list[Row], Field(min_length=1)]
+    b: list[Row] = []
+    source: Name | None = None
+
+
+def make_app(desk: Desk, pictures: Pictures, *, more: Callable[[FastAPI], None] | None = None) -> FastAPI:
+    """Make the application; nothing of it is to be served without ``Access`` around it."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, title="linkwise")
+    _add_errors(app)
+
+    @app.get("/api/state")
+    def state() -> Any:
+        return desk.state()
+
+    @app.get("/api/question")
+    def question(source: Annotated[Name | None, Query()] = None) -> Any:
+        return desk.question(source or None)
+
+    def next_one(source: str | None, **more: Any) -> dict[str, Any]:
+        question = desk.question(source)
+        return {"state": desk.state(), "question": question, **more}
+
+    @app.post("/api/answer")
+    def answer(body: AnswerBody) -> Any:
+        _check_rows(desk, body.i, body.j)
+        source = body.source or None
+        kept = desk.tell(body.i, body.j, body.says, body.certainty, source)
+        return next_one(source, kept=kept)
+
+    @app.post("/api/undo")
+    def undo(body: UndoBody) -> Any:
+        desk.undo(body.source or None)
+        return next_one(body.source or None)
+
+    @app.post("/api/retract")
+    def retract(body: RetractBody) -> Any:
+        pair = None if body.i is None or body.j is None else (body.i, body.j)
+        desk.retract(body.answer, pair)
+        return next_one(body.source or None)
+
+    @app.get("/api/answers")
+    def answers(after: Annotated[int, Query(ge=0)] = 0) -> Any:
+        return desk.answer_lines()[after:]
+
+    @app.get("/api/doubts")
+    def doubts() -> Any:
+        found = []
+        for number in desk.doubts():
+            line = desk.line(number)
+            records, differs, _ = desk.table.pair(line["i"], line["j"])
+            found.append({**line, "records": records, "differs": differs})
+        return found
+
+    @app.get("/api/contradictions")
+    def contradictions() -> Any:
+        return [
+            {"text": one.text(desk.table.name_of), "answers": [desk.line(number) for number in one.answers]}
+            for one in desk.contradictions()
+        ]
+
+    @app.post("/api/groups")
+    def groups(body: GroupsBody) -> Any:
+        _check_rows(desk, *body.a, *body.b)
+        pairs, says = answers_of_groups(desk.table.X, body.relation, body.a, body.b)
+        added = desk.tell_all(pairs, says, body.source or None)
+        ids = [[desk.table.name_of(i), desk.table.name_of(j)] for i, j in pairs]
+        return {"added": added, "pairs": pairs, "ids": ids, "says": says, "state": desk.state()}
+
+    @app.get("/api/row/{row}")
+    def row(row: int) -> Any:
+        _check_rows(desk, row)
+        return _row_details(desk, row)
+
+    @app.get("/api/image/{row}")
+    def image(row: int) -> Any:
+        _check_rows(desk, row)
+        path = desk.table.image_file(row)
+        if path is None or path.stat().st_size > _MOST_IMAGE:
+            raise HTTPException(404, "this row has no image below the folder of the data")
+        return FileResponse(path, media_type=image_type(path))
+
+    @app.get("/api/labels")
+    def labels() -> Any:
+        view = desk.view
+        found = np.zeros(len(desk.table), dtype="<u2") if view is None else view.labels.astype("<u2")
+        version = 0 if view is None else view.version
+        return _binary(found.tobytes(), version)
+
+    @app.get("/api/embeddings")
+    def embeddings() -> Any:
+        return pictures.listed()
+
+    @app.get("/api/embedding/{name}")
+    def embedding(name: Literal["pca", "discriminant", "spectral"]) -> Any:
+        version, points = pictures.points(name)
+        return _binary(points.tobytes(), version)
+
+    if more is not None:
+        more(app)
+    if STATIC.is_dir():
+        app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    return app
+
+
+def _binary(content: bytes, version: int) -> Response:
+    headers = {"X-Model-Version": str(version)}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+def _check_rows(desk: Desk, *rows: int) -> None:
+    n = len(desk.table)
+    bad = next((row for row in rows if not 0 <= row < n), None)
+    if bad is not None:
+        raise HTTPException(422, f"there is no row {bad}; rows are 0..{n - 1}")
+
+
+def _row_details(desk: Desk, row: int) -> dict[str, Any]:
+    """A record, the probabilities of its clusters, and what they come from."""
+    view = desk.view
+    touching = [line for line in desk.answer_lines() if row in (line["i"], line["j"])]
+    probabilities = []
+    why = []
+    for line in touching:
+        other = line["ids"][1 if line["i"] == row else 0]
+        word = {"same": "same as", "different": "different from"}.get(line["says"], "unsure about")
+        by = f" ({line['source']})" if line["source"] else ""
+        why.append(f"answer {line['answer'] + 1}: {word} {other}{by}")
+    if view is not None:
+        prob = view.probabilities(row)
+        order = np.argsort(-prob, kind="stable")[:_N_CLUSTERS_SHOWN]
+        # The last one stands for all clusters that no answer has found.
+        probabilities = [
+            {"cluster": int(view.clusters[place]) if place < len(prob) - 1 else -1, "p": float(prob[place])}
+            for place in order.tolist()
+            if prob[place] > 0.0
+        ]
+        landmark = int(view.landmark_of[row])
+        if landmark != row:
+            why.append(f"it has the cluster of the nearest landmark, {desk.table.name_of(landmark)}")
+        elif not touching:
+            why.append("nobody was asked about it: its cluster follows from rows that are like it")
+    record = {**desk.table.record(row), "cluster": desk.cluster_of(row)}
+    return {"record": record, "probabilities": probabilities, "why": why, "links": touching}
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Every error is one line."""
+
+    @app.exception_handler(StarletteException)
+    def refused(request: Request, error: StarletteException) -> Response:
+        return JSONResponse({"error": str(error.detail)}, error.status_code)
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+        return JSONResponse({"error": f"{where}: {first['msg']}"[:300]}, 422)
+
+    @app.exception_handler(Conflict)
+    def conflict(request: Request, error: Conflict) -> Response:
+        return JSONResponse({"error": str(error)}, 409)
+
+    @app.exception_handler(InfeasibleConstraints)
+    def infeasible(request: Request, error: InfeasibleConstraints) -> Response:
+        return JSONResponse({"error": f"not kept: it contradicts facts told before ({error})"}, 409)
+
+    @app.exception_handler(ValueError)
+    def wrong(request: Request, error: ValueError) -> Response:
+        return JSONResponse({"error": str(error).splitlines()[0]}, 400)
+
+    @app.exception_handler(OSError)
+    def no_disk(request: Request, error: OSError) -> Response:
+        return JSONResponse({"error": f"the answer could not be kept: {error}"}, 507)

@@ -1,0 +1,143 @@
+"""The command ``linkwise workbench``: from the options to the page in the browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from linkwise.cli import options
+from linkwise.cli.errors import CommandError
+from linkwise.cli.output import Output
+from linkwise.cli.tables import read_links
+
+__all__ = ["workbench"]
+
+
+def workbench(
+    data: options.DataArgument,
+    links: options.LinksOption = None,
+    label_column: Annotated[
+        str | None,
+        typer.Option("--label", metavar="COLUMN", help="Column of present classes, to be redefined."),
+    ] = None,
+    id_column: options.IdOption = None,
+    image_column: Annotated[
+        str | None,
+        typer.Option(
+            "--image-column",
+            metavar="COLUMN",
+            help="Column with the path of an image of each row, below the folder of the data.",
+        ),
+    ] = None,
+    text_column: Annotated[
+        str | None,
+        typer.Option(
+            "--text-column",
+            metavar="COLUMN",
+            help="Column of a text to read. Without columns of numbers its words are clustered by.",
+        ),
+    ] = None,
+    session: Annotated[
+        Path | None,
+        typer.Option(
+            "--session",
+            metavar="FOLDER",
+            help="Where answers and beliefs are kept. By default DATA.linkwise beside the data.",
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen at; others than this machine's own let others in.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen at; by default a free one.")
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser of this system.")
+    ] = True,
+    n_clusters: Annotated[
+        int | None, typer.Option("-k", "--clusters", min=1, help="Number of clusters, if it is known.")
+    ] = None,
+    features: options.FeaturesOption = None,
+    ignore: options.IgnoreOption = None,
+    impute: options.ImputeOption = False,
+    standardize: options.StandardizeOption = True,
+    seed: options.SeedOption = 0,
+    links_by: options.LinksByOption = None,
+    left: options.LeftOption = None,
+    right: options.RightOption = None,
+    ignore_columns: options.IgnoreColumnsOption = None,
+) -> None:
+    """Open a page where people answer questions about pairs of rows, see the clusters and redefine classes.
+
+    Everything stays on this machine. Every answer is kept in the folder of the session before the next
+    question is shown, and the same command goes on where it stopped.
+    """
+    try:
+        import fastapi  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise CommandError(
+            f'the workbench needs {error.name}; pip install "linkwise[cli,workbench]"'
+        ) from None
+    from linkwise.workbench.access import is_loopback
+    from linkwise.workbench.desk import Desk
+    from linkwise.workbench.server import Server
+    from linkwise.workbench.table import read_table
+
+    out = Output()
+    folder = data.with_name(data.name.split(".")[0] + ".linkwise") if session is None else session
+    if folder.exists() and not folder.is_dir():
+        raise CommandError(f"{folder} is not a folder; name another one with --session")
+    table = read_table(
+        data,
+        session=folder,
+        id_column=id_column,
+        label_column=label_column,
+        image_column=image_column,
+        text_column=text_column,
+        features=options.names(features),
+        ignore=options.names(ignore),
+        impute=impute,
+        standardize=standardize,
+    )
+    given = read_links(
+        links,
+        table.samples,
+        by_row=links_by is options.LinksBy.row,
+        columns=options.link_columns(left, right, ignore_columns),
+    )
+    if n_clusters is not None and n_clusters > len(table):
+        raise CommandError(f"-k {n_clusters} clusters cannot be made of {len(table)} rows; ask for fewer")
+    for note in table.notes:
+        out.warn(note)
+    desk = Desk(
+        table,
+        folder,
+        links=given if given.n_pairs else None,
+        n_clusters=n_clusters or "auto",
+        seed=seed,
+    )
+    try:
+        server = Server(desk, host=host, port=port)
+        if not is_loopback(host):
+            out.warn(
+                f"the page can be reached from other machines ({host}), and nothing is encrypted: whoever "
+                "has the address below can read the data and answer"
+            )
+        if len(desk.answers.says):
+            out.say(f"Going on after {len(desk.answers.says)} answers in {folder}.")
+        out.say(f"Workbench: {server.address}")
+        out.say("Ctrl-C ends it; every answer is kept.")
+        if browser:
+            webbrowser.open(server.address)
+        server.run()
+    finally:
+        desk.close()

@@ -1,0 +1,381 @@
+"""The desk where people answer: answers go to disk at once, questions are ready, the model follows behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.active.contradictions import Contradiction
+from linkwise.active.knowledge import SAYS, UNSURE, Answers
+from linkwise.active.session import ActiveClustering
+from linkwise.active.strategies.random_pairs import new_random_pairs
+from linkwise.constraints import Constraints
+from linkwise.graph import group_labels
+from linkwise.workbench.model import Model, Questions, View
+from linkwise.workbench.table import Table
+
+__all__ = ["Conflict", "Desk"]
+
+JOURNAL = "answers.journal"
+_WORDS = {number: word for word, number in SAYS.items()}
+# Seconds that a reply waits for questions which know the last answer, before one prepared earlier is given.
+_PATIENCE = 0.12
+# Seconds after which a question is given although none is prepared.
+_MOST_PATIENCE = 0.25
+# A question that somebody left is free for others after so many seconds.
+_HELD = 600.0
+
+
+class Conflict(ValueError):
+    """What was asked for does not fit what there is now; the page should look again."""
+
+
+class Held(NamedTuple):
+    """A pair that somebody looks at; ``again``: though its answer may follow from others."""
+
+    pair: tuple[int, int]
+    again: bool
+    since: float
+
+
+class Desk:
+    """Questions and answers of one table, for several people and several pages."""
+
+    def __init__(
+        self,
+        table: Table,
+        folder: Path,
+        *,
+        links: Constraints | None = None,
+        n_clusters: int | str = "auto",
+        strategy: str = "auto",
+        seed: int = 0,
+    ) -> None:
+        self.table, self.folder, self.given = table, folder, links
+        self._session = ActiveClustering(
+            table.X, links, n_clusters=n_clusters, strategy=strategy, journal=folder / JOURNAL,
+            random_state=seed,
+        )  # fmt: skip
+        seed = int(self._session.journal.header.get("seed") or 0)
+        self._changed = threading.Condition()
+        self.version = 1
+        self._answers = self._session.answers
+        self._known = Known(links, self._answers)
+        self._contradictions: tuple[int, list[Contradiction]] | None = None
+        # What each person looks at.
+        self._held: dict[str, Held] = {}
+        # Prepared pairs, and whether their answer followed from others then: such a pair is asked again.
+        self._prepared: dict[tuple[int, int], bool] = {}
+        self._prepared_of: Questions | None = None
+        self._rng = np.random.default_rng(seed)
+        self.model = Model(
+            lambda: ActiveClustering(
+                table.X, links, n_clusters=n_clusters, strategy=strategy, random_state=seed
+            ),
+            self._news,
+        )
+        self.model.start()
+        self.model.follow(self._answers)
+
+    # What is there
+
+    @property
+    def answers(self) -> Answers:
+        """The answers that stand."""
+        return self._answers
+
+    @property
+    def view(self) -> View | None:
+        """What the model said last; None before it has said anything."""
+        return self.model.view
+
+    def state(self) -> dict[str, Any]:
+        """Everything about the session that fits in a few lines."""
+        answers, view = self._answers, self.view
+        says = Counter(answers.says.tolist())
+        quality = None if view is None else view.quality
+        return {
+            "version": self.version,
+            "model_version": 0 if view is None else view.version,
+            "n_rows": len(self.table),
+            "title": self.table.samples.path.name,
+            "notes": list(self.table.notes),
+            "columns": self.table.columns,
+            "image_column": None if self.table.images is None else self.table.images.name,
+            "text_column": None if self.table.texts is None else self.table.texts.name,
+            "label_column": self.table.label_column,
+            "n_answers": len(answers.says),
+            "counts": {word: says[number] for word, number in SAYS.items()},
+            "annotators": sorted({name for name in answers.source if name}),
+            "n_clusters": 0 if view is None else len(view.clusters),
+            "quality": None if quality is None else dict(zip(("value", "low", "high"), quality, strict=True)),
+            "stop": None if view is None or view.stop is None else view.stop._asdict(),
+            "error_rate": None if view is None else view.error_rate,
+            "refreshing": self.model.busy,
+            "trouble": self.model.trouble,
+            "has_classes": self.table.label_column is not None,
+            "n_doubts": 0 if view is None else len(self.doubts()),
+            "n_contradictions": len(self.contradictions()),
+        }
+
+    def answer_lines(self) -> list[dict[str, Any]]:
+        """All answers, with the probability that each is wrong where the model knows it."""
+        return [self.line(number) for number in range(len(self._answers.says))]
+
+    def line(self, number: int) -> dict[str, Any]:
+        """One answer."""
+        answers = self._answers
+        i, j = answers.pairs[number].tolist()
+        certainty = float(answers.certainty[number])
+        return {
+            "answer": number,
+            "i": i,
+            "j": j,
+            "ids": [self.table.name_of(i), self.table.name_of(j)],
+            "says": _WORDS[int(answers.says[number])],
+            "certainty": None if np.isnan(certainty) else certainty,
+            "source": answers.source[number] or None,
+            "wrong": self._wrong(number),
+        }
+
+    def _wrong(self, number: int) -> float | None:
+        """How probably an answer is wrong; None if the model has not seen it at this place."""
+        view, answers = self.view, self._answers
+        if view is None or number >= len(view.told.says):
+            return None
+        same = np.array_equal(view.told.pairs[number], answers.pairs[number])
+        same = same and view.told.says[number] == answers.says[number]
+        return (
+            float(view.wrong[number]) if same and view.told.source[number] == answers.source[number] else None
+        )
+
+    def doubts(self) -> list[int]:
+        """Places of answers that the rest speaks against, the most doubtful first."""
+        view = self.view
+        if view is None:
+            return []
+        return [
+            doubt.answer
+            for doubt in view.doubts
+            if doubt.answer < len(self._answers.says) and self._wrong(doubt.answer) is not None
+        ]
+
+    def contradictions(self) -> list[Contradiction]:
+        """Chains of answers that cannot all be right."""
+        with self._changed:
+            answers = len(self._answers.says), id(self._answers)
+            if self._contradictions is None or self._contradictions[0] != answers[1]:
+                self._contradictions = answers[1], self._session.contradictions()
+            return self._contradictions[1]
+
+    # Questions
+
+    def question(self, source: str | None = None) -> dict[str, Any]:
+        """The question of one person: the same one until it is answered, and nobody else's."""
+        name = source or ""
+        with self._changed:
+            held = self._held.get(name)
+            if held is None or self._known.idle(held.pair, held.again):
+                held = self._next(name)
+            if held is None:
+                self._held.pop(name, None)
+                return {"done": True, "reason": self._reason()}
+            self._held[name] = held
+        return self.shown(held.pair)
+
+    def _reason(self) -> str:
+        if self.model.trouble:
+            return self.model.trouble
+        return "every pair was asked about" if self.model.nothing_left else "the first question is looked for"
+
+    def _next(self, name: str) -> Held | None:
+        """A pair that was prepared, or any pair where the model is too slow; called with the lock."""
+        began = time.monotonic()
+        self._changed.wait_for(lambda: self._is_fresh or self.model.trouble, _PATIENCE)
+        while True:
+            found = self._prepared_for(name)
+            if found is not None or self.model.nothing_left:
+                return found
+            left = began + _MOST_PATIENCE - time.monotonic()
+            if self.model.trouble or left <= 0.0:
+                return None if self.model.questions is None else self._any_pair()
+            self._changed.wait(left)
+
+    @property
+    def _is_fresh(self) -> bool:
+        """Whether the questions know the last answer."""
+        return self.model.questions is not None and self.model.questions.told is self._answers
+
+    def _prepared_for(self, name: str) -> Held | None:
+        """The first prepared pair that is not idle, and that nobody else looks at."""
+        now = time.monotonic()
+        taken = {
+            frozenset(held.pair)
+            for other, held in self._held.items()
+            if other != name and now - held.since < _HELD
+        }
+        for pair, again in self._prepared.items():
+            if frozenset(pair) not in taken and not self._known.idle(pair, again):
+                return Held(pair, again, now)
+        return None
+
+    def _any_pair(self) -> Held | None:
+        """A random pair that was not asked about."""
+        asked = np.unique(np.sort(self._answers.pairs, axis=1), axis=0)
+        pairs = new_random_pairs(len(self.table), asked, 1, self._rng)
+        return Held((int(pairs[0, 0]), int(pairs[0, 1])), True, time.monotonic()) if len(pairs) else None
+
+    def shown(self, pair: tuple[int, int]) -> dict[str, Any]:
+        """A question as the page shows it."""
+        i, j = pair
+        view = self.view
+        records, differs, hidden = self.table.pair(i, j)
+        for record in records:
+            record["cluster"] = self.cluster_of(record["row"])
+        return {
+            "i": i,
+            "j": j,
+            "records": records,
+            "differs": differs,
+            "hidden": hidden,
+            "chance": None if view is None else view.chance(i, j),
+            "queue": sum(not self._known.idle(*prepared) for prepared in list(self._prepared.items())),
+            "reask": self._known.says(pair),
+        }
+
+    def cluster_of(self, row: int) -> int | None:
+        """Cluster of a row; None before the model has said anything."""
+        return None if self.view is None else int(self.view.labels[row])
+
+    # Answers
+
+    def tell(
+        self, i: int, j: int, says: str, certainty: float | None = None, source: str | None = None
+    ) -> bool:
+        """Keep an answer; when this returns it is on disk. False if the same was kept already.
+
+        A page that did not see the reply, or a second page, sends an answer again: it counts once.
+        """
+        with self._changed:
+            held = self._held.get(source or "")
+            asked = held is not None and set(held.pair) == {i, j}
+            if not asked and self._is_repeated(i, j, says, certainty, source):
+                return False
+            self._session.tell(i, j, says, certainty, source)
+            if asked:
+                del self._held[source or ""]
+            self._follow()
+        return True
+
+    def _is_repeated(self, i: int, j: int, says: str, certainty: float | None, source: str | None) -> bool:
+        answers = self._answers
+        same = (np.sort(answers.pairs, axis=1) == sorted((i, j))).all(axis=1) & (answers.says == SAYS[says])
+        for place in np.flatnonzero(same).tolist():
+            told = float(answers.certainty[place])
+            if answers.source[place] == (source or "") and (None if np.isnan(told) else told) == certainty:
+                return True
+        return False
+
+    def undo(self, source: str | None = None) -> None:
+        """Take back the last answer or retraction; with a name, the last answer of that person.
+
+        The pair is asked about again.
+        """
+        with self._changed:
+            before = self._answers
+            mine = [place for place, name in enumerate(before.source) if name == (source or "")]
+            if source is None or (mine and mine[-1] == len(before.says) - 1):
+                self._session.undo()
+            elif mine:
+                self._session.retract(mine[-1])
+            else:
+                raise Conflict(f"{source} has given no answer to take back")
+            self._follow()
+            if len(self._answers.says) < len(before.says):
+                place = len(before.says) - 1 if source is None else mine[-1]
+                i, j = before.pairs[place].tolist()
+                self._held[source or ""] = Held((i, j), True, time.monotonic())
+
+    def retract(self, answer: int, pair: tuple[int, int] | None = None) -> None:
+        """Take back the answer at this place; with ``pair``, only if it is about these rows."""
+        with self._changed:
+            if pair is not None and (
+                not 0 <= answer < len(self._answers.says)
+                or set(self._answers.pairs[answer].tolist()) != set(pair)
+            ):
+                raise Conflict(f"answer {answer} is about other rows by now; look at the list again")
+            self._session.retract(answer)
+            self._follow()
+
+    def tell_all(self, pairs: Sequence[tuple[int, int]], says: str, source: str | None = None) -> int:
+        """Keep the same answer about several pairs, each one step of undo; gives how many were new."""
+        return sum(self.tell(i, j, says, None, source) for i, j in pairs)
+
+    def _follow(self) -> None:
+        """After a change of the answers, with the lock held."""
+        self._answers = self._session.answers
+        self._known = Known(self.given, self._answers)
+        self.version += 1
+        self.model.follow(self._answers)
+
+    def _news(self) -> None:
+        """The model has new questions or labels; called by its thread."""
+        with self._changed:
+            questions = self.model.questions
+            if questions is not None and questions is not self._prepared_of:
+                known = Known(self.given, questions.told)
+                self._prepared_of = questions
+                self._prepared = {pair: known.says(pair) for pair in questions.pairs}
+            self.version += 1
+            self._changed.notify_all()
+
+    def wait(self, ready: Callable[[], Any], seconds: float) -> bool:
+        """Wait until something is so, looked at after every change."""
+        with self._changed:
+            return bool(self._changed.wait_for(ready, seconds))
+
+    def close(self) -> None:
+        """End the thread and give the journal free."""
+        self.model.close()
+        self._session.close()
+
+
+class Known:
+    """What follows from answers without any model: rows joined by "same", and groups told apart.
+
+    Links given at first count, too. A pair that several answers are about is joined if one of them says so.
+    """
+
+    def __init__(self, links: Constraints | None, answers: Answers) -> None:
+        told = answers.says != UNSURE
+        pairs, same = answers.pairs[told], answers.says[told] > 0
+        if links is not None:
+            pairs = np.concatenate([links.pairs, pairs])
+            same = np.concatenate([links.weights > 0.0, same])
+        self._rows, ends = np.unique(pairs, return_inverse=True)
+        ends = ends.reshape(-1, 2).astype(np.int64)
+        self._group: NDArray[np.int64] = group_labels(len(self._rows), ends[same])[0]
+        self._apart = {frozenset(pair) for pair in self._group[ends[~same]].tolist()}
+        self._asked = {frozenset(pair) for pair in answers.pairs.tolist()}
+
+    def says(self, pair: tuple[int, int]) -> bool:
+        """Whether the pair was asked about, or its answer follows from others."""
+        if frozenset(pair) in self._asked:
+            return True
+        places = np.searchsorted(self._rows, pair)
+        inside = places < len(self._rows)
+        if not inside.all() or (self._rows[places] != pair).any():
+            return False
+        first, second = self._group[places].tolist()
+        return first == second or frozenset((first, second)) in self._apart
+
+    def idle(self, pair: tuple[int, int], before: bool) -> bool:
+        """Whether answers since made the question idle; one that was to be asked again until it is."""
+        return frozenset(pair) in self._asked if before else self.says(pair)
