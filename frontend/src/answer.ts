@@ -1,7 +1,7 @@
 // Room 1: two records, one answer, the next two.
 import { api, type Answer, type Done, type Question, type Reply, type Says, type State } from "./api";
-import { announce, count, el, fill, icon, memory, notice, percent } from "./dom";
-import { comparison, rowName } from "./record";
+import { announce, el, fill, icon, memory, notice, percent } from "./dom";
+import { comparison } from "./record";
 import type { Room } from "./room";
 import { annotator, attempt, poll, state, take, ticket } from "./store";
 
@@ -32,7 +32,7 @@ const undoButton = el(
     "Undo",
     el("kbd", {}, "Z"),
 );
-const actions = el("div", { class: "actions" }, buttons, el("div", { class: "second-line" }, scale, undoButton));
+const actions = el("div", { class: "actions" }, buttons, el("div", { class: "second-line" }, el("span", { class: "muted ask-sure", "aria-hidden": "true" }, "How sure?"), scale, undoButton));
 const card = el("div", { class: "card question" }, el("div", { class: "question-head" }, title, facts), pair, actions);
 const progress = el("section", { class: "card", "aria-label": "How good are the clusters?" });
 const last = el("section", { class: "card", "aria-label": "Last answers" });
@@ -88,8 +88,8 @@ function show(next: Question | Done, announced: string): void {
     shownAt = told(state());
     setLevel(USUAL);
     if (next.done) {
-        title.textContent = "Nothing is left to ask";
-        fill(facts, next.reason);
+        title.textContent = state()?.refreshing ? "One moment …" : "Nothing is left to ask";
+        fill(facts, `${next.reason.charAt(0).toUpperCase()}${next.reason.slice(1)}.`);
         fill(pair);
         root.dataset["pair"] = "";
         actions.classList.add("done");
@@ -104,10 +104,10 @@ function show(next: Question | Done, announced: string): void {
             next.reask && el("span", { class: "tag warn" }, "Asked again: an earlier answer is in doubt"),
             next.chance !== null && guess(next.chance),
         );
-        fill(pair, comparison(next.records, next.differs));
+        fill(pair, comparison(next.records, next.differs, next.hidden));
         root.dataset["pair"] = `${next.i}-${next.j}`;
         actions.classList.remove("done");
-        announce(`${announced} ${rowName(a)} and ${rowName(b)}: do they belong together?`.trim());
+        announce(`${announced} ${a.id} and ${b.id}: do they belong together?`.trim());
     }
     setBusy(false);
 }
@@ -142,7 +142,7 @@ async function answer(says: Says): Promise<void> {
 
 async function undo(): Promise<void> {
     if (busy || !state()?.n_answers) return;
-    await send(() => api.undo(), "Taken back.");
+    await send(() => api.undo(annotator()), "Taken back.");
 }
 
 /** Take an answer back by its place; used by other rooms, too. */
@@ -150,7 +150,7 @@ export async function retract(entry: Answer): Promise<boolean> {
     if (busy) return false;
     asked += 1;
     const drawn = ticket();
-    const reply = await attempt(() => api.retract(entry));
+    const reply = await attempt(() => api.retract(entry, annotator()));
     if (!reply) return false;
     take(reply.state, drawn);
     show(reply.question, "Taken back.");
@@ -161,7 +161,7 @@ export async function retract(entry: Answer): Promise<boolean> {
 /** Ask for the question; it is the same as before unless another tab answered. */
 async function fetchQuestion(): Promise<void> {
     const mine = ++asked;
-    const next = await attempt(() => api.question());
+    const next = await attempt(() => api.question(annotator()));
     if (!next || busy || mine !== asked) return;
     const before = question;
     shownAt = told(state());
@@ -213,6 +213,7 @@ function drawProgress(now: State): void {
             el("span", { class: "pulse", "aria-hidden": "true" }),
             now.refreshing ? "Updating the clusters; you can go on." : "The clusters are up to date.",
         ),
+        now.trouble ? el("p", { class: "tag warn block" }, now.trouble) : null,
     );
     fill(progress, ...parts);
 }
@@ -269,7 +270,8 @@ export const answerRoom: Room = {
         drawProgress(now);
         if (!seen) return;
         if (!before || before.version !== now.version || before.model_version !== now.model_version) void drawLast();
-        if (!busy && (told(now) !== shownAt || !before)) void fetchQuestion();
+        const waits = question?.done && before?.version !== now.version;
+        if (!busy && (told(now) !== shownAt || !before || waits)) void fetchQuestion();
     },
     key(event) {
         if (event.key >= "1" && event.key <= String(LEVELS.length)) setLevel(Number(event.key) - 1);
@@ -285,4 +287,3 @@ export const answerRoom: Room = {
     },
 };
 
-export const summary = (now: State): string => `${count(now.n_rows, "row")}, ${count(now.n_answers, "answer")}`;

@@ -30,6 +30,8 @@ export interface State {
     has_classes: boolean;
     n_doubts: number;
     n_contradictions: number;
+    notes?: string[];
+    trouble?: string | null;
 }
 
 export interface Entry {
@@ -44,7 +46,11 @@ export interface Row {
     values: Entry[];
     image: string | null;
     text: string | null;
-    cluster: number;
+    label?: string | null;
+    /** Columns that are not among the values. */
+    hidden?: number;
+    /** Null before the first clusters are there. */
+    cluster: number | null;
 }
 
 export interface Question {
@@ -53,6 +59,7 @@ export interface Question {
     j: number;
     records: [Row, Row];
     differs: string[];
+    hidden?: number;
     chance: number | null;
     queue: number;
     reask: boolean;
@@ -78,6 +85,7 @@ export interface Answer {
     source: string | null;
     wrong: number | null;
     records?: [Row, Row];
+    differs?: string[];
 }
 
 export interface Contradiction {
@@ -93,7 +101,8 @@ export interface Embedding {
 
 export interface About {
     record: Row;
-    probabilities: { cluster: number; p: number }[];
+    /** The cluster is null for one that no answer has found yet. */
+    probabilities: { cluster: number | null; p: number }[];
     why: string[];
     links: Answer[];
 }
@@ -179,19 +188,20 @@ async function bytes(path: string): Promise<ArrayBuffer> {
 
 export const api = {
     state: () => json<State>("GET", "/api/state"),
-    question: () => json<Question | Done>("GET", "/api/question"),
+    question: (source: string | null) =>
+        json<Question | Done>("GET", `/api/question${source ? `?source=${encodeURIComponent(source)}` : ""}`),
     answer: (i: number, j: number, says: Says, certainty: number | null, source: string | null) =>
         json<Reply>("POST", "/api/answer", { i, j, says, certainty, source }),
-    undo: () => json<Reply>("POST", "/api/undo", {}),
-    retract: (answer: Answer) =>
-        json<Reply>("POST", "/api/retract", { answer: answer.answer, i: answer.i, j: answer.j }),
+    undo: (source: string | null) => json<Reply>("POST", "/api/undo", { source }),
+    retract: (answer: Answer, source: string | null) =>
+        json<Reply>("POST", "/api/retract", { answer: answer.answer, i: answer.i, j: answer.j, source }),
     answers: () => json<Answer[]>("GET", "/api/answers"),
     embeddings: () => json<Embedding[]>("GET", "/api/embeddings"),
     embedding: async (name: string) => new Float32Array(await bytes(`/api/embedding/${encodeURIComponent(name)}`)),
     labels: async () => new Uint16Array(await bytes("/api/labels")),
     row: (row: number) => json<About>("GET", `/api/row/${row}`),
     groups: (relation: "together" | "apart", a: number[], b: number[], source: string | null) =>
-        json<{ added: number; state: State }>("POST", "/api/groups", { relation, a, b, source }),
+        json<{ added: number; ids: [string, string][]; state: State }>("POST", "/api/groups", { relation, a, b, source }),
     doubts: () => json<Answer[]>("GET", "/api/doubts"),
     contradictions: () => json<Contradiction[]>("GET", "/api/contradictions"),
     beliefs: () => json<Beliefs>("GET", "/api/beliefs"),

@@ -23,6 +23,8 @@ let turn = 0;
 const who = (entry: Answer): string => (entry.source ? `${entry.source} said` : "You said");
 const WORDS = { same: "are the same", different: "are different", unsure: "are unclear" };
 
+const badge = (n: number): HTMLElement => el("span", { class: n ? "badge" : "badge zero" }, String(n));
+
 async function takeBack(entry: Answer): Promise<void> {
     if (await retract(entry)) {
         await draw();
@@ -79,7 +81,6 @@ function chain(found: Contradiction): HTMLElement {
 
 function doubt(entry: Answer): HTMLElement {
     const [a, b] = entry.records ?? [];
-    const differs = a && b ? a.values.filter((value, k) => value.value !== b.values[k]?.value).map((value) => value.name) : [];
     return el(
         "article",
         { class: "card doubtful" },
@@ -90,7 +91,7 @@ function doubt(entry: Answer): HTMLElement {
             el("h3", {}, `${who(entry)}: ${entry.ids[0]} and ${entry.ids[1]} ${WORDS[entry.says]}`),
             el("span", { class: "tag warn" }, `${percent(entry.wrong ?? 0)} likely wrong`),
         ),
-        a && b && comparison([a, b], differs, true),
+        a && b && comparison([a, b], entry.differs ?? [], 0, true),
         el(
             "div",
             { class: "row-of-buttons" },
@@ -107,13 +108,13 @@ async function draw(): Promise<void> {
     const [contradictions, doubts] = found;
     fill(
         chains,
-        el("h2", {}, "Answers that cannot all be right", el("span", { class: "badge" }, String(contradictions.length))),
+        el("h2", {}, "Answers that cannot all be right", badge(contradictions.length)),
         ...contradictions.map(chain),
         contradictions.length === 0 && el("p", { class: "card muted" }, "None: your answers agree with each other."),
     );
     fill(
         list,
-        el("h2", {}, "Answers that the rest speaks against", el("span", { class: "badge" }, String(doubts.length))),
+        el("h2", {}, "Answers that the rest speaks against", badge(doubts.length)),
         ...doubts.map(doubt),
         doubts.length === 0 && el("p", { class: "card muted" }, "None so far. Answers are compared with the data and with each other."),
     );

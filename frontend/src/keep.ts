@@ -16,12 +16,13 @@ const EXPORTS: { file: string; name: string; text: string; classes?: true }[] = 
 const saved = el("p", { class: "lead" });
 const exports = el("ul", { class: "exports" });
 const people = el("section", { class: "card" });
+const notes = el("section", { class: "card" });
 const root = el(
     "section",
     { class: "room keep", "aria-labelledby": "keep-title" },
     el("h1", { id: "keep-title", tabindex: "-1" }, "Keep"),
     saved,
-    el("div", { class: "two" }, el("section", { class: "card" }, el("h2", {}, "Take it along"), exports), el("div", { class: "stack" }, people, settings(), keys())),
+    el("div", { class: "two" }, el("section", { class: "card" }, el("h2", {}, "Take it along"), exports), el("div", { class: "stack" }, people, notes, settings(), keys())),
 );
 
 export function keysWanted(): boolean {
@@ -95,6 +96,12 @@ function draw(now: State): void {
                 el("a", { class: "button", href: `/api/export/${entry.file}`, download: entry.file, "aria-label": `Download ${entry.file}` }, entry.file),
             ),
         ),
+    );
+    fill(
+        notes,
+        el("h2", {}, "The data"),
+        el("p", {}, `${count(now.n_rows, "row")}, ${count(now.columns.length, "column")} shown.`),
+        ...(now.notes ?? []).map((note) => el("p", { class: "muted" }, note)),
     );
     fill(
         people,

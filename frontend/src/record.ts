@@ -4,19 +4,17 @@ import { el, type Child } from "./dom";
 import { clusterColour, swatch } from "./palette";
 import { state } from "./store";
 
-export const clusterName = (cluster: number): string => `cluster ${cluster + 1}`;
+export const clusterName = (cluster: number | null): string => (cluster === null || cluster < 0 ? "a new one" : `cluster ${cluster + 1}`);
 
 export function clusterChip(cluster: number): HTMLElement {
     return el("span", { class: "chip" }, swatch(cluster), clusterName(cluster));
 }
 
-export function rowName(row: Row): string {
-    return row.id === String(row.row) ? `row ${row.row}` : row.id;
-}
+const left = (n: number | undefined): HTMLElement | false => !!n && el("p", { class: "muted" }, `${n} more columns are not shown.`);
 
 function picture(row: Row): HTMLElement | null {
     if (!row.image) return null;
-    const image = el("img", { src: row.image, alt: `Picture of ${rowName(row)}`, loading: "lazy", class: "thumb" });
+    const image = el("img", { src: row.image, alt: `Picture of ${row.id}`, loading: "lazy", class: "thumb" });
     image.addEventListener("error", () => image.replaceWith(el("span", { class: "thumb missing" }, "no picture")));
     return el("a", { href: row.image, target: "_blank", rel: "noopener", title: "Open the whole picture" }, image);
 }
@@ -55,7 +53,7 @@ function strip(column: Column | undefined, entries: Entry[]): HTMLElement | null
 }
 
 /** Two records as one table, a line for each column. */
-export function comparison(records: [Row, Row], differs: string[], short = false): HTMLElement {
+export function comparison(records: [Row, Row], differs: string[], hidden = 0, short = false): HTMLElement {
     const [a, b] = records;
     const different = new Set(differs);
     const columns = new Map((state()?.columns ?? []).map((column) => [column.name, column]));
@@ -70,7 +68,7 @@ export function comparison(records: [Row, Row], differs: string[], short = false
                 el(
                     "th",
                     { scope: "col" },
-                    el("span", { class: "who" }, el("span", { class: k ? "dot second" : "dot", "aria-hidden": "true" }), rowName(row)),
+                    el("span", { class: "who" }, el("span", { class: k ? "dot second" : "dot", "aria-hidden": "true" }), row.id),
                     picture(row),
                 ),
             ),
@@ -110,7 +108,8 @@ export function comparison(records: [Row, Row], differs: string[], short = false
             ),
         );
     }
-    return el("table", { class: "pair" }, el("caption", { class: "unseen" }, "Two records side by side"), head, body);
+    const table = el("table", { class: "pair" }, el("caption", { class: "unseen" }, "Two records side by side"), head, body);
+    return el("div", {}, table, left(hidden));
 }
 
 /** One record as a list of its values. */
@@ -127,13 +126,14 @@ export function single(row: Row): HTMLElement {
                 el("div", {}, el("dt", {}, entry.name), el("dd", { class: entry.number ? "number" : null }, entry.value || "–")),
             ),
         ),
+        left(row.hidden),
     );
 }
 
 /** A bar for a probability. */
-export function bar(p: number, cluster: number): HTMLElement {
+export function bar(p: number, cluster: number | null): HTMLElement {
     const fillBar = el("span");
     fillBar.style.width = `${Math.max(1, 100 * p)}%`;
-    fillBar.style.background = clusterColour(cluster);
+    if (cluster !== null && cluster >= 0) fillBar.style.background = clusterColour(cluster);
     return el("span", { class: "bar", "aria-hidden": "true" }, fillBar);
 }

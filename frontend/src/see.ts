@@ -3,7 +3,7 @@ import { api, type About, type Answer, type Embedding, type State } from "./api"
 import { answerLine } from "./answer";
 import { announce, count, el, fill, notice, percent } from "./dom";
 import { isDark, swatch } from "./palette";
-import { bar, clusterChip, clusterName, rowName, single } from "./record";
+import { bar, clusterChip, clusterName, single } from "./record";
 import type { Room } from "./room";
 import { Scatter } from "./scatter";
 import { annotator, attempt, poll, state, take, ticket } from "./store";
@@ -46,8 +46,8 @@ const root = el(
             "div",
             { class: "plane-head" },
             el("h1", { id: "see-title", tabindex: "-1" }, "All rows"),
-            el("label", { class: "inline", for: "embedding" }, "View", choice),
-            el("label", { class: "inline" }, drawLinks, "answers as lines"),
+            el("label", { class: "inline", for: "embedding" }, el("span", { class: "unseen" }, "View"), choice),
+            el("label", { class: "inline" }, drawLinks, "Answers"),
             modes,
             el(
                 "div",
@@ -356,10 +356,13 @@ function drawGroups(): void {
 
 async function tellGroups(relation: "together" | "apart"): Promise<void> {
     const drawn = ticket();
-    const reply = await attempt(() => api.groups(relation, scatter.rowsOf(1), scatter.rowsOf(2), annotator()));
+    const [first = [], second = []] = [scatter.rowsOf(1), scatter.rowsOf(2)].filter((rows) => rows.length);
+    const reply = await attempt(() => api.groups(relation, first, second, annotator()));
     if (!reply) return;
     take(reply.state, drawn);
-    notice(`${count(reply.added, "answer")} written: ${relation}. Undo takes them back one by one.`, "good");
+    const sign = relation === "together" ? " = " : " ≠ ";
+    const said = reply.ids.map((pair) => pair.join(sign)).join("; ");
+    notice(`${count(reply.added, "new answer")} for the groups: ${said}. Each can be taken back.`, "good");
     scatter.clearGroup(1);
     scatter.clearGroup(2);
     drawGroups();
@@ -400,8 +403,8 @@ function drawDetail(): void {
         el("button", { type: "button", class: "small", click: () => join(which, [record.row]) }, `Add to group ${which === 1 ? "A" : "B"}`);
     fill(
         detail,
-        el("h2", {}, rowName(record)),
-        el("p", {}, clusterChip(record.cluster)),
+        el("h2", {}, record.id),
+        record.cluster !== null && el("p", {}, clusterChip(record.cluster)),
         probabilities.length > 0 &&
             el(
                 "ul",
@@ -471,9 +474,10 @@ async function loadEmbedding(name: string): Promise<void> {
     const positions = await attempt(() => api.embedding(name));
     status.textContent = "";
     if (!positions) return;
+    const same = loaded === name;
     loaded = name;
     scatter.setPositions(positions);
-    fitted = false;
+    fitted = fitted && same;
     recount();
 }
 
@@ -492,6 +496,8 @@ async function refresh(now: State): Promise<void> {
             scatter.setLabels(labels);
             if (scatter.loud >= now.n_clusters) scatter.loud = -1;
             recount();
+            // The plane that tells clusters apart is another one for other clusters.
+            if (loaded === "discriminant") await loadEmbedding(loaded);
         }
     }
     const all = await attempt(() => api.answers());
