@@ -100,6 +100,7 @@ def gaussian_pass(
     labels: NDArray[np.int64],
     probabilities: NDArray[np.floating],
     log_likelihood: NDArray[np.float64],
+    confidence: NDArray[np.floating],
 ) -> float:
     """Pass over the rows number start, ..., stop - 1 of a selection; return the sum of their log-likelihoods.
 
@@ -201,7 +202,7 @@ def gaussian_pass(
                             top_score = score
                     poke(labels, first + n, best)
 
-            if moments.shape[0] + probabilities.shape[0] + log_likelihood.shape[0] > 0:
+            if moments.shape[0] + probabilities.shape[0] + log_likelihood.shape[0] + confidence.shape[0] > 0:
                 # Softmax over k, and log sum_k exp(score) of each point.
                 for lane in range(0, n_panels * lanes, lanes):
                     top = load_panel(room, scores + lane)
@@ -227,6 +228,10 @@ def gaussian_pass(
                 if log_likelihood.shape[0] > 0:
                     for n in range(count):
                         poke(log_likelihood, first + n, peek(log_sums, n))
+                if confidence.shape[0] > 0:
+                    # The largest term of the sum is exp(0).
+                    for n in range(count):
+                        poke(confidence, first + n, 1.0 / peek(room, sums + n))
                 if probabilities.shape[0] > 0:
                     for n in range(count):
                         for k in range(n_components):

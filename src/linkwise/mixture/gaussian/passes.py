@@ -48,11 +48,14 @@ class Posterior(NamedTuple):
         Of the type of the points.
     log_likelihood : (n,) float64
         log sum_k pi_k N(x; mu_k, Sigma_k).
+    confidence : (n,)
+        Probability of the most probable component, of the type of the points.
     """
 
     labels: NDArray[np.int64] | None
     probabilities: NDArray[np.floating] | None
     log_likelihood: NDArray[np.float64] | None
+    confidence: NDArray[np.floating] | None
 
 
 def _ranges(n_rows: int, means: NDArray[np.float64], covariance_type: str) -> Iterator[tuple[int, int]]:
@@ -187,14 +190,16 @@ def posterior_pass(
     labels: bool = False,
     probabilities: bool = False,
     log_likelihood: bool = False,
+    confidence: bool = False,
     workers: Workers | None = None,
 ) -> Posterior:
-    """Labels, posterior probabilities and log-likelihood of every row, as asked; no other (n, K) memory."""
+    """What is asked for of every row; no other (n, K) memory than the probabilities, if they are."""
     n_samples, n_components = points.n_samples, gaussians.means.shape[0]
     result = Posterior(
         np.empty(n_samples, dtype=np.int64) if labels else None,
         np.empty((n_samples, n_components), dtype=points.dtype) if probabilities else None,
         np.empty(n_samples) if log_likelihood else None,
+        np.empty(n_samples, dtype=points.dtype) if confidence else None,
     )
     _write(points, gaussians, log_weights, _ALL_ROWS, n_samples, workers, **result._asdict())
     return result
@@ -212,10 +217,11 @@ def _write(
     labels: NDArray[np.int64] | None = None,
     probabilities: NDArray[np.floating] | None = None,
     log_likelihood: NDArray[np.float64] | None = None,
+    confidence: NDArray[np.floating] | None = None,
 ) -> None:
     """Fill those outputs that are given."""
     packed = pack_gaussians(points, gaussians, log_weights)
-    outputs = _outputs(points, log_density, labels, probabilities, log_likelihood)
+    outputs = _outputs(points, log_density, labels, probabilities, log_likelihood, confidence)
     no_moments = zero_moments(packed.centres[:0], gaussians.covariance_type)
 
     def fill(span: tuple[int, int]) -> None:
@@ -232,6 +238,7 @@ def _outputs(
     labels: NDArray[np.int64] | None = None,
     probabilities: NDArray[np.floating] | None = None,
     log_likelihood: NDArray[np.float64] | None = None,
+    confidence: NDArray[np.floating] | None = None,
 ) -> tuple[NDArray[np.generic], ...]:
     """The outputs of the kernel, with an empty array for each that is not wanted."""
     return (
@@ -239,4 +246,5 @@ def _outputs(
         np.empty(0, dtype=np.int64) if labels is None else labels,
         np.empty((0, 0), dtype=points.dtype) if probabilities is None else probabilities,
         np.empty(0) if log_likelihood is None else log_likelihood,
+        np.empty(0, dtype=points.dtype) if confidence is None else confidence,
     )

@@ -1,0 +1,513 @@
+"""Which pixels points, polygons and label rasters lie on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import rasterio
+import shapely
+import xarray as xr
+from numpy.typing import NDArray
+from pyproj import CRS, Transformer
+from pyproj.exceptions import CRSError
+from rasterio.enums import Resampling
+from rasterio.features import rasterize
+from rasterio.vrt import WarpedVRT
+
+from linkwise.raster.grid import Grid, applied, grid_of, same_place, windows_of
+from linkwise.raster.legend import names_in
+
+__all__ = [
+    "Places",
+    "class_texts",
+    "coordinate_columns",
+    "label_raster_places",
+    "point_places",
+    "table_points",
+    "vector_places",
+]
+
+_SHOWN = 5
+_LON_LAT = "EPSG:4326"
+#: Names of coordinate columns, and whether they are degrees.
+_PAIRS = (
+    ("longitude", "latitude", True),
+    ("lon", "lat", True),
+    ("long", "lat", True),
+    ("lng", "lat", True),
+    ("x", "y", False),
+    ("easting", "northing", False),
+)
+_MOST_PIXELS = 50_000_000
+_READ = 1024
+
+
+class Places(NamedTuple):
+    """Pixels (n,) by number in reading order, their classes (n,), and the sample (n,) that each is from.
+
+    ``kind`` and ``number`` name a sample in messages; ``all_classes`` are those of the samples, also of
+    samples without pixels.
+    """
+
+    pixels: NDArray[np.int64]
+    classes: NDArray[np.str_]
+    groups: NDArray[np.int64]
+    skipped: list[str]
+    all_classes: list[str]
+    kind: str
+    number: Callable[[int], str]
+
+    def at(self, kept: NDArray[np.int64]) -> Places:
+        """Some of the pixels."""
+        return self._replace(pixels=self.pixels[kept], classes=self.classes[kept], groups=self.groups[kept])
+
+    def named(self, groups: NDArray[np.int64]) -> str:
+        """List samples for a message."""
+        return _listed(self.kind, [self.number(int(group)) for group in np.unique(groups)])
+
+
+class Points(NamedTuple):
+    """Points in the CRS of the raster."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    classes: NDArray[np.str_]
+    rows: NDArray[np.int64]
+    skipped: list[str]
+    kind: str
+    number: Callable[[int], str]
+
+
+def _listed(kind: str, numbers: Sequence[str]) -> str:
+    """``line 4``, ``lines 4, 7 and 3 more``."""
+    if len(numbers) == 1:
+        return f"{kind} {numbers[0]}"
+    more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+    return f"{kind}s {', '.join(numbers[:_SHOWN])}{more}"
+
+
+# Tables of points
+
+
+def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, str, bool] | None:
+    """Columns of the coordinates and whether they are longitude and latitude; None if there are none."""
+    if (x is None) != (y is None):
+        raise ValueError("x and y belong together: name both columns, or none")
+    if x is not None and y is not None:
+        for name in (x, y):
+            if name not in table.columns:
+                raise ValueError(f"there is no column {name!r} in the samples; there are {_names(table)}")
+        degrees = any(x.lower() == a and y.lower() == b and flag for a, b, flag in _PAIRS)
+        return x, y, degrees
+    by_lower = {str(name).lower(): str(name) for name in table.columns}
+    for first, second, degrees in _PAIRS:
+        if first in by_lower and second in by_lower:
+            return by_lower[first], by_lower[second], degrees
+    return None
+
+
+def class_texts(table: Any, label: str | None) -> NDArray[Any]:
+    """Class of each row as text, "" where it is missing."""
+    if label is None:
+        raise ValueError(f"label is missing: name the column with the classes; there are {_names(table)}")
+    if label not in table.columns:
+        raise ValueError(f"there is no column {label!r} in the samples; there are {_names(table)}")
+    return texts_of(table[label].to_numpy(dtype=object))
+
+
+def texts_of(values: NDArray[Any]) -> NDArray[Any]:
+    """Classes as text; whole numbers that became floats lose their point, missing ones are ""."""
+    texts = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        if value is None or value != value:
+            texts[place] = ""
+        elif isinstance(value, float | np.floating) and float(value).is_integer():
+            texts[place] = str(int(value))
+        else:
+            texts[place] = str(value).strip()
+    return texts
+
+
+def _names(table: Any) -> str:
+    names = [str(name) for name in table.columns]
+    return ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
+
+
+def table_points(
+    table: Any,
+    label: str | None,
+    x: str | None,
+    y: str | None,
+    crs: Any,
+    grid: Grid,
+    line: Callable[[int], str],
+) -> Points:
+    """Points of a table, in the CRS of the raster."""
+    import pandas
+
+    classes = class_texts(table, label)
+    columns = coordinate_columns(table, x, y)
+    if columns is None:
+        raise ValueError(
+            f"the samples have no columns lon/lat or x/y; there are {_names(table)}: name them by x= and "
+            "y=, or the columns of band values by values="
+        )
+    first, second, degrees = columns
+    coordinates = [
+        pandas.to_numeric(table[name], errors="coerce").to_numpy(float) for name in (first, second)
+    ]
+    kind = line(0).split()[0]
+
+    def number(row: int) -> str:
+        return line(row).split()[1]
+
+    known = classes != ""
+    bad = np.flatnonzero(known & ~np.isfinite(coordinates).all(axis=0))
+    if len(bad):
+        raise ValueError(
+            f"{_listed(kind, [number(int(row)) for row in bad])} of the samples: no number in {first} or "
+            f"{second}; write one, or remove the row"
+        )
+    skipped = [f"{int((~known).sum())} samples without a class"] if not known.all() else []
+    if crs is None and not degrees and _looks_like_degrees(coordinates, known, grid):
+        raise ValueError(
+            f"{first} and {second} look like degrees, but the raster is in {_unit(grid)}: pass "
+            'crs="EPSG:4326"'
+        )
+    source = crs if crs is not None else (_LON_LAT if degrees else grid.crs)
+    rows = np.flatnonzero(known)
+    xs, ys = _moved(coordinates[0][rows], coordinates[1][rows], source, grid.crs)
+    return Points(xs, ys, classes[rows].astype(str), rows, skipped, kind, number)
+
+
+def _looks_like_degrees(coordinates: Sequence[NDArray[Any]], known: NDArray[np.bool_], grid: Grid) -> bool:
+    if CRS.from_user_input(grid.crs).is_geographic or not known.any():
+        return False
+    x, y = (np.abs(values[known]) for values in coordinates)
+    corner = np.abs(applied(grid.transform, grid.width / 2, grid.height / 2))
+    return bool(x.max() <= 180 and y.max() <= 90 and max(corner) > 1000)
+
+
+def _unit(grid: Grid) -> str:
+    crs = CRS.from_user_input(grid.crs)
+    return crs.axis_info[0].unit_name + "s" if crs.axis_info else "other units"
+
+
+def _moved(x: NDArray[Any], y: NDArray[Any], source: Any, target: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Coordinates in the CRS of the raster."""
+    move = _transformer(source, target)
+    if move is None:
+        return x, y
+    xs, ys = move.transform(x, y)
+    return np.asarray(xs, dtype=float), np.asarray(ys, dtype=float)
+
+
+def _transformer(source: Any, target: Any) -> Transformer | None:
+    """None if both are the same."""
+    if target is None:
+        raise ValueError(
+            'the raster has no CRS, so samples cannot be placed on it: read it with crs="EPSG:..."'
+        )
+    try:
+        first, second = CRS.from_user_input(source), CRS.from_user_input(target)
+    except CRSError as error:
+        raise ValueError(f"{source!r} is no CRS that is known: write e.g. EPSG:4326") from error
+    return None if first == second else Transformer.from_crs(first, second, always_xy=True)
+
+
+def point_places(points: Points, grid: Grid, outside: str) -> Places:
+    """Pixels that points lie on."""
+    if not len(points.rows):
+        raise ValueError("no sample has a class: check the column of the classes")
+    rows, columns, inside = _cells(points.x, points.y, grid)
+    skipped = list(points.skipped)
+    if not inside.all():
+        numbers = [points.number(int(row)) for row in points.rows[~inside]]
+        reason = _outside(points.kind, numbers, inside, points, grid)
+        if outside == "raise" or not inside.any():
+            raise ValueError(reason)
+        skipped.append(f"{_listed(points.kind, numbers)} outside the raster")
+    pixels = rows[inside] * grid.width + columns[inside]
+    all_classes = sorted(set(points.classes.tolist()))
+    return Places(
+        pixels, points.classes[inside], points.rows[inside], skipped, all_classes, points.kind, points.number
+    )
+
+
+def _cells(
+    x: NDArray[Any], y: NDArray[Any], grid: Grid
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Row, column and whether they are inside."""
+    with np.errstate(invalid="ignore"):
+        columns, rows = applied(~grid.transform, x, y)
+        inside = (columns >= 0) & (columns < grid.width) & (rows >= 0) & (rows < grid.height)
+    columns, rows = np.where(inside, columns, 0.0), np.where(inside, rows, 0.0)
+    return np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64), inside
+
+
+def _outside(kind: str, numbers: list[str], inside: NDArray[np.bool_], points: Points, grid: Grid) -> str:
+    """Why samples cannot be used."""
+    if inside.any():
+        return (
+            f"{_listed(kind, numbers)} of the samples outside the raster ({len(numbers)} of {len(inside)}): "
+            'remove them, or pass outside="skip"'
+        )
+    return (
+        f"all {len(inside)} samples lie outside the raster: longitude and latitude swapped? Otherwise check "
+        "their CRS"
+    )
+
+
+# Vector files
+
+
+def vector_places(
+    path: Any, grid: Grid, label: str | None, crs: Any, all_touched: bool, outside: str
+) -> Places:
+    """Pixels of the polygons or points of a vector file."""
+    import pyogrio
+    from pyogrio.errors import DataSourceError
+
+    path = os.fspath(path)
+    try:
+        about, _, geometries, fields = pyogrio.raw.read(path)
+    except DataSourceError as error:
+        reason = " ".join(str(error).split())[:120]
+        raise ValueError(
+            f"{path} is no file of samples that can be read ({reason}): pass a table, a vector file or a "
+            "label raster"
+        ) from error
+    names = [str(name) for name in about["fields"]]
+    if label is None or label not in names:
+        asked = (
+            "label is missing: name the column with the classes"
+            if label is None
+            else f"there is no column {label!r} in {path}"
+        )
+        raise ValueError(f"{asked}; there are {', '.join(names[:20]) or 'none'}")
+    source = about["crs"] if about["crs"] is not None else crs
+    if source is None:
+        raise ValueError(f'{path} has no CRS: pass crs="EPSG:..."')
+    classes = texts_of(np.asarray(fields[names.index(label)], dtype=object))
+    shapes = shapely.from_wkb(np.asarray(geometries, dtype=object))
+    known = classes != ""
+    skipped = [f"{int((~known).sum())} features without a class"] if not known.all() else []
+    empty = known & (shapely.is_missing(shapes) | shapely.is_empty(shapes))
+    if empty.any():
+        skipped.append(f"{int(empty.sum())} features without a shape")
+    rows = np.flatnonzero(known & ~empty)
+    if not len(rows):
+        raise ValueError(f"no feature of {path} has a class and a shape: check the column {label!r}")
+    shapes = _moved_shapes(shapes[rows], source, grid.crs)
+
+    def number(row: int) -> str:
+        return str(row + 1)
+
+    kinds = shapely.get_type_id(shapes)
+    if (kinds == 0).all():
+        points = Points(
+            shapely.get_x(shapes),
+            shapely.get_y(shapes),
+            classes[rows].astype(str),
+            rows,
+            skipped,
+            "feature",
+            number,
+        )
+        return point_places(points, grid, outside)
+    odd = np.flatnonzero(~np.isin(kinds, (3, 6)))
+    if len(odd):
+        raise ValueError(
+            f"feature {number(int(rows[odd[0]]))} of {path} is a {shapes[odd[0]].geom_type}: "
+            "pass a file of polygons, or one of points"
+        )
+    return _polygon_places(
+        shapes, classes[rows].astype(str), rows, skipped, grid, all_touched, outside, number
+    )
+
+
+def _moved_shapes(shapes: NDArray[Any], source: Any, target: Any) -> NDArray[Any]:
+    move = _transformer(source, target)
+    if move is None:
+        return shapes
+
+    def moved(coordinates: NDArray[Any]) -> NDArray[Any]:
+        return np.column_stack(move.transform(coordinates[:, 0], coordinates[:, 1]))
+
+    return np.asarray(shapely.transform(shapes, moved))
+
+
+def _polygon_places(
+    shapes: NDArray[Any],
+    classes: NDArray[np.str_],
+    rows: NDArray[np.int64],
+    skipped: list[str],
+    grid: Grid,
+    all_touched: bool,
+    outside: str,
+    number: Callable[[int], str],
+) -> Places:
+    """Pixels of polygons, each drawn in the window around it."""
+    in_pixels = np.asarray(
+        shapely.transform(shapes, lambda xy: np.column_stack(applied(~grid.transform, xy[:, 0], xy[:, 1])))
+    )
+    bounds = shapely.bounds(in_pixels)
+    with np.errstate(invalid="ignore"):
+        inside = (
+            (bounds[:, 2] > 0)
+            & (bounds[:, 0] < grid.width)
+            & (bounds[:, 3] > 0)
+            & (bounds[:, 1] < grid.height)
+        )
+    if not inside.all():
+        numbers = [number(int(row)) for row in rows[~inside]]
+        empty = np.empty(0)
+        reason = _outside(
+            "feature", numbers, inside, Points(empty, empty, classes, rows, [], "feature", number), grid
+        )
+        if outside == "raise" or not inside.any():
+            raise ValueError(reason)
+        skipped = [*skipped, f"{_listed('feature', numbers)} outside the raster"]
+    pixels: list[NDArray[np.int64]] = []
+    counts = np.zeros(len(shapes), dtype=np.int64)
+    for place in np.flatnonzero(inside):
+        left, top = np.maximum(np.floor(bounds[place, :2]).astype(np.int64), 0)
+        right, bottom = np.minimum(np.ceil(bounds[place, 2:]).astype(np.int64), (grid.width, grid.height))
+        drawn = rasterize(
+            [in_pixels[place]],
+            out_shape=(max(bottom - top, 1), max(right - left, 1)),
+            transform=rasterio.Affine.translation(left, top),
+            all_touched=all_touched,
+            dtype=np.uint8,
+        )
+        row, column = np.nonzero(drawn)
+        pixels.append((row + top) * grid.width + column + left)
+        counts[place] = len(row)
+        if counts.sum() > _MOST_PIXELS:
+            raise ValueError(f"the polygons cover more than {_MOST_PIXELS} pixels: pass smaller ones")
+    thin = np.flatnonzero(inside & (counts == 0))
+    if len(thin):
+        numbers = [number(int(row)) for row in rows[thin]]
+        skipped = [
+            *skipped,
+            f"{_listed('feature', numbers)} without a pixel centre inside (all_touched=True takes them)",
+        ]
+    everything = np.concatenate(pixels) if pixels else np.empty(0, dtype=np.int64)
+    all_classes = sorted(set(classes.tolist()))
+    return Places(
+        everything.astype(np.int64),
+        np.repeat(classes, counts),
+        np.repeat(rows, counts),
+        skipped,
+        all_classes,
+        "feature",
+        number,
+    )
+
+
+# Label rasters
+
+
+def label_raster_places(labels: Any, grid: Grid, names: Mapping[int, str] | None) -> Places:
+    """Pixels of a label raster, moved to the grid of the stack by nearest neighbours if needed."""
+    known_names: dict[int, str] = {}
+    if isinstance(labels, xr.DataArray):
+        codes = _codes_of_array(labels, grid)
+    else:
+        codes, known_names = _codes_of_file(os.fspath(labels), grid)
+    known_names.update(names or {})
+    pixels, found = codes
+    if not len(pixels):
+        raise ValueError(
+            "the label raster has no class inside the raster: is its CRS right, or is all of it nodata?"
+        )
+    distinct, inverse = np.unique(found, return_inverse=True)
+    texts = np.array([known_names.get(int(code), str(int(code))) for code in distinct])
+    classes = texts[inverse]
+    return Places(
+        pixels,
+        classes,
+        inverse.astype(np.int64),
+        [],
+        sorted(set(texts.tolist())),
+        "class",
+        lambda group: str(texts[group]),
+    )
+
+
+def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    array = labels.squeeze()
+    if array.ndim != 2:
+        raise ValueError(f"the label raster has shape {labels.shape}: pass one band (y, x)")
+    own = grid_of(array)
+    if (
+        own.shape != grid.shape
+        or (own.crs is not None and own.crs != grid.crs)
+        or not same_place(own.transform, grid.transform, grid.shape)
+    ):
+        if own.crs is None:
+            raise ValueError(
+                "the label raster has no CRS and another grid than the stack: set it by "
+                'labels.rio.write_crs("EPSG:...")'
+            )
+        array = array.rio.reproject(
+            grid.crs, transform=grid.transform, shape=grid.shape, resampling=Resampling.nearest
+        )
+    codes = np.asarray(array.values)
+    return _known(codes, array.rio.nodata, 0)
+
+
+def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[NDArray[np.int64], NDArray[Any]], dict[int, str]]:
+    with rasterio.open(path) as file:
+        if file.crs is None:
+            raise ValueError(f"{path} has no CRS: write it by gdal_edit.py -a_srs")
+        same = (
+            file.shape == grid.shape
+            and file.crs == grid.crs
+            and same_place(file.transform, grid.transform, grid.shape)
+        )
+        names = names_in(file.tags(1))
+        pixels, codes = [], []
+        with (
+            WarpedVRT(
+                file,
+                crs=grid.crs,
+                transform=grid.transform,
+                height=grid.height,
+                width=grid.width,
+                resampling=Resampling.nearest,
+            )
+            if not same
+            else rasterio.open(path) as on_grid
+        ):
+            for window in windows_of(*grid.shape, _READ):
+                some, their_codes = _known(on_grid.read(1, window=window), file.nodata, 0)
+                row, column = np.divmod(some, int(window.width))
+                pixels.append((row + int(window.row_off)) * grid.width + column + int(window.col_off))
+                codes.append(their_codes)
+                if sum(map(len, pixels)) > _MOST_PIXELS:
+                    raise ValueError(
+                        f"{path} has more than {_MOST_PIXELS} labelled pixels: pass a part of it"
+                    )
+    everything = np.concatenate(pixels)
+    order = np.argsort(everything, kind="stable")
+    return (everything[order], np.concatenate(codes)[order]), names
+
+
+def _known(codes: NDArray[Any], nodata: float | None, unknown: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Numbers in reading order and codes of the pixels that have a class."""
+    flat = codes.ravel()
+    known = flat != unknown
+    if flat.dtype.kind == "f":
+        known &= np.isfinite(flat)
+    if nodata is not None:
+        known &= flat != nodata
+    pixels = np.flatnonzero(known)
+    found = flat[pixels]
+    if found.dtype.kind == "f" and len(found) and (found != np.round(found)).any():
+        bad = found[found != np.round(found)][0]
+        raise ValueError(f"the label raster holds {bad:g}: classes must be whole numbers")
+    return pixels, found
