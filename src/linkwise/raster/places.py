@@ -99,7 +99,7 @@ def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, s
     if x is not None and y is not None:
         for name in (x, y):
             if name not in table.columns:
-                raise ValueError(f"there is no column {name!r} in the samples; there are {_names(table)}")
+                raise ValueError(f"there is no column {name!r} in the samples: name one of {_names(table)}")
         degrees = any(x.lower() == a and y.lower() == b and flag for a, b, flag in _PAIRS)
         return x, y, degrees
     by_lower = {str(name).lower(): str(name) for name in table.columns}
@@ -114,7 +114,7 @@ def class_texts(table: Any, label: str | None) -> NDArray[Any]:
     if label is None:
         raise ValueError(f"label is missing: name the column with the classes; there are {_names(table)}")
     if label not in table.columns:
-        raise ValueError(f"there is no column {label!r} in the samples; there are {_names(table)}")
+        raise ValueError(f"there is no column {label!r} in the samples: name one of {_names(table)}")
     return texts_of(table[label].to_numpy(dtype=object))
 
 
@@ -209,7 +209,7 @@ def _transformer(source: Any, target: Any) -> Transformer | None:
     """None if both are the same."""
     if target is None:
         raise ValueError(
-            'the raster has no CRS, so samples cannot be placed on it: read it with crs="EPSG:..."'
+            'the raster has no CRS, so samples cannot be placed on it: pass crs="EPSG:..." to read_stack'
         )
     try:
         first, second = CRS.from_user_input(source), CRS.from_user_input(target)
@@ -221,14 +221,12 @@ def _transformer(source: Any, target: Any) -> Transformer | None:
 def point_places(points: Points, grid: Grid, outside: str) -> Places:
     """Pixels that points lie on."""
     if not len(points.rows):
-        raise ValueError("no sample has a class: check the column of the classes")
+        raise ValueError("no sample has a class: name another column of classes")
     rows, columns, inside = _cells(points.x, points.y, grid)
     skipped = list(points.skipped)
     if not inside.all():
         numbers = [points.number(int(row)) for row in points.rows[~inside]]
-        reason = _outside(points.kind, numbers, inside, points, grid)
-        if outside == "raise" or not inside.any():
-            raise ValueError(reason)
+        _check_outside(points.kind, numbers, len(inside), outside)
         skipped.append(f"{_listed(points.kind, numbers)} outside the raster")
     pixels = rows[inside] * grid.width + columns[inside]
     all_classes = sorted(set(points.classes.tolist()))
@@ -248,17 +246,18 @@ def _cells(
     return np.floor(rows).astype(np.int64), np.floor(columns).astype(np.int64), inside
 
 
-def _outside(kind: str, numbers: list[str], inside: NDArray[np.bool_], points: Points, grid: Grid) -> str:
-    """Why samples cannot be used."""
-    if inside.any():
-        return (
-            f"{_listed(kind, numbers)} of the samples outside the raster ({len(numbers)} of {len(inside)}): "
+def _check_outside(kind: str, numbers: list[str], n_samples: int, outside: str) -> None:
+    """Refuse samples outside the raster, or all of them."""
+    if len(numbers) == n_samples:
+        raise ValueError(
+            f"all {n_samples} samples lie outside the raster: longitude and latitude swapped? Otherwise pass "
+            "their crs"
+        )
+    if outside == "raise":
+        raise ValueError(
+            f"{_listed(kind, numbers)} of the samples outside the raster ({len(numbers)} of {n_samples}): "
             'remove them, or pass outside="skip"'
         )
-    return (
-        f"all {len(inside)} samples lie outside the raster: longitude and latitude swapped? Otherwise check "
-        "their CRS"
-    )
 
 
 # Vector files
@@ -282,12 +281,8 @@ def vector_places(
         ) from error
     names = [str(name) for name in about["fields"]]
     if label is None or label not in names:
-        asked = (
-            "label is missing: name the column with the classes"
-            if label is None
-            else f"there is no column {label!r} in {path}"
-        )
-        raise ValueError(f"{asked}; there are {', '.join(names[:20]) or 'none'}")
+        wrong = "label is missing" if label is None else f"there is no column {label!r} in {path}"
+        raise ValueError(f"{wrong}: name one of {', '.join(names[:20]) or 'its columns, but it has none'}")
     source = about["crs"] if about["crs"] is not None else crs
     if source is None:
         raise ValueError(f'{path} has no CRS: pass crs="EPSG:..."')
@@ -300,7 +295,7 @@ def vector_places(
         skipped.append(f"{int(empty.sum())} features without a shape")
     rows = np.flatnonzero(known & ~empty)
     if not len(rows):
-        raise ValueError(f"no feature of {path} has a class and a shape: check the column {label!r}")
+        raise ValueError(f"no feature of {path} has a class and a shape: correct the column {label!r}")
     shapes = _moved_shapes(shapes[rows], source, grid.crs)
 
     def number(row: int) -> str:
@@ -364,12 +359,7 @@ def _polygon_places(
         )
     if not inside.all():
         numbers = [number(int(row)) for row in rows[~inside]]
-        empty = np.empty(0)
-        reason = _outside(
-            "feature", numbers, inside, Points(empty, empty, classes, rows, [], "feature", number), grid
-        )
-        if outside == "raise" or not inside.any():
-            raise ValueError(reason)
+        _check_outside("feature", numbers, len(inside), outside)
         skipped = [*skipped, f"{_listed('feature', numbers)} outside the raster"]
     pixels: list[NDArray[np.int64]] = []
     counts = np.zeros(len(shapes), dtype=np.int64)

@@ -161,7 +161,7 @@ def _rows_of_pixels(
     skipped = list(places.skipped)
     if not valid.all():
         if not valid.any():
-            raise ValueError("all samples lie on pixels without data: check the nodata value of the raster")
+            raise ValueError("all samples lie on pixels without data: pass the right nodata= to read_stack")
         listed = places.named(places.groups[~valid])
         skipped.append(f"{int((~valid).sum())} pixels without data ({listed})")
     pixels = np.column_stack(np.divmod(places.pixels, grid.width))
@@ -285,7 +285,7 @@ def _value_columns(
     columns = list(values)
     missing = [name for name in columns if name not in table.columns]
     if missing:
-        raise ValueError(f"there is no column {missing[0]!r} in the samples; there are {_columns(table)}")
+        raise ValueError(f"there is no column {missing[0]!r} in the samples: name one of {_columns(table)}")
     n_bands = int(stack.sizes["band"])
     if len(columns) != n_bands:
         raise ValueError(
@@ -328,7 +328,7 @@ def _rows_with_values(
     used = np.flatnonzero(known & whole)
     if not len(used):
         raise ValueError(
-            f"no sample has a class and a number in all of {', '.join(columns[:4])}: check the table"
+            f"no sample has a class and a number in all of {', '.join(columns[:4])}: correct the table"
         )
     _check_units(X[used], stack)
     none = np.full((len(used), 2), -1, dtype=np.int64)

@@ -212,8 +212,8 @@ def _describe(path: str, one_of_many: bool, crs: Any) -> tuple[list[_Source], Gr
         with rasterio.open(path) as file:
             if not file.count:
                 raise ValueError(
-                    f"{path} holds no bands of its own"
-                    + (f"; pass one of its parts, e.g. {file.subdatasets[0]}" if file.subdatasets else "")
+                    f"{path} holds no bands of its own: pass one of its parts, "
+                    f"{', '.join(file.subdatasets[:3]) or 'but it has none'}"
                 )
             its_crs = file.crs or (rasterio.CRS.from_user_input(crs) if crs is not None else None)
             if its_crs is None:
@@ -311,12 +311,12 @@ def _chosen(bands: Sequence[int | str], names: list[str]) -> list[int]:
     for band in bands:
         if isinstance(band, str):
             if band not in names:
-                raise ValueError(f"there is no band {band!r}; there are {', '.join(names[:12])}")
+                raise ValueError(f"there is no band {band!r}: name one of {', '.join(names[:12])}")
             places.append(names.index(band))
         elif 1 <= int(band) <= len(names):
             places.append(int(band) - 1)
         else:
-            raise ValueError(f"there is no band {band}: bands have the numbers 1 to {len(names)}")
+            raise ValueError(f"there is no band {band}: give numbers from 1 to {len(names)}")
     if not places:
         raise ValueError("bands is empty: name at least one band")
     return places

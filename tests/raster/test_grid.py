@@ -1,0 +1,3 @@
+"""Placeholder until the tests come."""
+
+from linkwise.raster import grid  # noqa: F401
