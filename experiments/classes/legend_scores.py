@@ -51,11 +51,8 @@ def mixture_criteria(
     """
     n_components, n_features = gaussians.means.shape
     log_weights = np.log(weights)
-    log_likelihood, assigned = mixture_likelihoods(points_of(X), gaussians, log_weights, labels)
     return class_criteria(
-        log_likelihood,
-        assigned,
-        log_weights[labels],
+        mixture_likelihoods(points_of(X), gaussians, log_weights, labels),
         n_components=n_components,
         n_parameters=n_free_parameters(n_components, n_features, "full"),
         n_labelled=len(y),

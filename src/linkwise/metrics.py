@@ -448,12 +448,19 @@ def separability(y: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
         raise ValueError("y has no labelled sample (all are -1, NaN or None); label at least one")
     clusters, cluster_codes = encode(cluster_vector, "labels")
     classes, class_codes = encode(class_vector[labelled], "y")
-    table = _cross_tabulate(class_codes, cluster_codes[labelled], len(classes), len(clusters)).astype(float)
+    return separability_of_counts(
+        _cross_tabulate(class_codes, cluster_codes[labelled], len(classes), len(clusters))
+    )
+
+
+def separability_of_counts(contingency: NDArray[np.integer]) -> NDArray[np.float64]:
+    """The same from the number (L, K) of samples of each class in each cluster."""
+    table = contingency.astype(float)
     sizes = table.sum(axis=1)
     together = table @ table.T
     pairs = np.outer(sizes, sizes)
     # The ordered pairs of a class with itself include every sample paired with itself.
-    diagonal = np.diag_indices(len(classes))
+    diagonal = np.diag_indices(len(table))
     together[diagonal] -= sizes
     pairs[diagonal] -= sizes
     with np.errstate(invalid="ignore"):

@@ -26,6 +26,7 @@ from linkwise.exceptions import ApproximationWarning
 from linkwise.mixture.classes.e_step import class_rows
 from linkwise.mixture.classes.em import ClassRun, ClassStep
 from linkwise.mixture.classes.starts import class_start
+from linkwise.mixture.classes.tables import TablesInMemory
 from linkwise.mixture.cppc import CPPC, _keep_leader
 from linkwise.mixture.em import best_run
 from linkwise.mixture.gaussian.data import points_of
@@ -73,10 +74,8 @@ class TestWithoutBeliefs:
             X, y,
         )  # fmt: skip
         start = class_start(X, y - 1, 11, np.random.RandomState(0))
-        step = ClassStep(
-            points_of(X), class_rows(y - 1, 9), np.zeros((9, 9)), start, 11, covariance_type, 1e-6, False,
-            "ignore", 0, Workers(),
-        )  # fmt: skip
+        tables = TablesInMemory(points_of(X), class_rows(y - 1, 9), start, 11, Workers())
+        step = ClassStep(tables, np.zeros((9, 9)), covariance_type, 1e-6, False, "ignore", 0)
         begin = step.start_parameters()
         precisions = (
             np.linalg.inv(begin.covariances)

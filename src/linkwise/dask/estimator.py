@@ -155,7 +155,8 @@ def check_columns(estimator: Any, n_features: int, names: NDArray[np.object_] | 
 
 def along_rows(array: da.Array, function: Any) -> da.Array:
     """Reduce each row of a lazy table (n, K); those of Dask itself fail in empty chunks."""
-    reduced: da.Array = array.map_blocks(function, axis=1, drop_axis=1, dtype=np.float64)
+    lazy: Any = array
+    reduced: da.Array = lazy.map_blocks(function, axis=1, drop_axis=1, dtype=np.float64)
     return reduced
 
 

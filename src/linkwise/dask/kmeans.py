@@ -153,7 +153,7 @@ class _DaskKMeans(ScoredDaskEstimator):
 
 
 @extended
-class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans, auto_wrap_output_keys=None):
+class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """:class:`linkwise.HMRFKMeans` for data beyond memory: the same descent, chunk by chunk.
 
     All rows are read once in every iteration, by the workers, which send back sums. How starts are made and
@@ -179,7 +179,7 @@ class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans, auto_wrap_output_keys=None
 
 
 @extended
-class PCKMeans(_DaskKMeans, variants.PCKMeans, auto_wrap_output_keys=None):
+class PCKMeans(_DaskKMeans, variants.PCKMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """:class:`linkwise.PCKMeans` for data beyond memory: the same descent, chunk by chunk.
 
     Parameters
@@ -201,7 +201,7 @@ class PCKMeans(_DaskKMeans, variants.PCKMeans, auto_wrap_output_keys=None):
 
 
 @extended
-class MPCKMeans(_DaskKMeans, variants.MPCKMeans, auto_wrap_output_keys=None):
+class MPCKMeans(_DaskKMeans, variants.MPCKMeans, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """:class:`linkwise.MPCKMeans` for data beyond memory: the same descent, chunk by chunk.
 
     Parameters

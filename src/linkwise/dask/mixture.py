@@ -160,7 +160,7 @@ class _DaskMixture(ScoredDaskEstimator):
 
 
 @extended
-class PPC(_DaskMixture, ppc.PPC, auto_wrap_output_keys=None):
+class PPC(_DaskMixture, ppc.PPC, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """:class:`linkwise.PPC` for data beyond memory: the same model, fitted chunk by chunk.
 
     All rows are read once in every EM iteration, by the workers, which send back sums of K D^2 numbers. Rows
@@ -215,7 +215,7 @@ class PPC(_DaskMixture, ppc.PPC, auto_wrap_output_keys=None):
 
 
 @extended
-class ConstrainedEM(_DaskMixture, constrained_em.ConstrainedEM, auto_wrap_output_keys=None):
+class ConstrainedEM(_DaskMixture, constrained_em.ConstrainedEM, auto_wrap_output_keys=None):  # type: ignore[call-arg]
     """:class:`linkwise.ConstrainedEM` for data beyond memory: the same model, fitted chunk by chunk.
 
     How it is computed, and what is lazy, is said at :class:`linkwise.dask.PPC`.

@@ -27,19 +27,26 @@ from linkwise._validation import (
 )
 from linkwise.beliefs import ClassBeliefs, check_belief_array
 from linkwise.exceptions import ApproximationWarning
-from linkwise.metrics import belief_adherence, separability
-from linkwise.mixture.classes.criteria import class_criteria, mixture_likelihoods
+from linkwise.metrics import belief_adherence, separability_of_counts
+from linkwise.mixture.classes.criteria import class_criteria
 from linkwise.mixture.classes.decisions import THRESHOLD
-from linkwise.mixture.classes.e_step import block_sweeps_climb, class_rows, pair_weights
+from linkwise.mixture.classes.e_step import block_sweeps_climb, pair_weights
 from linkwise.mixture.classes.em import ClassRun, ClassStep, run_class_em
 from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
 from linkwise.mixture.classes.plan import make_plan
 from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.classes.starts import class_start, half_start
+from linkwise.mixture.classes.tables import (
+    ClassSample,
+    ClassSource,
+    FittedRows,
+    LabelledRows,
+    fitted_rows,
+)
 from linkwise.mixture.em import best_run, needed_merit
-from linkwise.mixture.gaussian.data import Points, condition
+from linkwise.mixture.gaussian.data import condition
 from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_free_parameters
-from linkwise.mixture.gaussian.shrinkage import check_shrinkage, covariance_prior, pseudo_rows
+from linkwise.mixture.gaussian.shrinkage import check_shrinkage, pseudo_rows
 from linkwise.mixture.prediction import FittedMixture
 
 __all__ = ["CPPC"]
@@ -281,23 +288,31 @@ class CPPC(FittedMixture):
         )
         criterion_weight = self._check_parameters(len(data))
         codes, classes = _check_labels(y, len(data))
-        beliefs = _check_beliefs(self.beliefs, classes)
-        rows = class_rows(codes, len(classes))
-        weights = pair_weights(beliefs, self.confidence, rows.sizes, self.normalize)
-        block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
         points, for_starts = condition(data, self.reg_covar, getattr(self, "feature_names_in_", None))
-        self.shrinkage_ = pseudo_rows(self.shrinkage, points.n_features)
-        prior = covariance_prior(points, self.shrinkage_, self.reg_covar)
+        source = LabelledRows(points, for_starts, codes, len(classes))
+        self._fit_classes(source, classes, criterion_weight)
+        return self.labels_
+
+    def _fit_classes(self, source: ClassSource, classes: NDArray[Any], criterion_weight: float) -> None:
+        """Fit to rows of these sorted classes, wherever they are."""
+        beliefs = _check_beliefs(self.beliefs, classes)
+        weights = pair_weights(beliefs, self.confidence, source.sizes, self.normalize)
+        block = block_sweeps_climb(weights) if self.sweep == "auto" else self.sweep == "block"
+        self.shrinkage_ = pseudo_rows(self.shrinkage, source.n_features)
+        prior = source.prior(self.shrinkage_, self.reg_covar)
         random_state = check_random_state(self.random_state)
-        labels = self._plan(for_starts, codes, classes, beliefs, weights, random_state)
+        sample = source.sample
+        # A sample has fewer pairs than rows: each counts as much more as there are pairs of rows for it.
+        share = np.sqrt(source.sizes / sample.sizes)
+        labels = self._plan(sample, classes, beliefs, weights * np.outer(share, share), random_state)
         n_components = int(labels.max()) + 1
         starts: list[tuple[NDArray[np.int64], int]] = []
         for number in range(self.n_init):
             if number > 0:
                 if self.init == "paper" and n_components > len(classes):
-                    labels = class_start(for_starts, codes, n_components, random_state)
+                    labels = class_start(sample.X, sample.codes, n_components, random_state)
                 else:
-                    labels = half_start(for_starts, starts[0][0], random_state)
+                    labels = half_start(sample.X, starts[0][0], random_state)
             starts.append((labels, int(random_state.randint(2**31))))
         n_jobs = effective_n_jobs(self.n_jobs)
         lock = threading.Lock()
@@ -308,8 +323,8 @@ class CPPC(FittedMixture):
         def run(start: tuple[NDArray[np.int64], int]) -> ClassRun:
             labels, seed = start
             step = ClassStep(
-                points, rows, weights, labels, n_components, self.covariance_type, self.reg_covar,
-                not block, self.mixing, seed, workers, prior,
+                source.tables(labels, n_components, workers), weights, self.covariance_type,
+                self.reg_covar, not block, self.mixing, seed, prior,
             )  # fmt: skip
             result = run_class_em(
                 step, tol=self.tol, max_iter=self.max_iter, rng=np.random.default_rng(seed),
@@ -324,15 +339,14 @@ class CPPC(FittedMixture):
             n_jobs=n_jobs if len(starts) > 1 else None, verbose=self.verbose,
         )  # fmt: skip
         self.classes_, self.beliefs_, self.sweep_ = classes, beliefs, "block" if block else "sequential"
-        self._store(best, rows.order)
-        self._store_measures(points, codes, criterion_weight)
+        self._store(best)
+        found = self._store_rows(source, best.prob)
+        self._store_measures(found, source.n_features, criterion_weight)
         self._warn(best)
-        return self.labels_
 
     def _plan(
         self,
-        X: NDArray[np.floating],
-        codes: NDArray[np.int64],
+        sample: ClassSample,
         classes: NDArray[Any],
         beliefs: NDArray[np.float64],
         weights: NDArray[np.float64],
@@ -343,9 +357,9 @@ class CPPC(FittedMixture):
         self.evidence_: list[dict[str, Any]] = []
         self.alternatives_: dict[str, dict[str, float]] = {}
         if self.init == "paper":
-            return class_start(X, codes, wanted or len(classes), random_state)
+            return class_start(sample.X, sample.codes, wanted or len(classes), random_state)
         plan = make_plan(
-            X, codes, beliefs, weights, wanted,
+            sample.X, sample.codes, beliefs, weights, wanted,
             covariance_type=self.covariance_type, reg_covar=self.reg_covar, shrinkage=self.shrinkage_,
             random_state=random_state,
         )  # fmt: skip
@@ -389,7 +403,7 @@ class CPPC(FittedMixture):
 
     # Results of fitting
 
-    def _store(self, run: ClassRun, order: NDArray[np.int64]) -> None:
+    def _store(self, run: ClassRun) -> None:
         for name, value in run.parameters.fitted_attributes().items():
             setattr(self, name, value)
         self.lower_bounds_ = run.lower_bounds
@@ -397,11 +411,6 @@ class CPPC(FittedMixture):
         self.n_iter_ = len(run.lower_bounds) - 1
         self.converged_ = run.converged and run.settled
         self.n_decreases_ = run.n_decreases
-        assert run.prob is not None
-        self.responsibilities_ = np.empty((len(order), len(self.means_)), dtype=run.prob.dtype)
-        self.responsibilities_[order] = run.prob[:, : len(self.means_)]
-        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
-        self.n_occupied_ = len(np.unique(self.labels_))
         self.__dict__.pop("mixing_", None)  # of an earlier fit
         if run.mixing_steps:
             sizes = [step.effective_sample_size for step in run.mixing_steps]
@@ -412,24 +421,33 @@ class CPPC(FittedMixture):
                 "n_ignored": sum(not step.usable for step in run.mixing_steps),
             }
 
-    def _store_measures(self, points: Points, codes: NDArray[np.int64], criterion_weight: float) -> None:
+    def _store_rows(self, source: Any, prob: Any) -> FittedRows:
+        """Store labels and probabilities of the rows; return what the measures need of them."""
+        assert isinstance(source, LabelledRows)
+        order = source.rows.order
+        self.responsibilities_ = np.empty((len(order), len(self.means_)), dtype=prob.dtype)
+        self.responsibilities_[order] = prob[:, : len(self.means_)]
+        self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
+        return fitted_rows(
+            source.points, source.codes, self.responsibilities_, self._gaussians, np.log(self.weights_),
+            len(self.classes_),
+        )  # fmt: skip
+
+    @property
+    def _gaussians(self) -> Gaussians:
+        return Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+
+    def _store_measures(self, found: FittedRows, n_features: int, criterion_weight: float) -> None:
         n_classes, n_components = len(self.classes_), len(self.means_)
-        labelled = codes >= 0
-        cells = codes[labelled] * n_components + self.labels_[labelled]
-        counts = np.bincount(cells, minlength=n_classes * n_components)
-        self.contingency_ = counts.reshape(n_classes, n_components)
-        self.separability_ = separability(codes, self.labels_)
+        self.contingency_ = found.contingency[:n_classes]
+        self.n_occupied_ = int(found.contingency.any(axis=0).sum())
+        self.separability_ = separability_of_counts(self.contingency_)
         self.adherence_ = belief_adherence(self.beliefs_, self.separability_)
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        log_weights = np.log(self.weights_)
-        log_likelihood, assigned = mixture_likelihoods(points, gaussians, log_weights, self.labels_)
         self.criteria_ = class_criteria(
-            log_likelihood,
-            assigned,
-            log_weights[self.labels_],
+            found.likelihoods,
             n_components=n_components,
-            n_parameters=n_free_parameters(n_components, points.n_features, self.covariance_type),
-            n_labelled=int(labelled.sum()),
+            n_parameters=n_free_parameters(n_components, n_features, self.covariance_type),
+            n_labelled=int(self.contingency_.sum()),
             adherence=self.adherence_ / (4.0 * n_classes**2),
             criterion_weight=criterion_weight,
         )

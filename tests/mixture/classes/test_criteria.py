@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from linkwise.mixture.classes.criteria import class_criteria
+from linkwise.mixture.classes.criteria import assigned_likelihoods, class_criteria
 
 
 def literal(log_likelihood, log_density, log_weight, K, p, n_labelled, adherence, w):
@@ -26,9 +26,9 @@ def literal(log_likelihood, log_density, log_weight, K, p, n_labelled, adherence
 
 
 def criteria(log_likelihood, log_density, log_weight, K, p, n_labelled, adherence, w):
+    fit = assigned_likelihoods(log_likelihood, np.array(log_density), np.array(log_weight))
     return class_criteria(
-        log_likelihood, np.array(log_density), np.array(log_weight), n_components=K, n_parameters=p,
-        n_labelled=n_labelled, adherence=adherence, criterion_weight=w,
+        fit, n_components=K, n_parameters=p, n_labelled=n_labelled, adherence=adherence, criterion_weight=w
     )  # fmt: skip
 
 
@@ -87,3 +87,14 @@ def test_units_shift_cbic_alike_for_every_model_but_not_the_paper_s():
         assert kilometres[name] == pytest.approx(metres[name])
     # The better fit wins in one unit and loses in the other.
     assert metres["bic_paper"] < 20 < kilometres["bic_paper"]
+
+
+def test_likelihoods_of_parts_add():
+    rng = np.random.default_rng(0)
+    density, weight = rng.normal(-1, 2, 20), rng.uniform(-4, 0, 20)
+    density[3] = 400.0
+    whole = assigned_likelihoods(5.0, density, weight)
+    parts = assigned_likelihoods(2.0, density[:7], weight[:7]) + assigned_likelihoods(
+        3.0, density[7:], weight[7:]
+    )
+    assert parts == pytest.approx(whole, rel=1e-12)

@@ -11,16 +11,15 @@ from linkwise.mixture.classes import em as class_em
 from linkwise.mixture.classes.e_step import class_rows, pair_weights
 from linkwise.mixture.classes.em import ClassStep, run_class_em
 from linkwise.mixture.classes.starts import class_start
+from linkwise.mixture.classes.tables import TablesInMemory
 from linkwise.mixture.gaussian.data import points_of
 from linkwise.mixture.gaussian.shrinkage import covariance_prior
 
 
 def make_step(X, codes, start, weights, *, covariance_type="full", sequential=False, mixing="ignore"):
     rows = class_rows(codes, codes.max() + 1)
-    return ClassStep(
-        points_of(X), rows, weights, start, start.max() + 1, covariance_type, 1e-6, sequential, mixing, 0,
-        Workers(),
-    )  # fmt: skip
+    tables = TablesInMemory(points_of(X), rows, start, start.max() + 1, Workers())
+    return ClassStep(tables, weights, covariance_type, 1e-6, sequential, mixing, 0)
 
 
 def run(step, *, tol=1e-4, max_iter=500, seed=0):

@@ -20,6 +20,7 @@ and it is floored: G / 4 L^2 < 1 / N_l is closer than separabilities counted on 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +31,37 @@ from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians
 from linkwise.mixture.gaussian.passes import log_density_pass
 
-__all__ = ["class_criteria", "mixture_likelihoods"]
+__all__ = ["Likelihoods", "assigned_likelihoods", "class_criteria", "mixture_likelihoods"]
 
 #: Above this, 1 is lost beside the density.
 _LOG_LARGE = 40.0
 _ROWS_AT_ONCE = 1 << 14
 
 
+class Likelihoods(NamedTuple):
+    """What the criteria need of the rows; those of two sets of rows add.
+
+    ``log_likelihood`` is log L, ``classification`` the sum of log(pi_z N(x_i; z)) with the fitted labels z,
+    ``log_residuals`` the logarithm of RSS.
+    """
+
+    n_samples: int
+    log_likelihood: float
+    classification: float
+    log_residuals: float
+
+    def __add__(self, other: object) -> Likelihoods:
+        assert isinstance(other, Likelihoods)
+        return Likelihoods(
+            self.n_samples + other.n_samples,
+            self.log_likelihood + other.log_likelihood,
+            self.classification + other.classification,
+            float(np.logaddexp(self.log_residuals, other.log_residuals)),
+        )
+
+
 def class_criteria(
-    log_likelihood: float,
-    assigned_log_density: NDArray[np.float64],
-    assigned_log_weight: NDArray[np.float64],
+    fit: Likelihoods,
     *,
     n_components: int,
     n_parameters: int,
@@ -50,23 +71,22 @@ def class_criteria(
 ) -> dict[str, float]:
     """Compute all criteria of one fit; ``adherence`` is G / (4 L^2), ``criterion_weight`` w in [0, 1].
 
-    The two arrays (n,) are log N(x_i; z_i) and log pi_{z_i}. ``n_components`` counts empty clusters.
+    ``n_components`` counts empty clusters.
     """
-    n_samples = len(assigned_log_density)
+    n_samples = fit.n_samples
     penalty = n_parameters * math.log(n_samples)
     printed_penalty = n_components * math.log(n_samples)
-    classification = float((assigned_log_density + assigned_log_weight).sum())
     floored = math.log(max(adherence, 1.0 / n_labelled))
-    printed_fit = n_samples * (_log_residuals(assigned_log_density) - math.log(n_samples))
+    printed_fit = n_samples * (fit.log_residuals - math.log(n_samples))
     weighted = printed_penalty
     if criterion_weight < 1.0:
         weighted += (1.0 - criterion_weight) * printed_fit
     if criterion_weight > 0.0:
         weighted += criterion_weight * n_samples * (math.log(adherence) if adherence > 0.0 else -math.inf)
     return {
-        "bic": -2.0 * log_likelihood + penalty,
-        "icl": -2.0 * classification + penalty,
-        "cbic": -2.0 * (1.0 - criterion_weight) * log_likelihood
+        "bic": -2.0 * fit.log_likelihood + penalty,
+        "icl": -2.0 * fit.classification + penalty,
+        "cbic": -2.0 * (1.0 - criterion_weight) * fit.log_likelihood
         + criterion_weight * n_labelled * floored
         + penalty,
         "bic_paper": printed_fit + printed_penalty,
@@ -76,15 +96,23 @@ def class_criteria(
 
 def mixture_likelihoods(
     points: Points, gaussians: Gaussians, log_weights: NDArray[np.float64], labels: NDArray[np.int64]
-) -> tuple[float, NDArray[np.float64]]:
-    """Compute sum_i log sum_k pi_k N(x_i; k), and log N(x_i; z_i) of each row (n,)."""
+) -> Likelihoods:
+    """Compute what the criteria need of some rows with these labels (n,)."""
     total, assigned = 0.0, np.empty(points.n_samples)
     for start, stop in chunk_bounds(0, points.n_samples, _ROWS_AT_ONCE):
         rows = np.arange(start, stop)
         log_density = log_density_pass(points, gaussians, rows=rows)
         assigned[rows] = log_density[np.arange(len(rows)), labels[rows]]
         total += float(logsumexp(log_density + log_weights, axis=1).sum())
-    return total, assigned
+    return assigned_likelihoods(total, assigned, log_weights[labels])
+
+
+def assigned_likelihoods(
+    log_likelihood: float, log_density: NDArray[np.float64], log_weight: NDArray[np.float64]
+) -> Likelihoods:
+    """The same from log N(x_i; z_i) and log pi_{z_i} of each row (n,)."""
+    classification = float((log_density + log_weight).sum())
+    return Likelihoods(len(log_density), log_likelihood, classification, _log_residuals(log_density))
 
 
 def _log_residuals(log_density: NDArray[np.float64]) -> float:

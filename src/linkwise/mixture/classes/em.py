@@ -9,21 +9,16 @@ higher. Otherwise it goes on from the copy.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import pairwise
-from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels import kernel
-from linkwise._threads import Workers, chunk_bounds
-from linkwise.mixture.classes.e_step import ClassRows, Sweep, class_sums, class_sweep, empty_table
+from linkwise.mixture.classes.e_step import Sweep
 from linkwise.mixture.classes.omega import MixingStep, sampled_mixing
+from linkwise.mixture.classes.tables import ClassTables
 from linkwise.mixture.em import EMRun, MixtureParameters, run_em
-from linkwise.mixture.gaussian.data import Points
-from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, m_step, precision_factors
-from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+from linkwise.mixture.gaussian.gaussians import Gaussians, m_step, precision_factors
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     log_prior,
@@ -48,71 +43,55 @@ _LAST_SETTLED = 1e-5
 _DISTURBANCES = (0.3, 1.0)
 #: A cluster with fewer rows than this keeps its mean and covariance, which fewer would not determine.
 _VANISHED = 1e-6
-#: Rows whose (rows, K) float64 tables are held at once beside the two tables of all rows.
-_ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass
 class ClassRun(EMRun):
     """A run of EM with what its last E-step gave."""
 
-    prob: NDArray[np.floating] | None = None
-    """(n, K padded) Probabilities in class order; None once another run was better."""
+    prob: Any = None
+    """Probabilities, as ``ClassTables.result`` gives them; None once another run was better."""
     settled: bool = True
     """Whether the probabilities of the last E-step stand still."""
     mixing_steps: list[MixingStep] = field(default_factory=list)
 
 
 class ClassStep:
-    """The EM step of CPPC. It holds two tables (n, K): scores of the rows, and probabilities ``prob``.
+    """The EM step of CPPC, on ``tables`` that hold scores and probabilities of the rows.
 
-    ``weights`` are the pair weights A (L, L), and ``start`` (n,) the cluster of each row at the start, -1 for
-    unlabelled rows. ``seed`` is that of the draws for Omega, the same in every step, so that EM sees one
-    objective. ``mixing_steps`` holds what sampling Omega gave in each M-step and at the final parameters.
+    ``weights`` are the pair weights A (L, L). ``seed`` is that of the draws for Omega, the same in every
+    step, so that EM sees one objective. ``mixing_steps`` holds what sampling Omega gave in each M-step and at
+    the final parameters.
     """
 
     def __init__(
         self,
-        points: Points,
-        rows: ClassRows,
+        tables: ClassTables,
         weights: NDArray[np.float64],
-        start: NDArray[np.int64],
-        n_components: int,
         covariance_type: str,
         reg_covar: float,
         sequential: bool,
         mixing: str,
         seed: int,
-        workers: Workers,
         prior: CovariancePrior | None = None,
     ) -> None:
-        self.points = points
-        self.rows = rows
+        self.tables = tables
         self.weights = weights
-        self.n_components = n_components
         self.covariance_type = covariance_type
         self.reg_covar = reg_covar
         self.prior = prior
         self.sequential = sequential
         self.mixing = mixing
         self.seed = seed
-        self.workers = workers
         self.mixing_steps: list[MixingStep] = []
-        self.unary = empty_table(points.n_samples, n_components, points.dtype)
-        self.unary[:, n_components:] = -np.inf
-        self.prob = empty_table(points.n_samples, n_components, points.dtype)
-        place = np.flatnonzero(start[rows.order] >= 0)
-        self.prob[place, start[rows.order[place]]] = 1.0
-        self.sums = class_sums(self.prob, rows)
-        self._top = 0.0
 
     def start_parameters(self) -> MixtureParameters:
         """Compute the moments of the assignment that the step was made with."""
-        about = np.tile(self.points.offset, (self.n_components, 1))
-        rough = self._statistics(about)
+        about = np.tile(self.tables.offset, (self.tables.n_components, 1))
+        rough = self.tables.statistics(about, self.covariance_type)
         # Moments about the means, found first, keep their digits for clusters far apart.
         about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
-        statistics = self._statistics(about)
+        statistics = self.tables.statistics(about, self.covariance_type)
         means, covariances = m_step(statistics, self.covariance_type, self.reg_covar)
         if self.prior is not None:
             pooled = mean_covariance(covariances, statistics.counts, self.covariance_type)
@@ -122,7 +101,7 @@ class ClassStep:
     def __call__(self, parameters: MixtureParameters) -> tuple[MixtureParameters, float]:
         """Return new parameters, and the objective per sample at the old ones after the sweeps."""
         objective = self.e_step(parameters, _SWEEPS, _SETTLED).objective
-        statistics = self._statistics(parameters.gaussians.means)
+        statistics = self.tables.statistics(parameters.gaussians.means, self.covariance_type)
         log_weights = _log_shares(statistics.counts)
         if self.mixing == "sampled":
             mixing_step = self._mix(statistics.counts, parameters)
@@ -136,36 +115,27 @@ class ClassStep:
             vanished = statistics.counts < _VANISHED
             means[vanished] = parameters.gaussians.means[vanished]
             covariances[vanished] = parameters.covariances[vanished]
-        return self._parameters(log_weights, means, covariances), objective / self.points.n_samples
+        return self._parameters(log_weights, means, covariances), objective / self.tables.n_samples
 
     def e_step(self, parameters: MixtureParameters, max_sweeps: int, tol: float) -> Sweep:
         """Sweep until no probability changes by more than ``tol``; return the objective of all rows.
 
         It is F, plus the log prior of the covariances.
         """
-        self._score(parameters)
+        top = self.tables.score(parameters)
         for _ in range(max_sweeps):
-            sweep = class_sweep(
-                self.unary,
-                self.prob,
-                self.sums,
-                self.weights,
-                self.rows,
-                sequential=self.sequential,
-                workers=self.workers,
-            )
+            sweep = self.tables.sweep(self.weights, self.sequential)
             if sweep.change < tol or not self.weights.any():
                 break
         prior = 0.0 if self.prior is None else log_prior(parameters.gaussians, self.prior)
-        return Sweep(sweep.objective + self._top + prior, sweep.change)
+        return Sweep(sweep.objective + top + prior, sweep.change)
 
     def settle(self, parameters: MixtureParameters) -> tuple[float, bool]:
         """Do the last E-step; return the objective per sample, and whether the probabilities stand still."""
         objective, change = self.e_step(parameters, _LAST_SWEEPS, _LAST_SETTLED)
         if self.mixing == "sampled":
-            counts = self.prob[:, : self.n_components].sum(axis=0, dtype=np.float64)
-            objective -= self._mix(counts, parameters).log_omega
-        return objective / self.points.n_samples, change < _LAST_SETTLED or not self.weights.any()
+            objective -= self._mix(self.tables.counts(), parameters).log_omega
+        return objective / self.tables.n_samples, change < _LAST_SETTLED or not self.weights.any()
 
     def disturb(
         self, parameters: MixtureParameters, size: float, rng: np.random.Generator
@@ -174,58 +144,19 @@ class ClassStep:
 
         Noise on single rows would average out in the class sums.
         """
-        starts = np.append(self.rows.starts, len(self.prob))
-        for start, stop in pairwise(starts):
-            part = self.prob[start:stop]
-            part *= np.exp(size * rng.standard_normal(part.shape[1])).astype(part.dtype)
-            part /= part.sum(axis=1, keepdims=True)
-        self.sums = class_sums(self.prob, self.rows)
+        n_classes, width = self.tables.sums.shape
+        self.tables.disturb(np.exp(size * rng.standard_normal((n_classes + 1, width))))
         means, factors, covariance_type = parameters.gaussians
         noise = size * rng.standard_normal(means.shape)
         moved = means + noise * _spreads(parameters.covariances, covariance_type)
         return parameters._replace(gaussians=Gaussians(moved, factors, covariance_type))
 
-    def restore(self, prob: NDArray[np.floating]) -> None:
-        """Go back to an earlier table of probabilities."""
-        self.prob[:] = prob
-        self.sums = class_sums(self.prob, self.rows)
-
     def _mix(self, counts: NDArray[np.float64], parameters: MixtureParameters) -> MixingStep:
         """Update the mixing weights with sampled Omega, from the same random numbers each time."""
         rng = np.random.default_rng(self.seed)
-        step = sampled_mixing(counts, parameters.log_weights, self.rows.sizes, self.weights, rng)
+        step = sampled_mixing(counts, parameters.log_weights, self.tables.sizes, self.weights, rng)
         self.mixing_steps.append(step)
         return step
-
-    def _score(self, parameters: MixtureParameters) -> None:
-        """Fill ``unary`` with log pi + log N, less the largest of each row; keep the sum of those.
-
-        Differences to the largest survive float32 where the log-densities themselves would not.
-        """
-        self._top = 0.0
-        for start, stop in chunk_bounds(0, len(self.unary), _ROWS_AT_ONCE):
-            log_joint = log_density_pass(
-                self.points,
-                parameters.gaussians,
-                log_weights=parameters.log_weights,
-                rows=self.rows.order[start:stop],
-                workers=self.workers,
-            )
-            self._top += _centre_rows(log_joint, self.unary[start:stop])
-
-    def _statistics(self, about: NDArray[np.float64]) -> Statistics:
-        parts = [
-            statistics_pass(
-                self.points,
-                about,
-                self.prob[start:stop, : self.n_components],
-                self.covariance_type,
-                rows=self.rows.order[start:stop],
-                workers=self.workers,
-            )
-            for start, stop in chunk_bounds(0, len(self.prob), _ROWS_AT_ONCE)
-        ]
-        return reduce(add, parts)
 
     def _parameters(
         self, log_weights: NDArray[np.float64], means: NDArray[np.float64], covariances: NDArray[np.float64]
@@ -241,7 +172,7 @@ class _Disturbances:
     def __init__(self, step: ClassStep, tol: float, rng: np.random.Generator, verbose: int) -> None:
         self.step, self.tol, self.rng, self.verbose = step, tol, rng, verbose
         self.parameters: MixtureParameters | None = None
-        self.prob: NDArray[np.floating] | None = None
+        self.prob: Any = None
         self.objective = -np.inf
         self.n_rejected = 0
 
@@ -250,7 +181,7 @@ class _Disturbances:
         if self.parameters is None or objective >= self.objective + self.tol:
             # The parameters that belong to the table are those before the M-step.
             self.parameters, self.objective, self.n_rejected = parameters, objective, 0
-            self.prob = self.step.prob.copy()
+            self.prob = self.step.tables.kept()
         else:
             self.n_rejected += 1
             parameters = self.go_back()
@@ -264,8 +195,7 @@ class _Disturbances:
     def go_back(self) -> MixtureParameters:
         """Restore the table where EM stood highest and return its parameters."""
         assert self.parameters is not None
-        assert self.prob is not None
-        self.step.restore(self.prob)
+        self.step.tables.restore(self.prob)
         return self.parameters
 
 
@@ -287,8 +217,8 @@ def run_class_em(
         parameters = highest.go_back()
     objective, settled = step.settle(parameters)
     return ClassRun(
-        parameters, [*bounds, objective], run.converged, run.n_decreases, prob=step.prob, settled=settled,
-        mixing_steps=step.mixing_steps,
+        parameters, [*bounds, objective], run.converged, run.n_decreases,
+        prob=step.tables.result(), settled=settled, mixing_steps=step.mixing_steps,
     )  # fmt: skip
 
 
@@ -304,17 +234,3 @@ def _spreads(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[
     if covariance_type == "tied":
         return np.sqrt(np.diagonal(covariances))
     return np.sqrt(covariances if covariance_type == "diag" else covariances[:, np.newaxis])
-
-
-@kernel
-def _centre_rows(scores: NDArray[np.float64], table: NDArray[np.floating]) -> float:
-    """Copy rows into a wider table, less their largest value; return the sum of those."""
-    total = 0.0
-    for i in range(scores.shape[0]):
-        top = scores[i, 0]
-        for k in range(1, scores.shape[1]):
-            top = max(top, scores[i, k])
-        total += top
-        for k in range(scores.shape[1]):
-            table[i, k] = scores[i, k] - top
-    return total

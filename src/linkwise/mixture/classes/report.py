@@ -133,18 +133,17 @@ class ClassReport:
         check_is_fitted(estimator, ["classes_", "contingency_", "beliefs_"])
         classes = tuple(estimator.classes_.tolist())
         contingency = np.array(estimator.contingency_, dtype=np.int64)
-        labels = np.asarray(estimator.labels_)
-        n_clusters = contingency.shape[1]
+        sizes, certainty = _sizes_and_certainty(estimator, contingency.shape[1])
         report = cls(
             classes=classes,
             contingency=contingency,
-            n_unlabelled=np.bincount(labels, minlength=n_clusters) - contingency.sum(axis=0),
+            n_unlabelled=sizes - contingency.sum(axis=0),
             beliefs=np.array(estimator.beliefs_, dtype=np.float64),
             separability=np.array(estimator.separability_, dtype=np.float64),
             adherence=float(estimator.adherence_),
             criteria=dict(estimator.criteria_),
             n_occupied=int(estimator.n_occupied_),
-            certainty=_certainty(labels, np.asarray(estimator.responsibilities_), n_clusters),
+            certainty=certainty,
             threshold=threshold,
             decisions=find_decisions(contingency, classes, threshold),
             legend=name_clusters(contingency, classes, threshold),
@@ -302,11 +301,14 @@ class ClassReport:
         return page(self).body()
 
 
-def _certainty(
-    labels: NDArray[np.integer], responsibilities: NDArray[np.floating], n_clusters: int
-) -> NDArray[np.float64]:
-    """Compute the mean probability of its own cluster among the rows of each cluster, (K,)."""
-    own = responsibilities[np.arange(len(labels)), labels].astype(np.float64)
-    counts = np.bincount(labels, minlength=n_clusters)
+def _sizes_and_certainty(estimator: Any, n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Rows of each cluster, and the mean probability of it among them, NaN if there are none; (K,) both."""
+    counted = getattr(estimator, "_counted", None)  # where the rows are not in memory
+    if counted is not None:
+        sizes, own = counted
+    else:
+        labels, prob = np.asarray(estimator.labels_), np.asarray(estimator.responsibilities_)
+        sizes = np.bincount(labels, minlength=n_clusters)
+        own = np.bincount(labels, weights=prob[np.arange(len(labels)), labels], minlength=n_clusters)
     with np.errstate(invalid="ignore"):
-        return np.bincount(labels, weights=own, minlength=n_clusters) / counts
+        return sizes, own / sizes
