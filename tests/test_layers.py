@@ -125,7 +125,7 @@ def test_folders_of_numerics_are_small():
 
 
 def test_files_named_by_the_map_exist():
-    """Paths in docs/research/architecture.md count from the package, from the repository or from the file's folder."""
+    """Paths in the map count from the package, from the repository or from the folder of the file."""
     root = Path(__file__).parents[1]
     text = (root / "docs" / "research" / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`([\w/]+(?:\.py|/))`", text)) - {"src/linkwise/", "__init__.py"}

@@ -1,4 +1,4 @@
-"""What is public: the names of the packages are those of ``docs/reference/api.md``, documented, and never deep."""
+"""Public names are those of ``docs/reference/api.md``, documented, and never at a deep path."""
 
 import importlib
 import inspect
