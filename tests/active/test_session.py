@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
@@ -529,3 +531,14 @@ def test_links_given_at_first_do_no_harm(n_links, certainty):
         i, j = session.ask()
         session.tell(i, j, person(i, j))
     assert adjusted_rand_score(y, session.labels_) > 0.9
+
+
+def test_probabilities_that_do_not_come_to_rest_are_told():
+    X, y = load_bundled("iris")
+    one = answer(ActiveClustering(X, random_state=0), LabelOracle(y), 6)
+    assert one.converged_
+    knowledge = one._knowledge
+    knowledge.__dict__["posterior"] = dataclasses.replace(knowledge.posterior, converged=False)
+    assert not one.converged_
+    with pytest.warns(ConvergenceWarning, match="after 6 answers"):
+        one.labels_  # noqa: B018

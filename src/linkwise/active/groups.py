@@ -12,6 +12,7 @@ restaurant whose tables are near or far. How often rows did found a group tells 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,19 @@ class Groups:
     splits: list[Split]
 
 
+class _Found(NamedTuple):
+    """Groups that parts founded: ``label`` (t,), -1 for open rows, whose probabilities are ``prob`` (t, g).
+
+    There can be at most ``most`` groups.
+    """
+
+    label: NDArray[np.int64]
+    prob: NDArray[np.float64]
+    merge_chance: NDArray[np.float64]
+    alpha: float
+    most: int
+
+
 def find_groups(
     landscape: Landscape,
     asked: Asked,
@@ -64,27 +78,43 @@ def find_groups(
 ) -> Groups:
     """Groups among the asked landmarks: joined rows that nothing known resembles, or answers set apart.
 
-    The part that was asked about first is a group. Then, in the same order, a part that surely belongs to
-    none of the groups found so far is one, until no more are found.
+    Groups (l,) that fewer answers gave, ``earlier``, are taken instead where they have more evidence.
     """
+    found = _founded(landscape, asked, strength, n_clusters)
+    evidence = Evidence(landscape, asked, found.label >= 0, strength, found.alpha)
+    label = found.label
+    if earlier is not None and (earlier[asked.places] >= 0).any():
+        label, evidence = _with_more_evidence(landscape, evidence, label, earlier, found.alpha)
+    label, splits = divide(evidence, label, found.most)
+    if label is found.label:
+        return Groups(label, found.prob, found.merge_chance, found.alpha, splits)
+    # The groups are others than those founded: which of them are one is asked again.
+    scores = evidence.scores(label)
+    open_prob = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))[:, :-1]
+    return Groups(label, open_prob, merge_chances(evidence, label), found.alpha, splits)
+
+
+def _founded(
+    landscape: Landscape, asked: Asked, strength: NDArray[np.float64], n_clusters: int | None
+) -> _Found:
+    """Groups one after the other: the part asked about first, then each that surely belongs to none."""
     part = join(len(asked.places), asked.pairs, strength)
-    sizes = np.bincount(part)
-    group_of = np.full(len(sizes), -1, dtype=np.int64)
+    n_parts = int(part.max()) + 1
+    most = n_parts if n_clusters is None else n_clusters
+    group_of = np.full(n_parts, -1, dtype=np.int64)
     group_of[0] = 0  # parts are numbered by their first row
-    most = len(sizes) if n_clusters is None else n_clusters
-    between = np.zeros((len(sizes), len(sizes)))
+    between = np.zeros((n_parts, n_parts))
     np.add.at(between, tuple(part[asked.pairs].T), strength)
     between += between.T
-    chance = np.zeros((len(sizes), len(sizes)))
+    chance = np.zeros((n_parts, n_parts))
     for _ in range(_MOST_ROUNDS):
         alpha = _restaurant(landscape, asked.places, group_of[part])
         n_groups = int(group_of.max()) + 1
         prob = _part_probabilities(landscape, asked, part, group_of, between, alpha)
-        is_open = group_of < 0
         apart = np.array([between[:, group_of == group].sum(axis=1) < 0.0 for group in range(n_groups)])
         new = (prob[:, -1] > SURE) | (apart.all(axis=0) & (prob[:, -1] > 0.5))
         founders: list[int] = []
-        for one in np.flatnonzero(is_open & new).tolist():
+        for one in np.flatnonzero((group_of < 0) & new).tolist():
             if n_groups + len(founders) < most and all(between[one, other] < 0.0 for other in founders):
                 founders.append(one)
         if not founders:
@@ -94,21 +124,22 @@ def find_groups(
             group_of[one] = number
     n_groups = int(group_of.max()) + 1
     chance = chance[:n_groups, :n_groups]
-    found = label = group_of[part]
-    evidence = Evidence(landscape, asked, label >= 0, strength, alpha)
-    if earlier is not None and (earlier[asked.places] >= 0).any():
-        before = _numbered(earlier[asked.places])
-        other = Evidence(landscape, asked, before >= 0, strength, alpha)
-        before, value = other.improved(before)
-        if value > evidence.value(label):
-            label, evidence = before, other
-    label, splits = divide(evidence, label, most)
-    if label is found:
-        return Groups(label, prob[part][:, :n_groups], chance + chance.T, alpha, splits)
-    # The groups are others than those founded: which of them are one is asked again.
-    scores = evidence.scores(label)
-    open_prob = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))[:, :-1]
-    return Groups(label, open_prob, merge_chances(evidence, label), alpha, splits)
+    return _Found(group_of[part], prob[part][:, :n_groups], chance + chance.T, alpha, most)
+
+
+def _with_more_evidence(
+    landscape: Landscape,
+    evidence: Evidence,
+    label: NDArray[np.int64],
+    earlier: NDArray[np.int64],
+    alpha: float,
+) -> tuple[NDArray[np.int64], Evidence]:
+    """The groups (t,) found now, or improved ones of earlier (l,) if these have more evidence."""
+    asked = evidence.asked
+    before = _numbered(earlier[asked.places])
+    other = Evidence(landscape, asked, before >= 0, evidence.strength, alpha)
+    before, value = other.improved(before)
+    return (before, other) if value > evidence.value(label) else (label, evidence)
 
 
 def _numbered(label: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -62,6 +62,8 @@ class Posterior:
         Chance that two groups are one after all, as it was when the later one was found.
     splits : list of Split
         Divisions of groups that were considered and found less likely than not.
+    converged : bool
+        Whether the last inference in the Potts field came to rest.
     """
 
     asked: NDArray[np.int64]
@@ -74,6 +76,7 @@ class Posterior:
     similarity: NDArray[np.float64]
     merge_chance: NDArray[np.float64]
     splits: list[Split]
+    converged: bool = True
 
     @property
     def n_groups(self) -> int:
@@ -125,7 +128,7 @@ def _infer(
         groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, earlier)
         targets, trust = _targets(groups)
         for _ in range(2):
-            guess, prob, agreement = _believe(
+            guess, prob, agreement, converged = _believe(
                 landscape, asked, groups, targets, trust, error_rate, n_clusters
             )
             learned, learned_trust = _learned(prob)
@@ -156,6 +159,7 @@ def _infer(
         np.tensordot(guess.kernel_weights, landscape.kernels, 1),
         groups.merge_chance,
         groups.splits,
+        converged,
     )
 
 
@@ -183,8 +187,8 @@ def _believe(
     trust: NDArray[np.float64],
     error_rate: float,
     n_clusters: int | None,
-) -> tuple[Guess, NDArray[np.float64], NDArray[np.float64]]:
-    """Predictors, the posterior of asked landmarks (t, g + 1), and the agreement of each answer's rows."""
+) -> tuple[Guess, NDArray[np.float64], NDArray[np.float64], bool]:
+    """Predictors, posterior of asked landmarks (t, g + 1), agreement of answers' rows, and convergence."""
     known = np.flatnonzero(trust > 0.0)
     places, n_groups = asked.places, targets.shape[1]
     guess = guess_groups(landscape, places[known], targets[known], trust[known])
@@ -203,7 +207,7 @@ def _believe(
     if n_groups == n_clusters:  # there is none that was not found
         unary[:, -1] = -MOST
     if not len(asked.pairs):
-        return guess._replace(held_out=held_out), np.eye(n_groups + 1)[hard], np.empty(0)
+        return guess._replace(held_out=held_out), np.eye(n_groups + 1)[hard], np.empty(0), True
     # Groups are one only if answers say so, not because their rows are alike.
     first = np.unique(groups.label, return_index=True)[1][-n_groups:]
     pairs = np.concatenate([asked.pairs, np.column_stack([first[i] for i in np.triu_indices(n_groups, 1)])])
@@ -216,7 +220,8 @@ def _believe(
     result = marginals(field, method="belief_propagation")
     if not result.converged:
         result = marginals(field, method="mean_field")
-    return guess._replace(held_out=held_out), result.prob, result.agreement[: len(asked.pairs)]
+    agreement = result.agreement[: len(asked.pairs)]
+    return guess._replace(held_out=held_out), result.prob, agreement, bool(result.converged)
 
 
 def _everywhere(

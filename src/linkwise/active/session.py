@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.metrics import pairwise_distances
-from sklearn.utils import check_array
+from sklearn.exceptions import ConvergenceWarning
 
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
 from linkwise.active import given as given_rows
+from linkwise.active.checks import checked_count, checked_metric, checked_pairs, checked_rows
 from linkwise.active.contradictions import Contradiction, find_contradictions
 from linkwise.active.given import summarise
 from linkwise.active.journal import Journal, fingerprint_of
@@ -101,6 +102,8 @@ class ActiveClustering:
         Number of clusters in ``labels_``.
     error_rate_ : float
         Share of the answers that is wrong, estimated.
+    converged_ : bool
+        Whether the probabilities given the answers so far came to rest; else ``labels_`` warns.
     constraints : Constraints
         The links given at first, and the answers as links.
     should_stop_ : StopHint
@@ -150,9 +153,9 @@ class ActiveClustering:
     ) -> None:
         refuse_dask(X)
         X, constraints = align_rows(X, constraints)
-        self._X = _checked_rows(X, metric)
-        self._metric = _checked_metric(metric, self._X)
-        self._n_clusters = _checked_count(n_clusters, len(self._X))
+        self._X = checked_rows(X, metric)
+        self._metric = checked_metric(metric, self._X)
+        self._n_clusters = checked_count(n_clusters, len(self._X))
         self._strategy = find_strategy(strategy)
         self._given = check_constraints(constraints, len(self._X))
         self._given_answers = _as_answers(self._given)
@@ -223,7 +226,7 @@ class ActiveClustering:
         """Questions that the strategy has after the first so many answers, the best first."""
         knowledge = self._knowledge if n_answers == self.n_answers else self._known_after(n_answers)
         rng = np.random.default_rng([self._seed, n_answers])
-        return _checked_pairs(self._strategy(knowledge, n_pairs, rng), len(self._X))
+        return checked_pairs(self._strategy(knowledge, n_pairs, rng), len(self._X))
 
     def tell(
         self, i: int, j: int, says: str, certainty: float | None = None, source: str | None = None
@@ -299,6 +302,13 @@ class ActiveClustering:
         """Cluster of each row, given the answers so far."""
         if self._labels is None:
             knowledge = self._knowledge
+            if not self.converged_:
+                warnings.warn(
+                    f"probabilities did not come to rest after {self.n_answers} answers, so that labels of "
+                    "doubtful rows may be wrong; look at contradictions() and doubts()",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
             labels = label_rows(knowledge.surveyed, knowledge.posterior, self._n_clusters)
             facts = self._facts(self.answers)
             self._labels = keep_facts(labels, facts.pairs, facts.says)
@@ -336,6 +346,11 @@ class ActiveClustering:
     def error_rate_(self) -> float:
         """Share of the answers that is wrong, estimated."""
         return self._knowledge.posterior.error_rate
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the probabilities given the answers so far came to rest."""
+        return self._knowledge.posterior.converged
 
     @property
     def quality_(self) -> Quality:
@@ -494,93 +509,4 @@ def suggest_pairs(
         X, constraints, n_clusters=n_clusters, strategy=strategy, metric=metric, random_state=seed
     )
     rng = np.random.default_rng([seed, session._given_answers.says.size])
-    return _checked_pairs(session._strategy(session._knowledge, n_pairs, rng), len(session._X))
-
-
-def _checked_rows(X: Any, metric: Any) -> NDArray[Any]:
-    """Rows as a finite array; distances as a square one."""
-    if np.ndim(X) != 2 or np.iscomplexobj(X):
-        what = "complex numbers" if np.iscomplexobj(X) else f"{np.ndim(X)} dimensions"
-        raise ValueError(f"X has {what}; pass a table of real numbers with one line for each row")
-    rows = check_array(
-        X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite=False, input_name="X"
-    )
-    if not np.isfinite(rows).all():
-        row, column = np.argwhere(~np.isfinite(rows))[0]
-        raise ValueError(
-            f"X[{row}, {column}] is {rows[row, column]}; fill in a number, or leave row {row} out"
-        )
-    if isinstance(metric, str) and metric == "precomputed":
-        _check_distances(rows)
-    return np.asarray(rows)
-
-
-def _check_distances(distances: NDArray[Any]) -> None:
-    """Refuse what cannot be the distances of all pairs of rows."""
-    if distances.shape[0] != distances.shape[1]:
-        raise ValueError(
-            f"with metric='precomputed' X holds the distances of all pairs, but has shape {distances.shape}; "
-            "pass a square array"
-        )
-    if (distances < 0.0).any():
-        row, column = np.argwhere(distances < 0.0)[0]
-        raise ValueError(f"X[{row}, {column}] is a negative distance; pass distances, not similarities")
-    own = np.diag(distances)
-    if own.max() > 1e-6 * distances.max():
-        row = int(own.argmax())
-        raise ValueError(
-            f"X[{row}, {row}] is {own[row]:.6g}, but a row is at distance 0 from itself; pass distances, not "
-            "similarities"
-        )
-
-
-def _checked_metric(metric: Any, rows: NDArray[Any]) -> Any:
-    """A metric that gives distances of a few of the rows."""
-    if isinstance(metric, str) and metric in ("euclidean", "precomputed"):
-        return metric
-    reason = "it is neither a name nor a function"
-    if isinstance(metric, str) or callable(metric):
-        try:
-            few = rows[: 1000 if isinstance(metric, str) else 3]
-            found = np.asarray(pairwise_distances(few, metric=metric), dtype=np.float64)
-            if np.isfinite(found).all() and found.min() > -1e-9:
-                return metric
-            reason = f"two of the first rows have the distance {found[~(found > -1e-9)][0]}"
-        except (ValueError, TypeError) as error:
-            reason = str(error).split(". ")[0].splitlines()[0]
-            if " among " in reason:  # a list of all names
-                reason = "there is no metric of that name"
-    raise ValueError(
-        f"metric={metric!r} gives no distances ({reason}); pass a name that scikit-learn "
-        "knows as a metric, a function of two rows, or 'precomputed'"
-    )
-
-
-def _checked_pairs(pairs: Any, n_samples: int) -> NDArray[np.int64]:
-    """Questions as the strategy gave them, (q, 2), if they are about pairs of rows."""
-    found = np.asarray(pairs)
-    if found.size and (found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu"):
-        raise ValueError(
-            f"the strategy returned an array of shape {found.shape} and type {found.dtype}; let it give "
-            "pairs of row numbers"
-        )
-    found = found.reshape(-1, 2).astype(np.int64)
-    bad = (found < 0).any(axis=1) | (found >= n_samples).any(axis=1) | (found[:, 0] == found[:, 1])
-    if bad.any():
-        i, j = found[bad][0]
-        raise ValueError(
-            f"the strategy asks about ({i}, {j}); let it give two different rows of 0..{n_samples - 1}"
-        )
-    return found
-
-
-def _checked_count(n_clusters: Any, n_samples: int) -> int | None:
-    """Number of clusters, or None if it is to be found."""
-    if isinstance(n_clusters, str):
-        if n_clusters != "auto":
-            raise ValueError(f"n_clusters={n_clusters!r} is not known; pass a number or 'auto'")
-        return None
-    count = check_whole_number(n_clusters, "n_clusters")
-    if count > n_samples:
-        raise ValueError(f"n_clusters={count} clusters cannot be made of {n_samples} rows; ask for fewer")
-    return count
+    return checked_pairs(session._strategy(session._knowledge, n_pairs, rng), len(session._X))
