@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from PIL import Image
 
 from linkwise import PPC, Constraints
+from linkwise.cli.app import app
 from linkwise.cli.options import METHODS
 from linkwise.metrics import clustering_accuracy
 from linkwise.persistence import save_model
@@ -205,14 +208,33 @@ def test_wrong_usage(invoke, arguments):
     assert "Error" in result.stderr
 
 
-@pytest.mark.parametrize(
-    "command", ["fit", "predict", "check", "compare", "classes", "segment", "ask", "demo"]
-)
+COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help(invoke, command):
     result = invoke(command, "--help")
     assert result.exit_code == 0
-    assert "--json" in result.stdout
+    assert "--json" in result.stdout or command == "workbench"  # which serves a page
+    assert f"  linkwise {command}" in result.stdout.split("Example")[1]
     assert "Exit codes: 0 done" in result.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_in_the_help_are_accepted(command):
+    """Every option of an example exists; the files are not read."""
+    (registered,) = [one for one in app.registered_commands if one.callback.__name__ == command]
+    parser = typer.main.get_command(app).commands[command]
+    for line in registered.epilog.splitlines():
+        if line.startswith("  linkwise "):
+            words = shlex.split(line)[2:]
+            parser.make_context(command, words, resilient_parsing=False)
+
+
+def test_summaries_are_not_cut(invoke):
+    listed = invoke("--help").stdout.split("Commands:")[1].split("Exit codes")[0]
+    assert [line.split()[0] for line in listed.splitlines() if line.strip()] == COMMANDS
+    assert "..." not in listed
 
 
 def test_check_reports_every_contradiction(invoke, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -103,8 +104,52 @@ def linkwise(
     """Cluster data with what people know: these two belong together, these two do not."""
 
 
-for _command in (fit, predict, check, compare, classes, segment, ask, workbench, demo):
-    app.command(epilog=EXIT_CODES)(_command)
+# What the list of commands says of each, and examples for its own help.
+_COMMANDS: dict[Callable[..., Any], tuple[str, list[str]]] = {
+    fit: (
+        "Cluster rows with pairs, or with a few known classes.",
+        [
+            "linkwise fit data.csv --id id --links pairs.csv --certainty 0.95 -o result",
+            "linkwise fit data.csv --labels-column species -o result",
+        ],
+    ),
+    predict: ("Find the clusters of new rows.", ["linkwise predict result new.csv -o new_labels.csv"]),
+    check: (
+        "Find pairs that contradict each other.",
+        ["linkwise check pairs.csv --data data.csv --id id -k 3"],
+    ),
+    compare: (
+        "Compare all methods by pairs or by known classes.",
+        ["linkwise compare data.csv --id id --links pairs.csv -k 3"],
+    ),
+    classes: (
+        "Split and merge classes that you doubt.",
+        [
+            "linkwise classes data.csv --label class -o new",
+            "linkwise classes data.csv --label class --beliefs beliefs.csv -o new",
+        ],
+    ),
+    segment: ("Divide an image into regions.", ["linkwise segment photo.png -k 4 -o regions"]),
+    ask: (
+        "Answer questions about pairs, and get links.",
+        ["linkwise ask data.csv --id id -o pairs.csv"],
+    ),
+    workbench: (
+        "Answer, look and decide in the browser.",
+        ["linkwise workbench data.csv --id id --links pairs.csv"],
+    ),
+    demo: ("See on bundled data what links gain.", ["linkwise demo"]),
+}
+
+
+def _after_the_options(examples: list[str]) -> str:
+    """Examples, each on a line of its own, and the exit codes."""
+    head = "Example:" if len(examples) == 1 else "Examples:"
+    return "\n".join(["\b", head, *(f"  {line}" for line in examples)]) + f"\n\n{EXIT_CODES}"
+
+
+for _command, (_summary, _examples) in _COMMANDS.items():
+    app.command(short_help=_summary, epilog=_after_the_options(_examples))(_command)
 
 
 def run(program: typer.Typer = app, name: str = "linkwise") -> None:
