@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from typer.testing import CliRunner
 
 from linkwise import __version__
+from linkwise.cli.app import app as command_line
 
 project = "linkwise"
 author = "The linkwise developers"
@@ -89,8 +92,21 @@ def drop_empty_last_lines(app: Any, docname: str, source: list[str]) -> None:
     source[0] = source[0].replace("\n\n```\n", "\n```\n")
 
 
+def add_help_texts(app: Any, docname: str, source: list[str]) -> None:
+    """Put the help of every command on the page of commands."""
+    if docname != "reference/commands":
+        return
+    os.environ["COLUMNS"] = "90"
+    run = CliRunner().invoke
+    names = [one.callback.__name__ for one in command_line.registered_commands if one.callback]
+    for words in ([], *([name] for name in names)):
+        text = run(command_line, [*words, "--help"], prog_name="linkwise").output
+        source[0] += f"\n## {' '.join(['linkwise', *words])}\n\n```text\n{text.strip()}\n```\n"
+
+
 def setup(app: Any) -> None:
     """Connect the hooks above."""
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     app.connect("autodoc-skip-member", skip_foreign_members)
     app.connect("source-read", drop_empty_last_lines)
+    app.connect("source-read", add_help_texts)

@@ -1,4 +1,4 @@
-"""Clustering that listens to what people know."""
+"""Constrained clustering with must-links, cannot-links, a few labels and beliefs about classes."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from linkwise.spectral.constrained import ConstrainedSpectralClustering as ConstrainedSpectralClustering
     from linkwise.spectral.learning import SpectralLearning as SpectralLearning
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [*MODULES, "__version__"]
 
