@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from linkwise.model_selection import ComponentSweep
 
 # Beliefs are a square table: this many classes make four million of them.
-_MOST_CLASSES = 2000
+MOST_CLASSES = 2000
 
 
 def classes(
@@ -111,16 +111,16 @@ def classes(
         ignore=options.names(ignore),
         impute=impute,
     )
-    present = _present_classes(samples, label_column)
-    if len(present) > _MOST_CLASSES:
+    present = present_classes(samples, label_column)
+    if len(present) > MOST_CLASSES:
         raise CommandError(
-            f"{data}: column {label_column!r} names {len(present)} classes, more than the {_MOST_CLASSES} "
+            f"{data}: column {label_column!r} names {len(present)} classes, more than the {MOST_CLASSES} "
             "that a table of beliefs can be about; pass another --label"
         )
     if beliefs is None:
         _write_template(out, present, output)
         return
-    table = _read_beliefs(beliefs, present)
+    table = read_beliefs(beliefs, present)
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
     settings = {"confidence": confidence, "covariance_type": covariance.value}
@@ -169,7 +169,8 @@ def classes(
     out.finish(_as_record(model, sweep, report, files))
 
 
-def _present_classes(samples: Samples, column: str) -> list[Any]:
+def present_classes(samples: Samples, column: str) -> list[Any]:
+    """The classes in the column of labels, sorted; two at least."""
     assert samples.labels is not None
     names = {name for name in samples.labels.tolist() if name is not None and name != -1}
     if len(names) < 2:
@@ -197,7 +198,7 @@ def _write_template(out: Output, present: Sequence[Any], folder: Path | None) ->
     out.finish({"template": path, "classes": list(present)})
 
 
-def _read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
+def read_beliefs(path: Path, present: Sequence[Any]) -> ClassBeliefs:
     """Read beliefs about exactly the classes there are, under the names they have in the data."""
     from linkwise.beliefs import ClassBeliefs
 

@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteException
 
 from linkwise.exceptions import InfeasibleConstraints
+from linkwise.workbench import exports
+from linkwise.workbench.classes import ClassDesk
 from linkwise.workbench.desk import Conflict, Desk
 from linkwise.workbench.groups import answers_of_groups
 from linkwise.workbench.pictures import Pictures
@@ -68,7 +70,19 @@ class GroupsBody(_Body):
     source: Name | None = None
 
 
-def make_app(desk: Desk, pictures: Pictures, *, more: Callable[[FastAPI], None] | None = None) -> FastAPI:
+class BeliefBody(_Body):
+    """What is believed about one class (i == j) or two."""
+
+    i: Row
+    j: Row
+    belief: Literal["split", "keep", "merge", "apart", "unsure"]
+
+
+class EmptyBody(_Body):
+    """A request that says no more than its address."""
+
+
+def make_app(desk: Desk, pictures: Pictures, classes: ClassDesk | None = None) -> FastAPI:
     """Make the application; nothing of it is to be served without ``Access`` around it."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, title="linkwise")
     _add_errors(app)
@@ -160,11 +174,65 @@ def make_app(desk: Desk, pictures: Pictures, *, more: Callable[[FastAPI], None] 
         version, points = pictures.points(name)
         return _binary(points.tobytes(), version)
 
-    if more is not None:
-        more(app)
+    _add_classes(app, classes)
+    _add_exports(app, desk, classes)
     if STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
     return app
+
+
+def _add_classes(app: FastAPI, classes: ClassDesk | None) -> None:
+    """Beliefs, runs and new classes; refused where no column of classes was named."""
+
+    def desk() -> ClassDesk:
+        if classes is None:
+            raise HTTPException(
+                404, "no column of classes was named; start the workbench with --label COLUMN"
+            )
+        return classes
+
+    @app.get("/api/beliefs")
+    def beliefs() -> Any:
+        return desk().table_of_beliefs()
+
+    @app.put("/api/beliefs")
+    def believe(body: BeliefBody) -> Any:
+        desk().believe(body.i, body.j, body.belief)
+        return desk().table_of_beliefs()
+
+    @app.get("/api/classes/run")
+    def run() -> Any:
+        return desk().run_state()
+
+    @app.post("/api/classes/run")
+    def start(body: EmptyBody) -> Any:
+        desk().start()
+        return {"run": desk().run_state()}
+
+    @app.post("/api/classes/accept")
+    def accept(body: EmptyBody) -> Any:
+        return {"labels_file": desk().accept().name}
+
+
+def _add_exports(app: FastAPI, desk: Desk, classes: ClassDesk | None) -> None:
+    """Files to take home."""
+    makers: dict[str, tuple[str, Callable[[], bytes]]] = {
+        "links.csv": ("text/csv", lambda: exports.links_csv(desk)),
+        "labels.csv": ("text/csv", lambda: exports.labels_csv(desk)),
+        "model.zip": ("application/zip", lambda: exports.model_zip(desk)),
+        "report.html": ("text/html", lambda: exports.report_html(desk)),
+    }
+    if classes is not None:
+        makers["classes.csv"] = ("text/csv", lambda: classes.proposal_csv().encode())
+        makers["classes.html"] = ("text/html", lambda: classes.report_html().encode())
+
+    @app.get("/api/export/{name}")
+    def export(name: str) -> Any:
+        if name not in makers:
+            raise HTTPException(404, f"there is no such file; choose one of {', '.join(makers)}")
+        kind, make = makers[name]
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(make(), media_type=kind, headers=headers)
 
 
 def _binary(content: bytes, version: int) -> Response:
@@ -233,6 +301,11 @@ def _add_errors(app: FastAPI) -> None:
     def wrong(request: Request, error: ValueError) -> Response:
         return JSONResponse({"error": str(error).splitlines()[0]}, 400)
 
+    @app.exception_handler(FileNotFoundError)
+    def not_there(request: Request, error: FileNotFoundError) -> Response:
+        # With a number it is the system's, about a file of the session.
+        return JSONResponse({"error": str(error)}, 404 if error.errno is None else 507)
+
     @app.exception_handler(OSError)
     def no_disk(request: Request, error: OSError) -> Response:
-        return JSONResponse({"error": f"the answer could not be kept: {error}"}, 507)
+        return JSONResponse({"error": f"it could not be kept: {error}"}, 507)

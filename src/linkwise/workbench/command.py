@@ -88,6 +88,7 @@ def workbench(
             f'the workbench needs {error.name}; pip install "linkwise[cli,workbench]"'
         ) from None
     from linkwise.workbench.access import is_loopback
+    from linkwise.workbench.classes import ClassDesk
     from linkwise.workbench.desk import Desk
     from linkwise.workbench.server import Server
     from linkwise.workbench.table import read_table
@@ -126,7 +127,8 @@ def workbench(
         seed=seed,
     )
     try:
-        server = Server(desk, host=host, port=port)
+        classes = None if label_column is None else ClassDesk(table, folder, seed=seed)
+        server = Server(desk, classes, host=host, port=port)
         if not is_loopback(host):
             out.warn(
                 f"the page can be reached from other machines ({host}), and nothing is encrypted: whoever "

@@ -106,6 +106,7 @@ class Desk:
             "model_version": 0 if view is None else view.version,
             "n_rows": len(self.table),
             "title": self.table.samples.path.name,
+            "session": self.folder.name,
             "notes": list(self.table.notes),
             "columns": self.table.columns,
             "image_column": None if self.table.images is None else self.table.images.name,

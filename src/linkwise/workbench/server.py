@@ -6,8 +6,12 @@ import secrets
 import socket
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from linkwise.workbench.access import Access, served_hosts
 from linkwise.workbench.app import make_app
+from linkwise.workbench.classes import ClassDesk
 from linkwise.workbench.desk import Desk
 from linkwise.workbench.pictures import Pictures
 
@@ -23,7 +27,9 @@ class Server:
     The socket is bound when this is made, so that ``address`` is known before.
     """
 
-    def __init__(self, desk: Desk, *, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, desk: Desk, classes: ClassDesk | None = None, *, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         import uvicorn
 
         self.desk, self.token = desk, secrets.token_urlsafe(32)
@@ -39,7 +45,7 @@ class Server:
         self.port: int = self._socket.getsockname()[1]
         self._host = host
         self.pictures = Pictures(desk.table.X, self._labels)
-        app = make_app(desk, self.pictures)
+        app = make_app(desk, self.pictures, classes)
         guarded = Access(app, token=self.token, port=self.port, is_served=served_hosts(host))
         # The access log would hold the secret, and uvicorn's own headers are not ours to trust.
         config = uvicorn.Config(
@@ -48,7 +54,7 @@ class Server:
         )  # fmt: skip
         self.uvicorn: uvicorn.Server = uvicorn.Server(config)
 
-    def _labels(self):  # type: ignore[no-untyped-def]
+    def _labels(self) -> tuple[int, NDArray[np.uint16] | None]:
         view = self.desk.view
         return (0, None) if view is None else (view.version, view.labels)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ _MOST_TEXT = 20_000
 _MOST_VALUES = 60
 # Dimensions that texts are reduced to, and columns that words are hashed to.
 _N_TOPICS, _N_HASHED = 50, 2**18
+# Shares of a column below its range and below the end of it.
+_RANGE = (0.01, 0.99)
 _FEATURES = "text_features.npz"
 _IMAGES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
@@ -54,6 +56,7 @@ class Table:
     images: pandas.Series | None = None
     texts: pandas.Series | None = None
     label_column: str | None = None
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.X)
@@ -63,11 +66,12 @@ class Table:
         """Folder of the data; no image outside it is shown."""
         return self.samples.path.resolve().parent
 
-    @property
-    def columns(self) -> list[dict[str, str]]:
-        """Name and kind of the columns that records show."""
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        """Name and kind of the columns that records show, and where most numbers of it lie."""
         return [
-            {"name": name, "kind": "number" if name in self.records.spread else "text"}
+            {"name": printable(name), "kind": "number" if name in self.records.spread else "text"}
+            | dict(zip(("low", "high"), self.ranges.get(name, (None, None)), strict=True))
             for name in self.records.frame.columns
         ]
 
@@ -178,7 +182,15 @@ def read_table(
         None if image_column is None else frame[image_column],
         None if text_column is None else frame[text_column],
         label_column,
+        {name: _range(numbers[name]) for name in spread},
     )  # fmt: skip
+
+
+def _range(numbers: NDArray[np.float64] | None) -> tuple[float, float]:
+    """What all but the outermost hundredths of the numbers lie between."""
+    assert numbers is not None
+    low, high = np.quantile(numbers[np.isfinite(numbers)], _RANGE)
+    return float(low), float(high)
 
 
 def _by_words(

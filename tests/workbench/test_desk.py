@@ -1,0 +1,262 @@
+"""Questions and answers over a real server: nothing is lost, nothing counts twice, the model follows."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score, homogeneity_score
+
+from linkwise.active import ActiveClustering, LabelOracle
+from tests.workbench.conftest import Client, serving
+
+
+def answered(client, oracle, count, source=None):
+    """Answer so many questions; gives the pairs."""
+    question, pairs = client.question(source), []
+    for _ in range(count):
+        i, j = question["i"], question["j"]
+        pairs.append((i, j))
+        reply = client.json_of("/api/answer", i=i, j=j, says=oracle(i, j), source=source)
+        question = reply["question"]
+    return pairs
+
+
+def journal(server):
+    """The lines of the journal that are answers, retractions and undos."""
+    lines = (server.desk.folder / "answers.journal").read_text().splitlines()[1:]
+    return [line for line in map(json.loads, lines) if line["op"] != "open"]
+
+
+def test_thirty_answers_are_as_good_as_those_of_the_session_alone(iris, server, client):
+    _, y = iris
+    pairs = answered(client, LabelOracle(y), 30, "anna")
+    assert len({frozenset(pair) for pair in pairs}) == 30
+    state = client.settled()
+    assert state["n_answers"] == 30
+    assert state["annotators"] == ["anna"]
+    labels = np.frombuffer(client.get("/api/labels").content, dtype="<u2")
+    alone = ActiveClustering(server.desk.table.X, random_state=0)
+    for _ in range(30):
+        i, j = alone.ask()
+        alone.tell(i, j, LabelOracle(y)(i, j))
+    assert adjusted_rand_score(y, labels) >= adjusted_rand_score(y, alone.labels_) - 0.05
+
+
+def test_an_answer_is_on_disk_before_the_reply(server, client):
+    question = client.question()
+    reply = client.json_of("/api/answer", i=question["i"], j=question["j"], says="same", certainty=0.9)
+    told = journal(server)[-1]
+    assert (told["i"], told["j"], told["says"], told["certainty"]) == (
+        question["i"],
+        question["j"],
+        "same",
+        0.9,
+    )
+    assert reply["state"]["counts"] == {"same": 1, "different": 0, "unsure": 0}
+    assert {reply["question"]["i"], reply["question"]["j"]} != {question["i"], question["j"]}
+
+
+def test_a_retry_and_a_second_tab_count_once(server, client):
+    question = client.question("anna")
+    body = {"i": question["i"], "j": question["j"], "says": "different", "source": "anna"}
+    first, again = client.json_of("/api/answer", **body), client.json_of("/api/answer", **body)
+    assert first["kept"]
+    assert not again["kept"]
+    assert again["question"]["i"] == first["question"]["i"]
+    assert len(journal(server)) == 1
+    # Another person's opinion about the same pair is an answer of its own.
+    assert client.json_of("/api/answer", **{**body, "source": "ben"})["kept"]
+
+
+def test_each_person_has_a_question_until_it_is_answered(client):
+    anna, ben = client.question("anna"), client.question("ben")
+    assert {anna["i"], anna["j"]} != {ben["i"], ben["j"]}
+    assert client.question("anna")["i"] == anna["i"]
+    client.json_of("/api/answer", i=ben["i"], j=ben["j"], says="unsure", source="ben")
+    assert (client.question("anna")["i"], client.question("anna")["j"]) == (anna["i"], anna["j"])
+
+
+def test_undo_takes_back_ones_own_answer_and_asks_again(server, client):
+    anna, ben = client.question("anna"), client.question("ben")
+    client.json_of("/api/answer", i=anna["i"], j=anna["j"], says="same", source="anna")
+    client.json_of("/api/answer", i=ben["i"], j=ben["j"], says="different", source="ben")
+    reply = client.json_of("/api/undo", source="anna")
+    assert reply["state"]["annotators"] == ["ben"]
+    assert (reply["question"]["i"], reply["question"]["j"]) == (anna["i"], anna["j"])
+    reply = client.json_of("/api/undo")  # the last step of all was that retraction
+    assert reply["state"]["annotators"] == ["anna", "ben"]
+    assert client.post("/api/undo", json={"source": "carl"}).status_code == 409
+
+
+def test_idle_questions_are_dropped(server, client):
+    """Once a = b is told, nobody is asked about b and c where a and c were answered about."""
+    client.settled()
+    desk = server.desk
+    (a, b), *_ = [pair for pair in desk.model.questions.pairs]
+    other = next(row for row in range(150) if row not in (a, b))
+    known = desk._known
+    assert not known.says((b, other))
+    client.json_of("/api/answer", i=a, j=b, says="same")
+    client.json_of("/api/answer", i=a, j=other, says="different")
+    assert desk._known.says((b, other))
+    assert desk._known.idle((b, other), False)
+    assert not desk._known.idle((b, other), True)
+    assert not desk._known.says((b, next(row for row in range(150) if row not in (a, b, other))))
+
+
+def test_a_contradiction_is_shown_with_its_chain_and_resolved(client):
+    for i, j, says in ((0, 1, "same"), (1, 2, "same"), (0, 2, "different")):
+        client.json_of("/api/answer", i=i, j=j, says=says, source="anna")
+    (found,) = client.json_of("/api/contradictions")
+    assert found["text"] == "s0 = s1, s1 = s2, s0 ≠ s2"
+    assert [line["answer"] for line in found["answers"]] == [0, 1, 2]
+    last = found["answers"][-1]
+    # The numbers of another tab may be out of date.
+    wrong = client.post("/api/retract", json={"answer": 1, "i": last["i"], "j": last["j"]})
+    assert wrong.status_code == 409
+    reply = client.json_of("/api/retract", answer=2, i=0, j=2)
+    assert reply["state"]["n_contradictions"] == 0
+    assert reply["state"]["n_answers"] == 2
+
+
+def test_wrong_answers_are_doubted(client):
+    for row in range(1, 9):
+        client.json_of("/api/answer", i=0, j=row, says="same", source="anna")
+        client.json_of("/api/answer", i=row, j=100 + row, says="different", source="anna")
+    client.json_of("/api/answer", i=4, j=0, says="different", source="ben")
+    state = client.settled()
+    doubts = client.json_of("/api/doubts")
+    assert state["n_doubts"] == len(doubts) >= 1
+    assert {"ben", "anna"} >= {line["source"] for line in doubts}
+    assert {doubts[0]["i"], doubts[0]["j"]} == {0, 4}
+    assert doubts[0]["wrong"] > 0.5
+    assert [record["id"] for record in doubts[0]["records"]] == doubts[0]["ids"]
+    assert state["n_contradictions"] == 1
+
+
+def test_a_lasso_writes_few_answers(server, client):
+    apart = client.json_of("/api/groups", relation="apart", a=list(range(20)), b=list(range(60, 80)))
+    assert apart["added"] == len(apart["pairs"]) == 3
+    assert all((i < 20) and (60 <= j < 80) for i, j in apart["pairs"])
+    together = client.json_of("/api/groups", relation="together", a=list(range(20)), b=list(range(20, 40)))
+    assert together["added"] == 5
+    assert [line["says"] for line in journal(server)] == ["different"] * 3 + ["same"] * 5
+    bad = client.post("/api/groups", json={"relation": "apart", "a": [1, 2], "b": [2, 3]})
+    assert (bad.status_code, "both groups" in bad.json()["error"]) == (400, True)
+
+
+def test_a_row_says_why_it_is_where_it_is(iris, client):
+    answered(client, LabelOracle(iris[1]), 8, "anna")
+    client.settled()
+    line = client.json_of("/api/answers")[0]
+    about = client.json_of(f"/api/row/{line['i']}")
+    assert about["why"][0].startswith("answer 1: ")
+    assert about["why"][0].endswith(f"{line['ids'][1]} (anna)")
+    assert 0.9 < sum(one["p"] for one in about["probabilities"]) <= 1.0 + 1e-9
+    assert about["links"][0]["answer"] == 0
+    assert about["record"]["id"] == line["ids"][0]
+
+
+def test_pictures_have_all_rows_in_the_plane(client):
+    client.settled()
+    pictures = {}
+    for one in client.json_of("/api/embeddings"):
+        reply = client.get(f"/api/embedding/{one['name']}")
+        points = np.frombuffer(reply.content, dtype="<f4").reshape(-1, 2)
+        assert points.shape == (150, 2)
+        assert np.abs(points).max() == pytest.approx(1.0, abs=1e-5)
+        assert (np.ptp(points, axis=0) > 0.01).all()
+        pictures[one["name"]] = points
+    assert not np.allclose(pictures["pca"], pictures["discriminant"])
+    assert client.get("/api/embedding/other").status_code == 422
+
+
+def test_a_session_goes_on_with_another_server(iris, tmp_path):
+    path, y = iris
+    oracle = LabelOracle(y)
+    with serving(path, tmp_path, id_column="id") as server, Client(server) as client:
+        answered(client, oracle, 5, "anna")
+        lines = client.json_of("/api/answers")
+        # A second server on the same answers is refused, with the process that has them.
+        with pytest.raises(BlockingIOError, match=str(os.getpid())), serving(path, tmp_path, id_column="id"):
+            pass
+    with serving(path, tmp_path, id_column="id") as server, Client(server) as client:
+        client.settled()
+        keys = ("i", "j", "says", "source")
+        again = client.json_of("/api/answers")
+        assert [[line[key] for key in keys] for line in again] == [
+            [line[key] for key in keys] for line in lines
+        ]
+
+
+def test_a_killed_server_loses_no_answer(iris, tmp_path):
+    """SIGKILL right after a reply: the command goes on after the same answers."""
+    path, session = iris[0], tmp_path / "session"
+    command = [sys.executable, "-m", "linkwise", "workbench", str(path), "--id", "id", "--no-browser"]
+    process = subprocess.Popen([*command, "--session", str(session)], stdout=subprocess.PIPE, text=True)
+    try:
+        while "http://" not in (line := process.stdout.readline()):
+            assert process.poll() is None
+        with Client(_Address(line.split()[-1])) as client:
+            client.json_of("/api/answer", i=0, j=1, says="same", source="anna")
+            client.json_of("/api/answer", i=0, j=99, says="different", source="anna")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    with serving(path, session, id_column="id") as server, Client(server) as client:
+        told = [(line["ids"], line["says"]) for line in client.json_of("/api/answers")]
+        assert told == [(["s0", "s1"], "same"), (["s0", "s99"], "different")]
+
+
+class _Address:
+    """Port and token of a printed address."""
+
+    def __init__(self, address):
+        where, _, self.token = address.partition("/?token=")
+        self.port = int(where.rpartition(":")[2])
+
+
+def test_facts_that_contradict_are_refused_and_not_kept(server, client):
+    client.json_of("/api/answer", i=0, j=1, says="same", certainty=1.0)
+    reply = client.post("/api/answer", json={"i": 1, "j": 0, "says": "different", "certainty": 1.0})
+    assert reply.status_code == 409
+    assert "facts" in reply.json()["error"]
+    assert len(journal(server)) == 1
+
+
+def test_every_pair_is_asked_and_then_there_is_an_end(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("a,b\n0,0\n0,1\n9,9\n", encoding="utf-8")
+    with serving(path, tmp_path / "s") as server, Client(server) as client:
+        for _ in range(3):
+            question = client.question()
+            client.json_of("/api/answer", i=question["i"], j=question["j"], says="unsure")
+        client.settled()
+        assert client.question() == {"done": True, "reason": "every pair was asked about"}
+
+
+def test_texts_are_clustered_by_their_words(tmp_path):
+    path = tmp_path / "notes.csv"
+    words = {"sea": "ship wave sail harbour", "wood": "tree leaf bark forest"}
+    rng = np.random.default_rng(0)
+    lines = ["note,kind"]
+    for kind in ("sea", "wood") * 20:
+        lines.append(f"the {' '.join(rng.choice(words[kind].split(), 4))} again,{kind}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for _ in range(2):  # the second time the numbers are those kept on disk
+        with serving(path, tmp_path / "s", text_column="note", label_column="kind") as server:
+            with Client(server) as client:
+                state = client.settled()
+                assert "clustered by the words of 'note'" in state["notes"][0]
+                record = client.question()["records"][0]
+                assert record["text"].startswith("the ")
+                assert record["label"] in words
+                labels = np.frombuffer(client.get("/api/labels").content, dtype="<u2")
+                answer = client.get("/api/export/model.zip")
+                assert (answer.status_code, "words" in answer.json()["error"]) == (404, True)
+    assert homogeneity_score([line.endswith("sea") for line in lines[1:]], labels) > 0.8
