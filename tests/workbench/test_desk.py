@@ -96,7 +96,7 @@ def test_idle_questions_are_dropped(server, client):
     """Once a = b is told, nobody is asked about b and c where a and c were answered about."""
     client.settled()
     desk = server.desk
-    (a, b), *_ = [pair for pair in desk.model.questions.pairs]
+    a, b = desk.model.questions.pairs[0]
     other = next(row for row in range(150) if row not in (a, b))
     known = desk._known
     assert not known.says((b, other))
@@ -249,14 +249,14 @@ def test_texts_are_clustered_by_their_words(tmp_path):
         lines.append(f"the {' '.join(rng.choice(words[kind].split(), 4))} again,{kind}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for _ in range(2):  # the second time the numbers are those kept on disk
-        with serving(path, tmp_path / "s", text_column="note", label_column="kind") as server:
-            with Client(server) as client:
-                state = client.settled()
-                assert "clustered by the words of 'note'" in state["notes"][0]
-                record = client.question()["records"][0]
-                assert record["text"].startswith("the ")
-                assert record["label"] in words
-                labels = np.frombuffer(client.get("/api/labels").content, dtype="<u2")
-                answer = client.get("/api/export/model.zip")
-                assert (answer.status_code, "words" in answer.json()["error"]) == (404, True)
+        serves = serving(path, tmp_path / "s", text_column="note", label_column="kind")
+        with serves as server, Client(server) as client:
+            state = client.settled()
+            assert "clustered by the words of 'note'" in state["notes"][0]
+            record = client.question()["records"][0]
+            assert record["text"].startswith("the ")
+            assert record["label"] in words
+            labels = np.frombuffer(client.get("/api/labels").content, dtype="<u2")
+            answer = client.get("/api/export/model.zip")
+            assert (answer.status_code, "words" in answer.json()["error"]) == (404, True)
     assert homogeneity_score([line.endswith("sea") for line in lines[1:]], labels) > 0.8

@@ -90,7 +90,9 @@ class Access:
                 await _reply(send_protected, 303, b"", [(b"location", b"/"), (b"set-cookie", target)])
                 return
             self._check_token(scope)
-            await self._app(scope, _limited(receive), send_protected)
+            if scope["method"] in ("POST", "PUT"):
+                receive = await _whole(receive)
+            await self._app(scope, receive, send_protected)
         except Refused as refusal:
             if not began:
                 content = json.dumps({"error": refusal.reason}).encode()
@@ -168,19 +170,28 @@ def _values(scope: Any, name: bytes) -> list[str]:
     return [value.decode("latin-1").strip() for key, value in scope["headers"] if key == name]
 
 
-def _limited(receive: Any) -> Any:
-    """Receive no more than a request may have, whatever its header says."""
-    total = 0
-
-    async def limited() -> Any:
-        nonlocal total
+async def _whole(receive: Any) -> Any:
+    """Read a request to its end, at most what it may have; gives a function that gives it again."""
+    content = b""
+    more = True
+    while more:
         message = await receive()
-        total += len(message.get("body", b""))
-        if total > MOST_BYTES:
+        if message["type"] != "http.request":
+            return receive  # the client went away
+        content += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(content) > MOST_BYTES:
             raise Refused(413, f"a request has at most {MOST_BYTES:,} bytes")
-        return message
+    given = False
 
-    return limited
+    async def again() -> Any:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    return again
 
 
 async def _reply(send: Any, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:

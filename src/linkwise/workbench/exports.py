@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from linkwise._pages import Page, TextTable, new_figure, png_of
 from linkwise.active.knowledge import as_constraints
@@ -76,10 +77,21 @@ def model_zip(desk: Desk) -> bytes:
         )
     clusters, labels = np.unique(view.labels, return_inverse=True)
     means = np.stack([table.X[labels == place].mean(axis=0) for place in range(len(clusters))])
+    # A common width at the start: a cluster of few rows has none of its own.
+    around = table.X - means[labels]
+    width = around.T @ around / len(around)
+    width += 1e-3 * max(float(np.trace(width)) / len(width), 1e-12) * np.eye(len(width))
     links = links_of(desk)
-    model = PPC(len(clusters), means_init=means, random_state=0)
+    model = PPC(
+        len(clusters), weights_init=np.bincount(labels) / len(labels), means_init=means,
+        precisions_init=np.tile(np.linalg.inv(width), (len(clusters), 1, 1)), random_state=0,
+    )  # fmt: skip
     model.fit(table.X, constraints=links if links.n_pairs else None)
-    agreed = float((np.asarray(model.predict(table.X)) == labels).mean())
+    shared = np.zeros((len(clusters), len(clusters)), dtype=np.int64)
+    np.add.at(shared, (np.asarray(model.predict(table.X)), labels), 1)
+    # Components may have changed places; each is named after the cluster that it shares most rows with.
+    cluster_of = linear_sum_assignment(shared, maximize=True)[1]
+    agreed = float(shared[np.arange(len(clusters)), cluster_of].sum() / len(labels))
     text = (
         f"model/ is a Gaussian mixture (PPC) fitted to the {len(table)} rows of {table.samples.path.name} "
         f"and {counted(links.n_pairs, 'link')}, started from the clusters of the workbench.\n"
@@ -87,7 +99,7 @@ def model_zip(desk: Desk) -> bytes:
         "Clusters of new rows: linkwise predict model new.csv\n"
     )
     stream = io.BytesIO()
-    named = replace(table.preparation, clusters=[str(number) for number in clusters.tolist()])
+    named = replace(table.preparation, clusters=[str(number) for number in clusters[cluster_of].tolist()])
     with (
         tempfile.TemporaryDirectory() as folder,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
