@@ -24,7 +24,7 @@ $(VENV)/bin/python:
 	$(PIP) install --upgrade "pip>=25.1"
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
-	$(PIP) install --editable ".[plot,cli,anndata,dask,raster,workbench]" --group dev
+	$(PIP) install --editable ".[plot,cli,parquet,anndata,dask,raster,workbench]" --group dev
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

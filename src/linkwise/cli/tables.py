@@ -88,7 +88,7 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
         import pyarrow  # type: ignore[import-untyped]
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
-        raise CommandError(f'{path}: reading Parquet needs pyarrow; pip install "linkwise[cli]"') from None
+        raise _no_pyarrow(path) from None
     # As floats, which pandas makes of integers with gaps, ids and classes beyond 2**53 would be rounded.
     exact = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.uint64(): pandas.UInt64Dtype()}
     try:
@@ -98,6 +98,10 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
         raise CommandError(
             f"{path} is no Parquet file that can be read ({_first_line(error)}); write it again"
         ) from None
+
+
+def _no_pyarrow(path: str | Path) -> CommandError:
+    return CommandError(f'{path}: Parquet needs pyarrow; pip install "linkwise[parquet]"')
 
 
 def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.DataFrame:
@@ -208,7 +212,10 @@ def write_frame(path: str | Path, frame: pandas.DataFrame) -> Path:
     suffix = table_suffix(path)
     with replacing(path) as draft:
         if suffix == ".parquet":
-            frame.to_parquet(draft, index=False)
+            try:
+                frame.to_parquet(draft, index=False)
+            except ImportError:
+                raise _no_pyarrow(path) from None
         else:
             write_csv(frame, draft, _SEPARATORS[suffix])
     return Path(path)
