@@ -67,6 +67,12 @@ def same_value(mine, theirs, tolerance, name):
         assert mine.keys() == theirs.keys(), name
         for key in theirs:
             same_value(mine[key], theirs[key], tolerance, f"{name}[{key!r}]")
+    elif isinstance(theirs, list) and theirs and isinstance(theirs[0], dict):
+        assert len(mine) == len(theirs), name
+        for place, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+            same_value(one, other, tolerance, f"{name}[{place}]")
+    elif isinstance(theirs, list) and theirs and isinstance(theirs[0], str):
+        assert mine == theirs, name
     elif isinstance(theirs, np.ndarray) and theirs.dtype.kind in "OUS":
         np.testing.assert_array_equal(mine, theirs, err_msg=name)
     elif isinstance(theirs, np.ndarray | float | list):

@@ -32,7 +32,7 @@ class Interrupted(Exception):
 @pytest.fixture
 def passes_of(monkeypatch):
     """Counts passes over the data; one of them can be made to fail."""
-    count, compute = {"emsums": 0, "fails": None}, passes.Runner._compute
+    count, compute = {"emsums": 0, "fails": None}, passes.Runner.compute
 
     def counted(self, name, layer, key):
         if "emsums" in name:
@@ -41,7 +41,7 @@ def passes_of(monkeypatch):
                 raise Interrupted
         return compute(self, name, layer, key)
 
-    monkeypatch.setattr(passes.Runner, "_compute", counted)
+    monkeypatch.setattr(passes.Runner, "compute", counted)
     return count
 
 
@@ -86,7 +86,7 @@ import dask
 from linkwise.dask import passes
 from tests.dask import test_checkpoint as case
 
-compute, count = passes.Runner._compute, 0
+compute, count = passes.Runner.compute, 0
 
 def deadly(self, name, layer, key):
     global count
@@ -95,7 +95,7 @@ def deadly(self, name, layer, key):
         os.kill(os.getpid(), signal.SIGKILL)
     return compute(self, name, layer, key)
 
-passes.Runner._compute = deadly
+passes.Runner.compute = deadly
 passes._FEWEST_NUMBERS = 1
 model, links = case.make("soft", sys.argv[1])
 with dask.config.set(scheduler="synchronous"):

@@ -79,7 +79,7 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypat
     """In two iterations a worker process is killed, by its own id, while it has tasks to do."""
     client.cluster.scale(2)
     client.wait_for_workers(2, timeout=PATIENCE)
-    killed, compute = [], passes.Runner._compute
+    killed, compute = [], passes.Runner.compute
     n_passes = 0
 
     def kill_later():
@@ -100,7 +100,7 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypat
             threading.Thread(target=kill_later).start()
         return compute(self, name, layer, key)
 
-    monkeypatch.setattr(passes.Runner, "_compute", disturbed)
+    monkeypatch.setattr(passes.Runner, "compute", disturbed)
     model = PPC(3, **PARAMETERS, client=client)
     quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
     assert len(killed) == 2

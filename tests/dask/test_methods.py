@@ -16,18 +16,22 @@ X, Y = blobs(90)
 DATA = lazy(X, ((40, 0, 50), (1, 2)))
 LINKS = Constraints.sample(Y, 12, random_state=0)
 FEW = {"candidates": ["mixture, tied"], "cv": 2, "effort": "quick"}
-PARAMETERS = {"LinkedClustering": {"n_clusters": 3, **FEW}}
+PARAMETERS = {
+    "LinkedClustering": {"n_clusters": 3, **FEW},
+    "CPPC": {"n_clusters": 3, "init": "paper", "max_iter": 2},
+}
 
 
-def known():
-    return {"constraints": LINKS}
+def known(model):
+    """What ``fit`` is told beside the data."""
+    return {"y": Y} if type(model).__name__ == "CPPC" else {"constraints": LINKS}
 
 
 #: How to call each method; the first argument is the data, in memory or lazy.
 CALLS = {
-    "fit": lambda model, data: model.fit(data, **known()).converged_,
-    "fit_predict": lambda model, data: model.fit_predict(data, **known()),
-    "fit_transform": lambda model, data: model.fit_transform(data, **known()),
+    "fit": lambda model, data: model.fit(data, **known(model)).converged_,
+    "fit_predict": lambda model, data: model.fit_predict(data, **known(model)),
+    "fit_transform": lambda model, data: model.fit_transform(data, **known(model)),
     "predict": lambda model, data: model.predict(data),
     "predict_proba": lambda model, data: model.predict_proba(data),
     "transform": lambda model, data: model.transform(data),
@@ -41,6 +45,7 @@ CALLS = {
     "doubtful_answers": lambda model, data: [
         one[:4] for one in model.doubtful_answers(data, LINKS, n_answers=4)
     ],
+    "report": lambda model, data: str(model.report()),
     "table": lambda model, data: model.table(),
     "set_params": lambda model, data: model.set_params(random_state=0).random_state,
 }
@@ -66,10 +71,11 @@ def models(request):
     """An estimator for Dask and the same fit in memory."""
     parameters = {"random_state": 0, **PARAMETERS.get(request.param, {"n_clusters": 3})}
     mine = getattr(linkwise.dask, request.param)(**parameters)
-    quietly(lambda: mine.fit(DATA, **known()))
+    quietly(lambda: mine.fit(DATA, **known(mine)))
     if request.param == "LinkedClustering":
         return mine, mine.to_local()  # in memory candidates vote, so that another fit would differ
-    return mine, quietly(lambda: getattr(linkwise, request.param)(**parameters).fit(X, **known()))
+    theirs = getattr(linkwise, request.param)(**parameters)
+    return mine, quietly(lambda: theirs.fit(X, **known(theirs)))
 
 
 def test_every_method_is_as_in_memory(models):
@@ -85,7 +91,7 @@ def test_every_method_is_as_in_memory(models):
         if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "f" and name != "sample":
             assert isinstance(found, da.Array), name
         found = found.compute() if isinstance(found, da.Array) else found
-        if name in ("get_feature_names_out", "table", "doubtful_answers"):
+        if name in ("get_feature_names_out", "table", "report", "doubtful_answers"):
             assert np.array_equal(found, wanted), name
         else:
             np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-12, err_msg=name)

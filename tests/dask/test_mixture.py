@@ -213,13 +213,13 @@ class TestPrediction:
 class TestGraphs:
     def test_one_graph_an_iteration_and_none_grows(self, monkeypatch):
         sizes = []
-        compute = passes.Runner._compute
+        compute = passes.Runner.compute
 
         def spy(self, name, layer, key):
             sizes.append((name.split("-")[1], len(layer)))
             return compute(self, name, layer, key)
 
-        monkeypatch.setattr(passes.Runner, "_compute", spy)
+        monkeypatch.setattr(passes.Runner, "compute", spy)
         model = PPC(3, random_state=0, n_init=1, tol=0.0, max_iter=12, init_params="kmeans")
         data = lazy(X, (tuple([5] * 24), (3,)))
         before = len(data.dask)

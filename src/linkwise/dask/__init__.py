@@ -9,7 +9,8 @@ except ImportError as error:
     ) from error
 
 from linkwise.dask.auto import LinkedClustering
+from linkwise.dask.classes import CPPC
 from linkwise.dask.kmeans import HMRFKMeans, MPCKMeans, PCKMeans
 from linkwise.dask.mixture import PPC, ConstrainedEM
 
-__all__ = ["PPC", "ConstrainedEM", "HMRFKMeans", "LinkedClustering", "MPCKMeans", "PCKMeans"]
+__all__ = ["CPPC", "PPC", "ConstrainedEM", "HMRFKMeans", "LinkedClustering", "MPCKMeans", "PCKMeans"]

@@ -21,12 +21,49 @@ from linkwise.dask.source import DaskRows
 from linkwise.mixture import constrained_em, ppc
 from linkwise.mixture.gaussian.source import Source
 
-__all__ = ["PPC", "ConstrainedEM"]
+__all__ = ["PPC", "ConstrainedEM", "DaskPrediction"]
 
 _NO_ROWS = np.empty(0, dtype=np.int64)
 
 
-class _DaskMixture(ScoredDaskEstimator):
+class DaskPrediction(ScoredDaskEstimator):
+    """Lazy prediction by a fitted mixture."""
+
+    def predict(self, X: Any) -> Any:
+        """Return the most probable cluster of each row, lazy (n,); of rows in memory an array."""
+        base: Any = super()
+        return self._lazily(X, "predict", np.int64) if self._is_lazy(X) else base.predict(X)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each cluster, a lazy Dask array (n, K); of rows in memory an array."""
+        own: Any = self
+        base: Any = super()
+        if not self._is_lazy(X):
+            return base.predict_proba(X)
+        return self._lazily(X, "predict_proba", None, own._n_clusters)
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log-likelihood of each row, a lazy Dask array (n,); of rows in memory an array."""
+        base: Any = super()
+        return self._lazily(X, "score_samples", np.float64) if self._is_lazy(X) else base.score_samples(X)
+
+    def icl(self, X: Any) -> float:
+        """Compute the integrated classification likelihood on these rows, as in memory."""
+        own: Any = self
+        base: Any = super()
+        if not self._is_lazy(X):
+            return float(base.icl(X))
+        certain = along_rows(self.predict_proba(X), np.max)
+        return float(own.bic(X)) - 2.0 * float(np.log(certain).sum())
+
+    def _lazy_score(self, X: Any, sample_weight: Any) -> float:
+        values = self.score_samples(X)
+        if sample_weight is None:
+            return float(values.mean())
+        return float((values * sample_weight).sum() / sample_weight.sum())
+
+
+class _DaskMixture(DaskPrediction):
     """A linked mixture whose rows are those of a Dask collection."""
 
     more = ("client", "checkpoint")
@@ -122,41 +159,6 @@ class _DaskMixture(ScoredDaskEstimator):
         known = (place < len(rows)) & (rows[np.minimum(place, len(rows) - 1)] == linked)
         labels[place[known]] = given[known]
         return labels
-
-    # Prediction
-
-    def predict(self, X: Any) -> Any:
-        """Return the most probable cluster of each row, lazy (n,); of rows in memory an array."""
-        base: Any = super()
-        return self._lazily(X, "predict", np.int64) if self._is_lazy(X) else base.predict(X)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each cluster, a lazy Dask array (n, K); of rows in memory an array."""
-        own: Any = self
-        base: Any = super()
-        if not self._is_lazy(X):
-            return base.predict_proba(X)
-        return self._lazily(X, "predict_proba", None, own._n_clusters)
-
-    def score_samples(self, X: Any) -> Any:
-        """Return the log-likelihood of each row, a lazy Dask array (n,); of rows in memory an array."""
-        base: Any = super()
-        return self._lazily(X, "score_samples", np.float64) if self._is_lazy(X) else base.score_samples(X)
-
-    def icl(self, X: Any) -> float:
-        """Compute the integrated classification likelihood on these rows, as in memory."""
-        own: Any = self
-        base: Any = super()
-        if not self._is_lazy(X):
-            return float(base.icl(X))
-        certain = along_rows(self.predict_proba(X), np.max)
-        return float(own.bic(X)) - 2.0 * float(np.log(certain).sum())
-
-    def _lazy_score(self, X: Any, sample_weight: Any) -> float:
-        values = self.score_samples(X)
-        if sample_weight is None:
-            return float(values.mean())
-        return float((values * sample_weight).sum() / sample_weight.sum())
 
 
 @extended

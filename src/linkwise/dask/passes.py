@@ -83,9 +83,14 @@ class Runner:
         self.groups = groups_of(table)
         self.client = client
 
+    @staticmethod
+    def new_name(kind: str) -> str:
+        """A name that no other pass has: what an earlier one returned must not be taken for this one's."""
+        return f"linkwise-{kind.lower()}-{uuid.uuid4().hex}"
+
     def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
         """Sum of what the job returns for every group, added in the order of the rows."""
-        name, source = _name(job), self.table.array.name
+        name, source = self.new_name(type(job).__name__), self.table.array.name
         layer: dict[Any, Any] = {f"{name}-job": DataNode(f"{name}-job", job)}
         level: list[Any] = []
         nothing = np.empty(0, dtype=np.int64)
@@ -95,6 +100,10 @@ class Runner:
             key = (name, 0, number)
             layer[key] = Task(key, _work, TaskRef(f"{name}-job"), blocks, rows)
             level.append(key)
+        return self.compute(name, *self.summed(name, layer, level))
+
+    def summed(self, name: str, layer: dict[Any, Any], level: list[Any]) -> tuple[dict[Any, Any], Any]:
+        """A layer with a tree that adds up the tasks of these keys, and the key of the sum."""
         height = 0
         while len(level) > 1:
             height += 1
@@ -102,9 +111,10 @@ class Runner:
             level = [(name, height, number) for number in range(len(parts))]
             for key, part in zip(level, parts, strict=True):
                 layer[key] = Task(key, _total, List(*map(TaskRef, part)))
-        return self._compute(name, layer, level[0])
+        return layer, level[0]
 
-    def _compute(self, name: str, layer: dict[Any, Any], key: Any) -> Any:
+    def compute(self, name: str, layer: dict[Any, Any], key: Any) -> Any:
+        """Compute one task of a layer on top of the data."""
         graph = HighLevelGraph.from_collections(name, layer, dependencies=[self.table.array])
         result = Delayed(key, graph, layer=name)
         if self.client is None:
@@ -116,11 +126,6 @@ def _work(job: Job, blocks: list[NDArray[Any]], chosen: NDArray[np.int64]) -> An
     """Do a job on the rows of a group."""
     arrays = [np.asarray(block, dtype=job.dtype) for block in blocks]
     return job(arrays[0] if len(arrays) == 1 else np.concatenate(arrays), chosen)
-
-
-def _name(job: Job) -> str:
-    """A name that no other pass has: what an earlier one returned must not be taken for this one's."""
-    return f"linkwise-{type(job).__name__.lower()}-{uuid.uuid4().hex}"
 
 
 def _total(parts: list[Any]) -> Any:
@@ -137,7 +142,7 @@ def lazy_rows(
     n_columns: int | None = None,
 ) -> da.Array:
     """A lazy array of what the job returns for every row; some rows (r,), ascending, have given values."""
-    name = _name(job)
+    name = Runner.new_name(type(job).__name__)
     layer: dict[Any, Any] = {f"{name}-job": DataNode(f"{name}-job", job)}
     starts = table.chunk_starts
     bounds = np.searchsorted(rows, starts)

@@ -384,7 +384,6 @@ def _class_entries(model: Any) -> Entries:
             "separability_": array("f", "L", "L", low=-1.0 - _ROUNDING, high=1.0 + _ROUNDING, nan=True),
             "adherence_": real(0.0),
             "criteria_": table_of(real()),
-            "responsibilities_": probability("N", "K"),
             "sweep_": text("sequential", "block"),
             "shrinkage_": real(0.0, nan=False),
             "evidence_": list_of(table(_EVIDENCE)),
@@ -392,6 +391,7 @@ def _class_entries(model: Any) -> Entries:
         },
         {
             **_NAMES,
+            "responsibilities_": probability("N", "K"),
             "mixing_": table(
                 {
                     "effective_sample_size": real(0.0),

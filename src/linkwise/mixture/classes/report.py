@@ -57,7 +57,8 @@ class ClassReport:
     n_occupied : int
         Clusters that hold a row.
     certainty : (K,) float64
-        Mean probability of the cluster among the rows that were put into it; NaN for an empty one.
+        Mean probability of the cluster among the rows that were put into it; NaN for an empty one, and
+        where the probabilities were not kept.
     threshold : float
         A cluster holds a class if it has at least this share of it.
     decisions : tuple of Decision
@@ -307,8 +308,10 @@ def _sizes_and_certainty(estimator: Any, n_clusters: int) -> tuple[NDArray[np.in
     if counted is not None:
         sizes, own = counted
     else:
-        labels, prob = np.asarray(estimator.labels_), np.asarray(estimator.responsibilities_)
+        labels, own = np.asarray(estimator.labels_), np.full(n_clusters, np.nan)
         sizes = np.bincount(labels, minlength=n_clusters)
-        own = np.bincount(labels, weights=prob[np.arange(len(labels)), labels], minlength=n_clusters)
+        if hasattr(estimator, "responsibilities_"):
+            prob = np.asarray(estimator.responsibilities_)[np.arange(len(labels)), labels]
+            own = np.bincount(labels, weights=prob, minlength=n_clusters)
     with np.errstate(invalid="ignore"):
         return sizes, own / sizes

@@ -1,0 +1,458 @@
+"""The tables of CPPC on disk: probabilities of all rows, read and written by the workers.
+
+An E-step needs the probabilities that rows had before. They are kept in a scratch folder, one array for every
+class in every group of chunks, so that a sweep reads and writes the rows of one class at a time, as in
+memory: the sums of a class are complete before the next one is visited. Every sweep writes arrays of a new
+version and leaves the ones it read. A task that is done again, because its worker was killed, finds what it
+needs and writes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask.task_spec import DataNode, List, Task, TaskRef
+from numpy.typing import NDArray
+
+from linkwise._threads import Workers
+from linkwise.dask.passes import Runner, local_rows
+from linkwise.dask.scratch import Scratch
+from linkwise.dask.source import DaskRows
+from linkwise.mixture.classes.e_step import ClassRows as Order
+from linkwise.mixture.classes.e_step import Sweep, class_sums, empty_table, update_rows
+from linkwise.mixture.classes.tables import (
+    ClassSample,
+    FittedRows,
+    class_statistics,
+    disturbed,
+    fitted_rows,
+    scored,
+    start_table,
+)
+from linkwise.mixture.em import MixtureParameters
+from linkwise.mixture.gaussian.data import points_of
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
+from linkwise.mixture.gaussian.shrinkage import CovariancePrior, prior_of_moments
+
+__all__ = ["Kept", "LabelledDaskRows", "RowResults", "TablesOnDisk"]
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The arrays of one run: class order of each group, scores and probabilities of each class in it."""
+
+    orders: Scratch
+    tables: Scratch
+
+    def order(self, group: int) -> Order:
+        """Rows of a group, class by class."""
+        stored = self.orders.load(f"order-{group}")
+        n_starts = int(stored[0])
+        return Order(stored[1 + n_starts :], stored[1 : 1 + n_starts])
+
+    def spans(self, group: int) -> list[tuple[int, int]]:
+        """Places of each class in the tables of a group, unlabelled rows last."""
+        order = self.order(group)
+        return list(pairwise([*order.starts.tolist(), len(order.order)]))
+
+    def save(self, kind: str, group: int, version: int, table: NDArray[np.floating]) -> None:
+        """Store the table (n, K) of a group, class by class."""
+        for label, (start, stop) in enumerate(self.spans(group)):
+            if stop > start:
+                self.tables.save(_name(kind, group, label, version), table[start:stop])
+
+    def load(self, kind: str, group: int, version: int) -> NDArray[np.floating]:
+        """The table of a group."""
+        return np.concatenate(
+            [
+                self.tables.load(_name(kind, group, label, version))
+                for label, (start, stop) in enumerate(self.spans(group))
+                if stop > start
+            ]
+        )
+
+
+def _name(kind: str, group: int, label: int, version: int) -> str:
+    return f"{kind}-{group}-{label}-{version}"
+
+
+class Kept(NamedTuple):
+    """Probabilities of all rows at some time: their version on disk, and their class sums (L, K)."""
+
+    files: _Files
+    version: int
+    sums: NDArray[np.float64]
+
+
+# What workers do. ``chosen`` of a job is the number of the group, and what else it needs of it.
+
+
+@dataclass(frozen=True)
+class _Score:
+    """Store the scores of the rows; return the sum of the largest of each row."""
+
+    dtype: np.dtype[Any]
+    offset: NDArray[np.float64]
+    files: _Files
+    parameters: MixtureParameters
+    version: int
+
+    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> float:
+        """Score the rows of a group."""
+        group = int(chosen[0])
+        unary = empty_table(len(block), len(self.parameters.log_weights), self.dtype)
+        order = self.files.order(group).order
+        top = scored(points_of(block, self.offset), order, self.parameters, unary)
+        self.files.save("score", group, self.version, unary)
+        if self.version:
+            labels = range(len(self.files.spans(group)))
+            self.files.tables.remove(_name("score", group, label, self.version - 1) for label in labels)
+        return top
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Sums of rows by their probabilities."""
+
+    dtype: np.dtype[Any]
+    offset: NDArray[np.float64]
+    files: _Files
+    version: int
+    about: NDArray[np.float64]
+    covariance_type: str
+
+    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Statistics:
+        """Sum over the rows of a group."""
+        group = int(chosen[0])
+        prob = self.files.load("prob", group, self.version)[:, : len(self.about)]
+        order = self.files.order(group).order
+        return class_statistics(points_of(block, self.offset), order, prob, self.about, self.covariance_type)
+
+
+@dataclass(frozen=True)
+class RowResults:
+    """Labels (n,) and probabilities (n, K) of the rows of a group, as they were kept."""
+
+    kept: Kept
+    n_components: int
+
+    def probabilities(self, group: int) -> NDArray[np.floating]:
+        """Probabilities in the order of the rows."""
+        prob = self.kept.files.load("prob", group, self.kept.version)[:, : self.n_components]
+        found = np.empty_like(prob)
+        found[self.kept.files.order(group).order] = prob
+        return found
+
+    def codes(self, group: int) -> NDArray[np.int64]:
+        """Class of each row, -1 for none."""
+        order = self.kept.files.order(group)
+        found = np.full(len(order.order), -1, dtype=np.int64)
+        for label, (start, stop) in enumerate(pairwise(order.starts.tolist())):
+            found[order.order[start:stop]] = label
+        return found
+
+
+@dataclass(frozen=True)
+class _Measure:
+    """Measure the rows of a fit."""
+
+    dtype: np.dtype[Any]
+    offset: NDArray[np.float64]
+    results: RowResults
+    gaussians: Gaussians
+    log_weights: NDArray[np.float64]
+    n_classes: int
+
+    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> FittedRows:
+        """Measure the rows of a group."""
+        group = int(chosen[0])
+        return fitted_rows(
+            points_of(block, self.offset), self.results.codes(group), self.results.probabilities(group),
+            self.gaussians, self.log_weights, self.n_classes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _SweepJob:
+    """Update the rows of one class after another."""
+
+    files: _Files
+    weights: NDArray[np.float64]
+    sequential: bool
+    scores: int
+    before: int
+    after: int
+    obsolete: tuple[int, ...]
+
+
+class _Part(NamedTuple):
+    """What the rows of one class in one group give: sum (K,) of probabilities, and the pull after them."""
+
+    energy: float
+    squares: float
+    change: float
+    total: NDArray[np.float64]
+    pull: NDArray[np.float64]
+
+
+class _State(NamedTuple):
+    """A sweep after some classes: class sums (L, K), energies and changes."""
+
+    sums: NDArray[np.float64]
+    energy: float
+    pair_term: float
+    change: float
+
+
+def _update_class(
+    job: _SweepJob, state: _State | None, label: int, group: int, previous: _Part | None
+) -> _Part:
+    """Update the rows of a class in a group; in sequential sweeps the pull comes from the group before."""
+    unary = job.files.tables.load(_name("score", group, label, job.scores))
+    prob = job.files.tables.load(_name("prob", group, label, job.before))
+    labelled = state is not None
+    pull, own = np.zeros(prob.shape[1]), 0.0
+    if state is not None:
+        pull, own = job.weights[label] @ state.sums, float(job.weights[label, label])
+    in_turn = job.sequential and labelled
+    if in_turn and previous is not None:
+        pull = previous.pull.copy()
+    total = np.zeros_like(pull)
+    energy, squares, change = update_rows(unary, prob, 0, len(prob), pull, own, in_turn, total)
+    job.files.tables.save(_name("prob", group, label, job.after), prob)
+    job.files.tables.remove(_name("prob", group, label, version) for version in job.obsolete)
+    return _Part(energy, squares, change, total, pull)
+
+
+def _close_class(job: _SweepJob, state: _State, label: int, parts: list[_Part]) -> _State:
+    """The state after all rows of a class, of which some group has one; unlabelled rows have no sums."""
+    sums, pair_term = state.sums, state.pair_term
+    if label < len(sums):
+        sums = sums.copy()
+        sums[label] = np.sum([part.total for part in parts], axis=0)
+        pair_term -= float(job.weights[label, label]) * sum(part.squares for part in parts)
+    energy = state.energy + float(np.sum([part.energy for part in parts]))
+    return _State(sums, energy, pair_term, max([state.change, *(part.change for part in parts)]))
+
+
+def _disturb(
+    files: _Files,
+    before: int,
+    after: int,
+    obsolete: tuple[int, ...],
+    factors: NDArray[np.float64],
+    group: int,
+) -> NDArray[np.float64]:
+    """Store disturbed probabilities of a group; return their class sums."""
+    prob = files.load("prob", group, before)
+    for (start, stop), factor in zip(files.spans(group), factors, strict=True):
+        disturbed(prob[start:stop], factor)
+    return _stored_sums(files, group, after, obsolete, prob)
+
+
+def _begin(
+    files: _Files,
+    n_components: int,
+    dtype: Any,
+    group: int,
+    rows: NDArray[np.int64],
+    start: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Store the first probabilities of a group, of which some rows have clusters; return their class sums."""
+    order = files.order(group)
+    clusters = np.full(len(order.order), -1, dtype=np.int64)
+    clusters[rows] = start
+    return _stored_sums(files, group, 0, (), start_table(clusters[order.order], n_components, dtype))
+
+
+def _stored_sums(
+    files: _Files, group: int, version: int, obsolete: tuple[int, ...], prob: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    files.save("prob", group, version, prob)
+    for label in range(len(files.spans(group))):
+        files.tables.remove(_name("prob", group, label, old) for old in obsolete)
+    return class_sums(prob, files.order(group))
+
+
+class LabelledDaskRows:
+    """The ``ClassSource`` of CPPC whose rows are those of a Dask collection.
+
+    ``orders`` holds the class order of each group, ``counts`` (G, L + 1) the rows of each class in it,
+    ``codes`` (s,) the classes of the rows of ``source.sample()``.
+    """
+
+    def __init__(
+        self,
+        source: DaskRows,
+        orders: Scratch,
+        counts: NDArray[np.int64],
+        codes: NDArray[np.int64],
+        scratch: Any,
+    ) -> None:
+        self.source, self.orders, self.counts, self.scratch = source, orders, counts, scratch
+        self.sizes = counts[:, :-1].sum(axis=0)
+        among = np.bincount(codes[codes >= 0], minlength=len(self.sizes))
+        self.sample = ClassSample(source.sample().X, codes, among)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.source.n_samples
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.source.n_features
+
+    def prior(self, n_rows: float, reg_covar: float) -> CovariancePrior | None:
+        """The prior of covariances; one pass."""
+        if n_rows <= 0.0:
+            return None
+        return prior_of_moments(self.source.column_moments(), self.n_samples, n_rows, reg_covar)
+
+    def tables(self, start: NDArray[np.int64], n_components: int, workers: Workers) -> TablesOnDisk:
+        """Tables of all rows."""
+        return TablesOnDisk(self, start, n_components)
+
+    def measure(self, kept: Kept, gaussians: Gaussians, log_weights: NDArray[np.float64]) -> FittedRows:
+        """Measure the rows of a fit; one pass."""
+        results = RowResults(kept, len(log_weights))
+        job = _Measure(
+            self.source.dtype, self.source.offset, results, gaussians, log_weights, len(self.sizes)
+        )
+        found: FittedRows = self.source.runner.sum(job, _numbers(self.source.runner))
+        return found
+
+
+def _numbers(runner: Runner) -> list[NDArray[np.int64]]:
+    """The number of each group, for jobs that read files of it."""
+    return [np.array([number]) for number in range(len(runner.groups))]
+
+
+class TablesOnDisk:
+    """The ``ClassTables`` of one run. ``start`` (s,) are clusters of the rows of the sample, -1 for none."""
+
+    def __init__(self, rows: LabelledDaskRows, start: NDArray[np.int64], n_components: int) -> None:
+        self.rows, self.n_components, self.sizes = rows, n_components, rows.sizes
+        self.runner = rows.source.runner
+        self.files = _Files(rows.orders, Scratch(rows.scratch))
+        self._version, self._scores, self._newest = 0, -1, 0
+        self._held: int | None = None
+        self._obsolete: list[int] = []
+        held = rows.source.sample().rows
+        places = np.arange(rows.n_samples) if held is None else held
+        parts = local_rows(self.runner.groups, places)
+        clusters = np.split(start, np.cumsum([len(part) for part in parts])[:-1])
+        dtype = rows.source.dtype
+        sums = self._over_groups(
+            "classbegin",
+            lambda key, group: Task(
+                key, _begin, self.files, n_components, dtype, group, parts[group], clusters[group]
+            ),
+        )
+        # Rows outside the sample have no cluster yet; those of the sample stand for them.
+        self.sums = sums * (rows.sizes / np.maximum(rows.sample.sizes, 1))[:, np.newaxis]
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.n_samples
+
+    @property
+    def offset(self) -> NDArray[np.float64]:
+        """A point near the middle of the data."""
+        return self.rows.source.offset
+
+    def score(self, parameters: MixtureParameters) -> float:
+        """One pass over the data."""
+        self._scores += 1
+        source = self.rows.source
+        job = _Score(source.dtype, source.offset, self.files, parameters, self._scores)
+        return float(self.runner.sum(job, _numbers(self.runner)))
+
+    def statistics(self, about: NDArray[np.float64], covariance_type: str) -> Statistics:
+        """One pass over the data."""
+        source = self.rows.source
+        job = _Moments(source.dtype, source.offset, self.files, self._version, about, covariance_type)
+        found: Statistics = self.runner.sum(job, _numbers(self.runner))
+        return found
+
+    def counts(self) -> NDArray[np.float64]:
+        """Sums of the probabilities."""
+        about = np.tile(self.offset, (self.n_components, 1))
+        return self.statistics(about, "spherical").counts
+
+    def sweep(self, weights: NDArray[np.float64], sequential: bool) -> Sweep:
+        """One graph: the classes in turn, the groups of a class side by side or in turn."""
+        before, after, obsolete = self._next()
+        job = _SweepJob(self.files, weights, sequential, self._scores, before, after, obsolete)
+        name, key = self.runner.new_name("classsweep"), ""
+        layer: dict[Any, Any] = {f"{name}-job": DataNode(f"{name}-job", job)}
+        closed = f"{name}-state"
+        layer[closed] = DataNode(closed, _State(self.sums, 0.0, 0.0, 0.0))
+        for label in range(len(self.sizes) + 1):
+            labelled = label < len(self.sizes)
+            parts: list[Any] = []
+            for group in np.flatnonzero(self.rows.counts[:, label]).tolist():
+                key_of_part = (name, label, group)
+                previous = TaskRef(parts[-1]) if sequential and labelled and parts else None
+                layer[key_of_part] = Task(
+                    key_of_part, _update_class, TaskRef(f"{name}-job"), TaskRef(closed) if labelled else None,
+                    label, group, previous,
+                )  # fmt: skip
+                parts.append(key_of_part)
+            if not parts:
+                continue
+            key = f"{name}-closed-{label}"
+            layer[key] = Task(
+                key, _close_class, TaskRef(f"{name}-job"), TaskRef(closed), label, List(*map(TaskRef, parts))
+            )
+            closed = key
+        state: _State = self.runner.compute(name, layer, key)
+        self.sums = state.sums
+        pair_term = state.pair_term + float((state.sums * (weights @ state.sums)).sum())
+        return Sweep(state.energy + 0.5 * pair_term, state.change)
+
+    def disturb(self, factors: NDArray[np.float64]) -> None:
+        """Multiply by factors of the classes."""
+        before, after, obsolete = self._next()
+        self.sums = self._over_groups(
+            "classdisturb",
+            lambda key, group: Task(key, _disturb, self.files, before, after, obsolete, factors, group),
+        )
+
+    def kept(self) -> Kept:
+        """The version of now, which is not removed until another one is kept."""
+        if self._held is not None and self._held != self._version:
+            self._obsolete.append(self._held)
+        self._held = self._version
+        return self.result()
+
+    def restore(self, kept: Kept) -> None:
+        """Go back to the version that is kept."""
+        if self._version != kept.version:
+            self._obsolete.append(self._version)
+        self._version, self.sums = kept.version, kept.sums.copy()
+
+    def result(self) -> Kept:
+        """The version of now."""
+        return Kept(self.files, self._version, self.sums.copy())
+
+    def _next(self) -> tuple[int, int, tuple[int, ...]]:
+        """The version to read, the one to write, and those that nothing needs any more."""
+        before, obsolete = self._version, tuple(self._obsolete)
+        self._newest += 1
+        self._version = self._newest
+        # Only the next step may remove what this one reads: tasks of it may be done again.
+        self._obsolete = [] if before == self._held else [before]
+        return before, self._version, obsolete
+
+    def _over_groups(self, kind: str, task: Any) -> Any:
+        """Sum of what a task returns for every group; none reads the data."""
+        name = self.runner.new_name(kind)
+        keys = [(name, 0, group) for group in range(len(self.runner.groups))]
+        layer = {key: task(key, group) for group, key in enumerate(keys)}
+        return self.runner.compute(name, *self.runner.summed(name, layer, keys))
