@@ -16,6 +16,7 @@ from linkwise.cli.compare import compare
 from linkwise.cli.demo import demo
 from linkwise.cli.errors import EXIT_CODES, INTERRUPTED, close_pipe, guard, leave, wants_json
 from linkwise.cli.fit import fit
+from linkwise.cli.map import map_raster
 from linkwise.cli.predict import predict
 from linkwise.cli.segment import segment
 from linkwise.workbench.command import workbench
@@ -138,6 +139,13 @@ _COMMANDS: dict[Callable[..., Any], tuple[str, list[str]]] = {
         "Answer, look and decide in the browser.",
         ["linkwise workbench data.csv --id id --links pairs.csv"],
     ),
+    map_raster: (
+        "Map classes that you doubt, from a raster and samples.",
+        [
+            "linkwise map 'scene/*.tif' --samples points.csv --label class -o map.tif",
+            "linkwise map scene.tif --samples fields.gpkg --label class --beliefs beliefs.csv -o map.tif",
+        ],
+    ),
     demo: ("See on bundled data what links gain.", ["linkwise demo"]),
 }
 
@@ -149,7 +157,9 @@ def _after_the_options(examples: list[str]) -> str:
 
 
 for _command, (_summary, _examples) in _COMMANDS.items():
-    app.command(short_help=_summary, epilog=_after_the_options(_examples))(_command)
+    # `map` is a function of Python, so that of the command has a longer name.
+    _name = "map" if _command is map_raster else None
+    app.command(_name, short_help=_summary, epilog=_after_the_options(_examples))(_command)
 
 
 def run(program: typer.Typer = app, name: str = "linkwise") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,11 @@ MOST_LABELS = 255
 _PIXEL_COLUMNS = ("y1", "x1", "y2", "x2")
 # Principal components of the pixels of a block, as in Lu & Leen 2007, experiment 4.
 _BLOCK_COMPONENTS = 5
+# Names of files that may be rasters of the Earth, and the tag of a TIFF that says it is one.
+_RASTERS = (".tif", ".tiff", ".jp2", ".img", ".vrt")
+_GEO_TAG = 34735
+# Bands of a raster are scaled so that these percentiles become 0 and 1: a few odd pixels do not count.
+_DARK, _BRIGHT = 2.0, 98.0
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,14 @@ class Picture:
     """An image as samples: one for each cell that is not fully transparent.
 
     ``pixels`` (height, width, channels) are 0 to 1 for 8-bit images, ``mask`` (rows, columns) tells which
-    cells are samples, ``block`` is the number of pixels along the side of a cell.
+    cells are samples, ``block`` is the number of pixels along the side of a cell. ``georeference`` is the CRS
+    and the transform of a raster.
     """
 
     pixels: NDArray[np.float64]
     mask: NDArray[np.bool_]
     block: int = 1
+    georeference: tuple[Any, Any] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -56,6 +64,13 @@ class Picture:
         n_components = min(_BLOCK_COMPONENTS, *table.shape)
         return np.asarray(PCA(n_components, random_state=0).fit_transform(table))
 
+    def shown(self) -> NDArray[np.float64]:
+        """Give grey (height, width) or red, green and blue to look at; of many bands the first, middle and last."""
+        n_bands = self.pixels.shape[2]
+        if n_bands < 3:
+            return self.pixels[:, :, 0]
+        return np.clip(self.pixels[:, :, [0, n_bands // 2, n_bands - 1]], 0.0, 1.0)
+
     def places(self) -> NDArray[np.float64]:
         """Row and column of the cells, (n, 2)."""
         return np.argwhere(self.mask).astype(np.float64)
@@ -68,9 +83,12 @@ class Picture:
 
 
 def read_picture(path: str | Path, block: int = 1) -> Picture:
-    """Read a grey or colour image, 8 or 16 bits, in blocks of this side; pixels that fill no block are
-    left out.
+    """Read a grey or colour image, 8 or 16 bits, or a raster of any number of bands, in blocks of this side;
+    pixels that fill no block are left out.
     """
+    raster = _read_raster(Path(path))
+    if raster is not None:
+        return _in_blocks(path, *raster, block)
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -78,6 +96,10 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
     try:
         with Image.open(path) as image:
             image.load()
+            if _GEO_TAG in getattr(image, "tag_v2", ()):
+                raise CommandError(
+                    f'{path} is a GeoTIFF, whose georeference needs rasterio; pip install "linkwise[raster]"'
+                )
             grey = image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")
             if grey:
                 table = np.asarray(image, dtype=np.float64)[:, :, np.newaxis]
@@ -92,7 +114,8 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
                 values = colours[:, :, : 1 if grey else 3] / 255.0
     except UnidentifiedImageError:
         raise CommandError(
-            f"{path} is no image that can be read; linkwise reads PNG, JPEG, TIFF and the like"
+            f"{path} is no image that can be read; pass PNG, JPEG, TIFF and the like, or, with "
+            'pip install "linkwise[raster]", a raster that GDAL reads'
         ) from None
     except (SyntaxError, ValueError, EOFError, OSError, Image.DecompressionBombError) as error:
         if isinstance(error, OSError) and error.filename is not None:
@@ -100,6 +123,56 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
         raise CommandError(
             f"{path} cannot be read as an image ({error}); save it again, as PNG for example"
         ) from None
+    return _in_blocks(path, values, opaque, None, block)
+
+
+def _read_raster(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], tuple[Any, Any] | None] | None:
+    """Read bands (height, width, bands), which pixels have data, and the georeference.
+
+    None for ordinary images: without a georeference, and grey or coloured.
+    """
+    if path.suffix.lower() not in _RASTERS or not path.is_file():
+        return None
+    try:
+        import rasterio
+        from rasterio.enums import ColorInterp
+        from rasterio.errors import RasterioError
+    except ImportError:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
+            with rasterio.open(path) as file:
+                if file.crs is None and file.count in (1, 3, 4) and path.suffix.lower() in (".tif", ".tiff"):
+                    return None
+                kinds = zip(file.indexes, file.colorinterp, strict=True)
+                bands = [band for band, kind in kinds if kind is not ColorInterp.alpha]
+                values = np.moveaxis(file.read(bands).astype(np.float64), 0, 2)
+                valid = (file.read_masks(bands) > 0).all(axis=0) & np.isfinite(values).all(axis=2)
+                georeference = None if file.crs is None else (file.crs, file.transform)
+                eight_bits = all(file.dtypes[band - 1] == "uint8" for band in bands)
+    except RasterioError as error:
+        reason = " ".join(str(error.__cause__ or error).split())
+        raise CommandError(f"{path} cannot be read as a raster ({reason}); save it again") from None
+    if not valid.any():
+        raise CommandError(f"{path} has no pixel with data in every band; check its nodata value")
+    if eight_bits:
+        values /= 255.0
+    else:
+        dark, bright = np.percentile(values[valid], (_DARK, _BRIGHT), axis=0)
+        values = (values - dark) / np.where(bright > dark, bright - dark, 1.0)
+    values[~valid] = 0.0
+    return values, valid, georeference
+
+
+def _in_blocks(
+    path: str | Path,
+    values: NDArray[np.float64],
+    opaque: NDArray[np.bool_],
+    georeference: tuple[Any, Any] | None,
+    block: int,
+) -> Picture:
+    """Make the picture, once its numbers are known to be finite and enough for the blocks."""
     if not np.isfinite(values).all():
         y, x = np.argwhere(~np.isfinite(values))[0][:2].tolist()
         raise CommandError(f"{path}: pixel ({y}, {x}) is no finite number; correct it")
@@ -115,7 +188,7 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
         raise CommandError(
             f"{path} has fewer than two pixels that are not transparent; remove its alpha channel"
         )
-    return Picture(values, mask, block)
+    return Picture(values, mask, block, georeference)
 
 
 def pixel_links(path: str | Path | None, picture: Picture, certainty: float | None) -> Constraints:

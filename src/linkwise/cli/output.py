@@ -107,6 +107,8 @@ class Output:
         )
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("default")
+            for kind in (DeprecationWarning, PendingDeprecationWarning):  # for programmers of other libraries
+                warnings.simplefilter("ignore", kind)
             try:
                 with bar:
                     number = bar.add_task(task, total=total)

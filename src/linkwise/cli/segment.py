@@ -60,7 +60,7 @@ class Segmentation:
 
 def segment(
     image: Annotated[
-        Path, typer.Argument(metavar="IMAGE", help="PNG, JPEG, TIFF, ...; transparent pixels are left out.")
+        Path, typer.Argument(metavar="IMAGE", help="PNG, JPEG, TIFF, GeoTIFF, ...; transparent pixels and nodata are left out.")
     ],
     n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of regions.")],
     links: Annotated[
@@ -114,13 +114,14 @@ def segment(
 ) -> None:
     """Divide an image into regions.
 
-    Writes labels.png (pixel values are the labels), segments.png (to look at) and report.html.
+    Writes labels.png (pixel values are the labels), segments.png (to look at) and report.html; of a raster with
+    a georeference also labels.tif, which has it, too (pixel values are the labels + 1, 0 is no data).
     """
     if connectivity not in (4, 8):
         raise typer.BadParameter(f"{connectivity} is neither 4 nor 8.", param_hint="--connectivity")
     out = Output(as_json)
     folder = output or Path(f"{image.stem}_segments")
-    check_folder(folder, "segment", ["labels.png", "segments.png", REPORT])
+    check_folder(folder, "segment", ["labels.png", "labels.tif", "labels.qml", "segments.png", REPORT])
     picture = read_picture(image, block)
     if n_clusters > picture.n_samples:
         raise CommandError(
@@ -292,9 +293,7 @@ def segments_png(
     place = {"interpolation": "nearest", "extent": (-0.5, width - 0.5, height - 0.5, -0.5)}
     size = (3.6, 0.5 + 3.4 * min(max(height / width, 0.3), 3.0))
     figure, axes = new_figure(1 + len(panels), size=size)
-    pixels = picture.pixels[::step, ::step]
-    shown = pixels[:, :, 0] if pixels.shape[2] == 1 else np.clip(pixels, 0.0, 1.0)
-    axes[0].imshow(shown, cmap="gray", **place)
+    axes[0].imshow(picture.shown()[::step, ::step], cmap="gray", **place)
     axes[0].set_title("image", fontsize=10)
     if links is not None and links.n_pairs:
         ends = (picture.places()[links.pairs] + 0.5) * picture.block - 0.5
@@ -332,7 +331,10 @@ def _write(
 ) -> dict[str, Path]:
     from linkwise._pages import Page
 
-    files = {"labels": write_bytes(folder / "labels.png", label_png(picture.paint(done.labels)))}
+    painted = picture.paint(done.labels)
+    files = {"labels": write_bytes(folder / "labels.png", label_png(painted))}
+    if picture.georeference is not None:
+        files["raster"] = _write_raster(folder / "labels.tif", painted, picture.georeference, len(table.rows))
     drawn = segments_png(picture, {f"{len(table.rows)} regions": done.labels}, links)
     files["segments"] = write_bytes(folder / "segments.png", drawn)
     report = Page(f"Regions of {image.name}")
@@ -346,3 +348,17 @@ def _write(
         report.text(f"Links kept: {links_kept(links, done.labels)}.")
     files["report"] = write_text(folder / REPORT, report.html())
     return files
+
+
+def _write_raster(path: Path, labels: NDArray[np.int64], georeference: tuple[Any, Any], n_regions: int) -> Path:
+    """Write the labels + 1 of all pixels as a GeoTIFF; 0 is no data."""
+    import xarray
+
+    from linkwise.raster import write_map
+    from linkwise.raster.classify import class_type
+
+    crs, transform = georeference
+    codes = xarray.DataArray((labels + 1).astype(class_type(n_regions)), dims=("y", "x"))
+    codes = codes.rio.write_crs(crs).rio.write_transform(transform)
+    write_map(path, codes, names=[f"region {number}" for number in range(n_regions)])
+    return path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import floor, log10
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,10 @@ __all__ = ["ClassMapDisplay", "inner_place"]
 
 # Regions narrower than this share of the longer side have no room for a mark.
 _ROOM = 0.025
+# Pixels along the longer side of a raster that are drawn; more cannot be seen.
+_MOST_DRAWN = 1500
+# The scale bar is the longest round length up to this share of the width.
+_BAR = 0.3
 
 
 class ClassMapDisplay:
@@ -30,6 +35,10 @@ class ClassMapDisplay:
         Numbers or strings; -1, NaN or None for cells without a class, which stay white.
     class_names : mapping of label to name, or sequence in the order of the sorted labels, optional
         For the legend.
+    colors : mapping of label to colour, or sequence in the order of the sorted labels, optional
+        Such as "#0072B2". By default colours that colour-blind eyes can tell apart.
+    cell_size : (height, width) or float, optional
+        Metres of a cell on the ground; then a scale bar takes the place of row and column numbers.
 
     Attributes
     ----------
@@ -40,6 +49,8 @@ class ClassMapDisplay:
         Sorted labels.
     marks_ : dict
         Label to the Text in its largest region; classes without enough room have none.
+    scale_bar_ : (float, AnchoredSizeBar) or None
+        Length in metres and the bar.
 
     Examples
     --------
@@ -56,7 +67,12 @@ class ClassMapDisplay:
     """
 
     def __init__(
-        self, labels: ArrayLike, class_names: Mapping[Any, str] | Sequence[str] | None = None
+        self,
+        labels: ArrayLike,
+        class_names: Mapping[Any, str] | Sequence[str] | None = None,
+        *,
+        colors: Mapping[Any, str] | Sequence[str] | None = None,
+        cell_size: tuple[float, float] | float | None = None,
     ) -> None:
         image = np.asarray(labels)
         if image.ndim != 2 or image.size == 0:
@@ -66,7 +82,39 @@ class ClassMapDisplay:
             )
         codes, self.classes_ = codes_of(image.ravel(), image.size)
         self.codes = codes.reshape(image.shape)
-        self.names = _names(self.classes_.tolist(), class_names)
+        labels_there = self.classes_.tolist()
+        self.names = _for_each(labels_there, class_names, "class_names", "name")
+        given = _for_each(labels_there, colors, "colors", "colour") if colors is not None else COLOURS
+        self.colors = [given[number % len(given)] for number in range(len(labels_there))]
+        size = np.broadcast_to(np.nan if cell_size is None else cell_size, 2)
+        self.cell_size = None if cell_size is None else (float(size[0]), float(size[1]))
+
+    @classmethod
+    def from_raster(
+        cls,
+        classes: Any,
+        *,
+        class_names: Mapping[Any, str] | Sequence[str] | None = None,
+        colors: Mapping[Any, str] | Sequence[str] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a map of :mod:`linkwise.raster` with a scale bar.
+
+        ``classes`` is what ``classify`` returned, or the path of a map that ``write_map`` or ``linkwise map``
+        wrote, which knows its names and colours. 0 is no data. Of a large map every n-th pixel is drawn, at
+        most 1500 along a side.
+        """
+        from linkwise.raster.picture import small_map
+
+        found = small_map(classes, _MOST_DRAWN)
+        labels = np.where(found.codes > 0, found.codes.astype(np.int64), -1)
+        display = cls(
+            labels,
+            found.names if class_names is None else class_names,
+            colors=found.colors if colors is None else colors,
+            cell_size=found.cell_size,
+        )
+        return display.plot(ax)
 
     @classmethod
     def from_estimator(
@@ -128,13 +176,14 @@ class ClassMapDisplay:
         from matplotlib.patches import Patch
 
         n_classes = len(self.classes_)
-        colours = [COLOURS[number % len(COLOURS)] for number in range(n_classes)]
+        colours = self.colors
         self.image_ = axes.imshow(
             np.ma.masked_less(self.codes, 0),
             cmap=ListedColormap(colours or ["white"]),
             vmin=-0.5,
             vmax=max(n_classes, 1) - 0.5,
             interpolation="nearest",
+            aspect=1.0 if self.cell_size is None else self.cell_size[0] / self.cell_size[1],
         )
         self.marks_: dict[Any, Any] = {}
         handles = []
@@ -152,8 +201,13 @@ class ClassMapDisplay:
                 )  # fmt: skip
         if (self.codes < 0).any():
             handles.append(Patch(facecolor="white", edgecolor="0.15", linewidth=0.5, label="no class"))
-        axes.set_xlabel("column")
-        axes.set_ylabel("row")
+        self.scale_bar_ = None
+        if self.cell_size is None:
+            axes.set_xlabel("column")
+            axes.set_ylabel("row")
+        else:
+            axes.set(xticks=[], yticks=[])
+            self.scale_bar_ = _add_scale_bar(axes, self.cell_size[1], self.codes.shape[1])
         place_legend(axes, handles)
         self.ax_, self.figure_ = axes, axes.figure
         return self
@@ -177,17 +231,37 @@ def _plain(label: Any) -> str:
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
-def _names(labels: list[Any], class_names: Mapping[Any, str] | Sequence[str] | None) -> list[str]:
-    if class_names is None:
+def _for_each(
+    labels: list[Any], given: Mapping[Any, str] | Sequence[str] | None, parameter: str, what: str
+) -> list[str]:
+    """Take what was given for each label; the labels themselves if nothing was."""
+    if given is None:
         return [_plain(label) for label in labels]
-    if isinstance(class_names, Mapping):
-        missing = [label for label in labels if label not in class_names]
+    if isinstance(given, Mapping):
+        missing = [label for label in labels if label not in given]
         if missing:
-            raise ValueError(f"class_names has no name for {missing[0]!r}; add it")
-        return [str(class_names[label]) for label in labels]
-    if len(class_names) != len(labels):
+            raise ValueError(f"{parameter} has no {what} for {missing[0]!r}; add it")
+        return [str(given[label]) for label in labels]
+    if len(given) != len(labels):
         raise ValueError(
-            f"class_names has {len(class_names)} names, but there are {len(labels)} classes: {labels[:8]}; "
-            "pass a dict of label to name if some classes may be absent"
+            f"{parameter} has {len(given)} {what}s, but there are {len(labels)} classes: {labels[:8]}; "
+            f"pass a dict of label to {what} if some classes may be absent"
         )
-    return [str(name) for name in class_names]
+    return [str(value) for value in given]
+
+
+def _add_scale_bar(ax: Any, cell_width: float, n_columns: int) -> tuple[float, Any]:
+    """Draw a bar of a round length into the lower left corner; returns the length in metres and the bar."""
+    from mpl_toolkits.axes_grid1.anchored_artists import AnchoredSizeBar
+
+    most = _BAR * n_columns * cell_width
+    power = 10.0 ** floor(log10(most))
+    length = max(step * power for step in (1, 2, 5) if step * power <= most)
+    text = f"{length / 1000:g} km" if length >= 1000 else f"{length:g} m"
+    bar = AnchoredSizeBar(
+        ax.transData, length / cell_width, text, "lower left", pad=0.3, sep=3, borderpad=0.5,
+        frameon=True, size_vertical=0.0, color="black",
+    )  # fmt: skip
+    bar.patch.set(alpha=0.85, edgecolor="none")
+    ax.add_artist(bar)
+    return length, bar

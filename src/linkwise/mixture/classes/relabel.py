@@ -116,15 +116,9 @@ def relabel(
     _check(classes, counts, cv)
     rng = as_generator(random_state)
     folds = StratifiedKFold(cv, shuffle=True, random_state=int(rng.integers(2**31)))
-    classifier = HistGradientBoostingClassifier(
-        random_state=int(rng.integers(2**31)),
-        # Without it a label with a single row makes the trees diverge: accuracy 0.64 where 1.00 is right.
-        l2_regularization=1.0,
-        early_stopping="auto" if counts.min() >= _SMALLEST_STOPPED else False,
-    )
+    classifier = boosted_trees(counts, int(rng.integers(2**31)))
     data, truth = _take(X, trained), codes[trained]
-    limit = 1 if len(trained) <= _ROWS_OF_ONE_THREAD else None
-    with threadpool_limits(limit, user_api="openmp"):
+    with one_thread(len(trained)):
         accuracies, held_out = _cross_validate(classifier, data, truth, len(classes), folds)
         classifier.fit(data, classes[truth])
         if X_new is None:
@@ -145,6 +139,21 @@ def relabel(
         n_trained=len(trained),
         classifier=classifier,
     )
+
+
+def boosted_trees(counts: NDArray[np.int64], seed: int) -> HistGradientBoostingClassifier:
+    """Make the trees for labels of these counts (K,)."""
+    return HistGradientBoostingClassifier(
+        random_state=seed,
+        # Without it a label with a single row makes the trees diverge: accuracy 0.64 where 1.00 is right.
+        l2_regularization=1.0,
+        early_stopping="auto" if counts.min() >= _SMALLEST_STOPPED else False,
+    )
+
+
+def one_thread(n_rows: int) -> threadpool_limits:
+    """Keep the trees to one thread inside the block, unless there are many rows."""
+    return threadpool_limits(1 if n_rows <= _ROWS_OF_ONE_THREAD else None, user_api="openmp")
 
 
 def _cross_validate(

@@ -1,0 +1,127 @@
+"""Classifiers of pixels by the new classes, and how well they do on samples they have not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.cli.map.legend import NewLegend
+
+#: From bands (n, d) and new classes (n,), 0 to K - 1, to a fitted model with ``predict_proba``.
+Fit = Callable[[NDArray[np.float64], NDArray[np.int64]], Any]
+
+_FOLDS = 5
+
+
+def mixture_by_labels(legend: NewLegend, seed: int) -> Fit:
+    """Fit one Gaussian for each new class; the classes stay as they are."""
+    from linkwise.mixture.cppc import CPPC
+
+    names = ("covariance_type", "reg_covar", "shrinkage")
+    settings = {name: getattr(legend.mixture, name) for name in names}
+
+    def fit(X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+        model = CPPC(int(labels.max()) + 1, random_state=seed, **settings)
+        return legend.after_scaling(model.fit(legend.scaled(X), labels))
+
+    return fit
+
+
+def trees_by_labels(seed: int) -> Fit:
+    """Fit the boosted trees of Preston et al. 2010, section 3.3."""
+    from linkwise.mixture.classes.relabel import boosted_trees, one_thread
+
+    def fit(X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+        with one_thread(len(X)):
+            return boosted_trees(np.bincount(labels), seed).fit(X, labels)
+
+    return fit
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Classes of samples by classifiers that saw no sample of their point or polygon.
+
+    ``confusion`` (K, K): samples by class on the map (rows) and new class (columns). ``by_class`` (L, K):
+    samples by the class they came with, of ``classes``, and class on the map.
+    """
+
+    confusion: NDArray[np.int64]
+    classes: list[str]
+    by_class: NDArray[np.int64]
+    n_folds: int
+    n_groups: int
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the samples that get their new class."""
+        return float(np.trace(self.confusion) / self.confusion.sum())
+
+    @property
+    def accuracy_error(self) -> float:
+        """Standard error of the accuracy, as if the samples were drawn at random."""
+        return float(np.sqrt(self.accuracy * (1.0 - self.accuracy) / max(self.confusion.sum() - 1, 1)))
+
+
+def held_out(
+    fit: Fit,
+    X: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    given: NDArray[Any],
+    groups: NDArray[Any],
+    *,
+    n_classes: int,
+    seed: int,
+) -> HeldOut | None:
+    """Classify every sample by what other points and polygons taught; None if there is only one of them.
+
+    ``labels`` (n,) are the new classes, ``given`` (n,) those the samples came with, ``groups`` (n,) the
+    points or polygons.
+    """
+    _, group = np.unique(groups, return_inverse=True)
+    n_groups = int(group.max()) + 1
+    if n_groups < 2:
+        return None
+    folds = _folds(min(_FOLDS, n_groups), labels, group, seed)
+    found = np.empty(len(labels), dtype=np.int64)
+    for train, test in folds:
+        known, codes = np.unique(labels[train], return_inverse=True)
+        found[test] = known[0]
+        if len(known) > 1:
+            found[test] = known[fit(X[train], codes).predict_proba(X[test]).argmax(axis=1)]
+    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
+    np.add.at(confusion, (found, labels), 1)
+    names, codes = np.unique(given, return_inverse=True)
+    by_class = np.zeros((len(names), n_classes), dtype=np.int64)
+    np.add.at(by_class, (codes, found), 1)
+    return HeldOut(confusion, [str(name) for name in names], by_class, len(folds), n_groups)
+
+
+def _folds(
+    n_folds: int, labels: NDArray[np.int64], groups: NDArray[np.int64], seed: int
+) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Divide the groups into folds with a share of every class where it has enough of them."""
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    rows = np.zeros(len(labels))
+    with warnings.catch_warnings():
+        # A class of few groups is not in every fold; the command names those of one group.
+        warnings.simplefilter("ignore", UserWarning)
+        if np.bincount(labels).max() < n_folds:
+            folds = GroupKFold(n_folds).split(rows, labels, groups)
+        else:
+            shuffled = StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+            folds = shuffled.split(rows, labels, groups)
+        return [(train, test) for train, test in folds if len(train) and len(test)]
+
+
+def classes_of_one_group(
+    names: Sequence[str], labels: NDArray[np.int64], groups: NDArray[Any]
+) -> list[str]:
+    """List the new classes whose samples are all of one point or polygon: none of them can be held out."""
+    return [name for k, name in enumerate(names) if len(np.unique(groups[labels == k])) < 2]

@@ -1,0 +1,154 @@
+"""The new legend: what the classes of the samples become, or a mixture that was fitted before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.cli import options
+from linkwise.cli.classes import propose_classes, read_beliefs, sweep_classes
+from linkwise.cli.errors import CommandError
+from linkwise.cli.output import Output
+from linkwise.cli.samples import Preparation, load_prepared_model
+
+if TYPE_CHECKING:
+    from linkwise.beliefs import ClassBeliefs
+    from linkwise.mixture.classes.report import ClassReport
+    from linkwise.raster import TrainingRows
+
+#: Belief that a class is whole where -k allows more of them and nobody wrote down a doubt.
+_MAY_FALL_APART = 0.1
+#: The name that a cluster without labelled rows has, see ``name_clusters``.
+_EMPTY = "(none)"
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """What the user chose about the fit; ``counts`` are the numbers of -k."""
+
+    counts: str | None
+    criterion: str | None
+    confidence: float
+    repeats: int
+    covariance: str
+    standardize: bool
+    seed: int
+
+
+@dataclass(frozen=True)
+class NewLegend:
+    """Names of the new classes and the mixture that tells them, in the units of ``preparation``.
+
+    ``whole`` is the mixture with clusters that have no samples, whose names are in ``preparation``.
+    ``labels`` (n,) are the new classes of the samples, 0 to K - 1. Of a mixture that was fitted before, there
+    are neither labels nor a report.
+    """
+
+    names: list[str]
+    mixture: Any
+    whole: Any
+    preparation: Preparation
+    labels: NDArray[np.int64] | None = None
+    report: ClassReport | None = None
+
+    def scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Bring bands to the units of the mixture."""
+        return (X - np.array(self.preparation.centres)) / np.array(self.preparation.scales)
+
+    def after_scaling(self, model: Any) -> Any:
+        """Chain the scaling and a model, for bands as they are in the raster."""
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        scaler = StandardScaler()
+        scaler.mean_, scaler.scale_ = np.array(self.preparation.centres), np.array(self.preparation.scales)
+        scaler.var_, scaler.n_features_in_, scaler.n_samples_seen_ = scaler.scale_**2, len(scaler.mean_), 0
+        return make_pipeline(scaler, model)
+
+
+def beliefs_about(path: Path | None, rows: TrainingRows, settings: FitSettings) -> ClassBeliefs:
+    """Read the beliefs; without a file classes stay apart, and whole unless -k asks for other numbers."""
+    from linkwise.beliefs import ClassBeliefs
+
+    present = sorted(set(rows.y.tolist()))
+    if len(present) < 2:
+        raise CommandError(f"all samples are {present[0]!r}; a map needs samples of two classes or more: add some")
+    if path is not None:
+        return read_beliefs(path, present)
+    kept = ClassBeliefs.keep(present)
+    return kept if settings.counts is None else kept.keep_whole(*present, strength=_MAY_FALL_APART)
+
+
+def new_legend(
+    out: Output, rows: TrainingRows, bands: Sequence[str], beliefs: ClassBeliefs, settings: FitSettings
+) -> NewLegend:
+    """Fit the classes of the samples with the beliefs about them."""
+    preparation = _preparation(rows.X, bands, settings.standardize)
+    legend = NewLegend([], None, None, preparation)
+    X, given = legend.scaled(rows.X), rows.y
+    chosen = {"confidence": settings.confidence, "covariance_type": settings.covariance}
+    repeated = {"repeats": settings.repeats, "seed": settings.seed}
+    if settings.counts is None:
+        model, report = propose_classes(out, X, given, beliefs, chosen, **repeated)
+    else:
+        counts = options.parse_counts(settings.counts, len(X))
+        sweep, report = sweep_classes(
+            out, X, given, beliefs, counts, chosen, criterion=settings.criterion or "cbic", **repeated
+        )
+        model = sweep.best
+    smaller, names, numbers = _occupied(model, report.legend)
+    named = Preparation(**{**vars(preparation), "clusters": list(report.legend)})
+    return NewLegend(names, smaller, model, named, numbers[np.asarray(model.labels_)], report)
+
+
+def stored_legend(path: Path, bands: Sequence[str]) -> NewLegend:
+    """Read a mixture that ``linkwise classes``, ``linkwise fit`` or an earlier ``linkwise map`` wrote."""
+    from linkwise.mixture.prediction import FittedMixture
+
+    model, preparation = load_prepared_model(path)
+    if not isinstance(model, FittedMixture):
+        raise CommandError(
+            f"{path} holds a {type(model).__name__}, which gives no probabilities of classes; pass a mixture, "
+            "such as `linkwise classes -o` or `linkwise fit --method ppc -o` writes"
+        )
+    if model.n_features_in_ != len(bands):
+        raise CommandError(
+            f"{path} was fitted to {model.n_features_in_} bands, but the raster has {len(bands)}; pass the "
+            "bands it was fitted to, in the same order (--bands)"
+        )
+    if preparation is None:
+        flat, names = [0.0] * len(bands), [str(k) for k in range(model._n_clusters)]
+        preparation = Preparation(list(bands), flat, [1.0] * len(bands), flat, names)
+    smaller, names, _ = _occupied(model, preparation.clusters)
+    return NewLegend(names, smaller, model, preparation)
+
+
+def _preparation(X: NDArray[np.float64], bands: Sequence[str], standardize: bool) -> Preparation:
+    """Learn the scales of the bands from the samples."""
+    import pandas
+
+    from linkwise.cli.samples import Samples
+
+    samples = Samples(Path(), pandas.DataFrame(X, columns=list(bands)))
+    return Preparation.of(samples, standardize=standardize, clusters=[])
+
+
+def _occupied(model: Any, names: Sequence[str]) -> tuple[Any, list[str], NDArray[np.int64]]:
+    """Leave out clusters without samples: the mixture, the names, and the new number of each cluster or -1."""
+    kept = np.array([name != _EMPTY for name in names])
+    numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+    if kept.all():
+        return model, list(names), numbers
+    smaller = copy.copy(model)
+    shared = ("precisions_cholesky_", "covariances_") if model.covariance_type == "tied" else ()
+    for name in ("weights_", "means_", "precisions_cholesky_", "covariances_"):
+        if name not in shared:
+            setattr(smaller, name, getattr(model, name)[kept])
+    smaller.weights_ = smaller.weights_ / smaller.weights_.sum()
+    return smaller, [name for name, keep in zip(names, kept, strict=True) if keep], numbers
