@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise.raster.grid import Grid, grid_of, pixel_areas
 from linkwise.raster.legend import names_in
+from linkwise.raster.writing import MapWriter
 
 __all__ = ["ClassArea", "areas"]
 
@@ -45,7 +46,7 @@ class ClassArea(NamedTuple):
 
 
 def areas(
-    classes: xr.DataArray | xr.Dataset | str | os.PathLike[str],
+    classes: xr.DataArray | xr.Dataset | str | os.PathLike[str] | MapWriter,
     pixel_area: float | ArrayLike | None = None,
     confusion: ArrayLike | None = None,
     *,
@@ -55,8 +56,9 @@ def areas(
 
     Parameters
     ----------
-    classes : xarray.DataArray, xarray.Dataset or path
-        What :func:`classify` returned, or a file that :class:`MapWriter` wrote, which is read in strips.
+    classes : xarray.DataArray, xarray.Dataset, path or MapWriter
+        What :func:`classify` returned, a file that :class:`MapWriter` wrote, which is read in strips, or a
+        writer that has all windows but is still open.
     pixel_area : float or (height,) array_like, optional
         Square metres of a pixel, or of a pixel of each row. By default from the CRS: in degrees it depends on
         the latitude; on a projected map it is corrected by the areal scale of the projection.
@@ -155,6 +157,10 @@ def _count(
                 height = min(_STRIP, file.height - first)
                 strip = rasterio.windows.Window(0, first, file.width, height)
                 tables.append(_row_counts(file.read(1, window=strip), most))
+    elif isinstance(classes, MapWriter):
+        grid, names = classes.grid, dict(enumerate(classes.legend.names, start=1))
+        most = len(names)
+        tables = [_row_counts(pixels[0], most) for _, pixels in classes.strips()]
     else:
         array = classes["classes"] if isinstance(classes, xr.Dataset) else classes
         grid = Grid(int(array.sizes["y"]), int(array.sizes["x"]), None, rasterio.Affine.identity())

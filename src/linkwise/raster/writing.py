@@ -64,6 +64,8 @@ class MapWriter:
 
     Attributes
     ----------
+    grid : Grid
+        Size, CRS and transform of the map.
     done : set of (row, column)
         Upper left corners of the windows that are already written, see :func:`iter_windows`.
 
@@ -101,8 +103,8 @@ class MapWriter:
     ) -> None:
         self.path = Path(path)
         self.legend = legend if isinstance(legend, Legend) else Legend(legend)
-        self._grid = grid_of(like)
-        if self._grid.crs is None:
+        self.grid = grid_of(like)
+        if self.grid.crs is None:
             raise ValueError(
                 'the stack has no CRS, so the map would have none: set it by stack.rio.write_crs("EPSG:...")'
             )
@@ -152,9 +154,9 @@ class MapWriter:
         codes = np.asarray(classes)
         place = (int(window.row_off), int(window.col_off), int(window.height), int(window.width))
         row, column, height, width = place
-        if row < 0 or column < 0 or row + height > self._grid.height or column + width > self._grid.width:
+        if row < 0 or column < 0 or row + height > self.grid.height or column + width > self.grid.width:
             raise ValueError(
-                f"window {place} reaches over the map of {self._grid.shape}: pass windows inside it"
+                f"window {place} reaches over the map of {self.grid.shape}: pass windows inside it"
             )
         if codes.shape != (height, width):
             raise ValueError(
@@ -210,7 +212,7 @@ class MapWriter:
         about = {
             "version": _VERSION,
             "fingerprint": self._fingerprint,
-            "grid": [*self._grid.shape, *self._grid.transform[:6], self._grid.crs.to_wkt()],
+            "grid": [*self.grid.shape, *self.grid.transform[:6], self.grid.crs.to_wkt()],
             "names": self.legend.names,
             "type": self._dtype.name,
             "confidence": self._confidence,
@@ -265,7 +267,7 @@ class MapWriter:
 
     def _finish(self) -> None:
         """Write the GeoTIFF from the journal, read it back, and put it in its place."""
-        missing = self._grid.height * self._grid.width - sum(h * w for _, _, h, w in self._offsets)
+        missing = self.grid.height * self.grid.width - sum(h * w for _, _, h, w in self._offsets)
         if missing:
             raise ValueError(
                 f"the windows leave {missing} pixels of the map out or overlap: write every pixel once"
@@ -294,7 +296,7 @@ class MapWriter:
                     file.set_band_description(2, "confidence")
                     file.set_band_unit(2, "percent")
                     file.colorinterp = [ColorInterp.palette, ColorInterp.undefined]
-                for strip, pixels in self._strips():
+                for strip, pixels in self.strips():
                     file.write(pixels, window=strip)
                     checks.append(zlib.crc32(pixels.data))
             # GDAL does not always say when the last tiles did not fit onto the disk.
@@ -306,12 +308,12 @@ class MapWriter:
     def _profile(self) -> dict[str, Any]:
         return {
             "driver": "GTiff",
-            "height": self._grid.height,
-            "width": self._grid.width,
+            "height": self.grid.height,
+            "width": self.grid.width,
             "count": 1 + self._confidence,
             "dtype": self._dtype,
-            "crs": self._grid.crs,
-            "transform": self._grid.transform,
+            "crs": self.grid.crs,
+            "transform": self.grid.transform,
             "nodata": 0,
             "tiled": True,
             "blockxsize": _TILE,
@@ -324,15 +326,16 @@ class MapWriter:
     def _strip_windows(self) -> Iterator[tuple[Window, list[tuple[int, int, int, int]]]]:
         """Rows of tiles, and the windows that meet each."""
         places = sorted(self._offsets)
-        for top in range(0, self._grid.height, _TILE):
-            height = min(_TILE, self._grid.height - top)
+        for top in range(0, self.grid.height, _TILE):
+            height = min(_TILE, self.grid.height - top)
             meeting = [place for place in places if place[0] < top + height and place[0] + place[2] > top]
-            yield Window(0, top, self._grid.width, height), meeting
+            yield Window(0, top, self.grid.width, height), meeting
 
-    def _strips(self) -> Iterator[tuple[Window, NDArray[np.unsignedinteger]]]:
+    def strips(self) -> Iterator[tuple[Window, NDArray[np.unsignedinteger]]]:
+        """Yield rows of tiles of what was written so far: the window, and its bands (1 or 2, h, w)."""
         for strip, places in self._strip_windows():
             top, height = int(strip.row_off), int(strip.height)
-            pixels = np.zeros((1 + self._confidence, height, self._grid.width), dtype=self._dtype)
+            pixels = np.zeros((1 + self._confidence, height, self.grid.width), dtype=self._dtype)
             for place in places:
                 row, column, its_height, its_width = place
                 first, last = max(row, top), min(row + its_height, top + height)
