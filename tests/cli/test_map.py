@@ -29,7 +29,16 @@ def made(scene, tmp_path_factory):
     from linkwise.cli.app import app
 
     folder = tmp_path_factory.mktemp("made")
-    arguments = ["map", scene.raster, "--samples", scene.points, "--label", "label", "--beliefs", scene.beliefs]
+    arguments = [
+        "map",
+        scene.raster,
+        "--samples",
+        scene.points,
+        "--label",
+        "label",
+        "--beliefs",
+        scene.beliefs,
+    ]
     arguments += ["--smooth", 0.7, "--window", 32, "-o", folder / "map.tif", "--json", *FEW]
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
@@ -133,7 +142,14 @@ class TestMap:
         assert json.loads(result.stdout)["legend"] == ["forest", "open", "water"]
         # The table to edit is there, and may be passed as it is.
         again = invoke(
-            "map", scene.raster, *arguments, "--beliefs", "map_files/beliefs.csv", "-o", "map.tif", "--overwrite"
+            "map",
+            scene.raster,
+            *arguments,
+            "--beliefs",
+            "map_files/beliefs.csv",
+            "-o",
+            "map.tif",
+            "--overwrite",
         )
         assert again.exit_code == 0, again.output
 
@@ -161,7 +177,9 @@ class TestHeldOut:
         write_polygons(scene, tmp_path / "fields.gpkg")
         seen = []
         original = classifier._folds
-        monkeypatch.setattr(classifier, "_folds", lambda *given: seen.append((given, original(*given))) or seen[-1][1])
+        monkeypatch.setattr(
+            classifier, "_folds", lambda *given: seen.append((given, original(*given))) or seen[-1][1]
+        )
         arguments = ("--samples", "fields.gpkg", "--label", "kind", *FEW)
         result = invoke("map", scene.raster, *arguments, "-o", "map.tif", "--json")
         assert result.exit_code == 0, result.output
@@ -177,7 +195,9 @@ class TestHeldOut:
         points = pd.read_csv(scene.points)
         lonely = points[points["label"] == "water"].iloc[:1]
         pd.concat([points[points["label"] != "water"], lonely, lonely]).to_csv("few.csv", index=False)
-        result = invoke("map", scene.raster, "--samples", "few.csv", "--label", "label", *FEW, "-o", "map.tif")
+        result = invoke(
+            "map", scene.raster, "--samples", "few.csv", "--label", "label", *FEW, "-o", "map.tif"
+        )
         assert result.exit_code == 1
         assert "'water' 1" in result.stderr
 
@@ -186,7 +206,16 @@ class TestInterruption:
     def test_run_goes_on_where_it_was(self, scene, invoke, monkeypatch, made):
         from linkwise.raster import writing
 
-        arguments = ("map", scene.raster, "--samples", scene.points, "--label", "label", "--beliefs", scene.beliefs)
+        arguments = (
+            "map",
+            scene.raster,
+            "--samples",
+            scene.points,
+            "--label",
+            "label",
+            "--beliefs",
+            scene.beliefs,
+        )
         arguments += ("--smooth", 0.7, "--window", 32, "-o", "map.tif", *FEW)
         calls = []
         original = writing.MapWriter.write
@@ -273,7 +302,17 @@ class TestBadInput:
         line = refused_map(samples="far.csv")
         assert "line 5" in line
         assert "--skip-outside" in line
-        arguments = ("--samples", "far.csv", "--label", "label", "--skip-outside", *FEW, "-o", "m.tif", "--json")
+        arguments = (
+            "--samples",
+            "far.csv",
+            "--label",
+            "label",
+            "--skip-outside",
+            *FEW,
+            "-o",
+            "m.tif",
+            "--json",
+        )
         record = json.loads(invoke("map", scene.raster, *arguments).stdout)
         assert record["n_samples"] == 239
         assert any("outside" in warning for warning in record["warnings"])
@@ -284,7 +323,10 @@ class TestBadInput:
         assert "'open'" in refused_map(samples="one.csv")
 
     def test_no_crs(self, scene, refused_map):
-        with rasterio.open(scene.raster) as file, rasterio.open("bare.tif", "w", **{**file.profile, "crs": None}) as bare:
+        with (
+            rasterio.open(scene.raster) as file,
+            rasterio.open("bare.tif", "w", **{**file.profile, "crs": None}) as bare,
+        ):
             bare.write(file.read())
         assert "no CRS" in refused_map(raster="bare.tif")
 
@@ -309,8 +351,22 @@ class TestBadInput:
         assert "-k" in refused_map("--criterion", "bic")
         assert "neither" in refused("map", scene.raster, "-o", "map.tif")
         assert "both" in refused_map("--model", "somewhere")
-        assert ".tif" in refused("map", scene.raster, "--samples", scene.points, "--label", "label", "-o", "map.png")
-        refused("map", scene.raster, "--samples", scene.points, "--label", "label", "--smooth", 2, "-o", "m.tif", code=2)
+        assert ".tif" in refused(
+            "map", scene.raster, "--samples", scene.points, "--label", "label", "-o", "map.png"
+        )
+        refused(
+            "map",
+            scene.raster,
+            "--samples",
+            scene.points,
+            "--label",
+            "label",
+            "--smooth",
+            2,
+            "-o",
+            "m.tif",
+            code=2,
+        )
 
     def test_model_of_other_bands(self, scene, made, refused):
         model = made[0] / "map_files" / "model"

@@ -65,7 +65,7 @@ class Picture:
         return np.asarray(PCA(n_components, random_state=0).fit_transform(table))
 
     def shown(self) -> NDArray[np.float64]:
-        """Give grey (height, width) or red, green and blue to look at; of many bands the first, middle and last."""
+        """Give grey, or red, green and blue, to look at: of many bands the first, middle and last."""
         n_bands = self.pixels.shape[2]
         if n_bands < 3:
             return self.pixels[:, :, 0]

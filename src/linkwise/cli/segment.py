@@ -60,7 +60,10 @@ class Segmentation:
 
 def segment(
     image: Annotated[
-        Path, typer.Argument(metavar="IMAGE", help="PNG, JPEG, TIFF, GeoTIFF, ...; transparent pixels and nodata are left out.")
+        Path,
+        typer.Argument(
+            metavar="IMAGE", help="PNG, JPEG, TIFF, GeoTIFF, ...; transparent pixels and nodata are left out."
+        ),
     ],
     n_clusters: Annotated[int, typer.Option("-k", "--clusters", min=1, help="Number of regions.")],
     links: Annotated[
@@ -114,8 +117,8 @@ def segment(
 ) -> None:
     """Divide an image into regions.
 
-    Writes labels.png (pixel values are the labels), segments.png (to look at) and report.html; of a raster with
-    a georeference also labels.tif, which has it, too (pixel values are the labels + 1, 0 is no data).
+    Writes labels.png (pixel values are the labels), segments.png (to look at) and report.html; of a raster
+    with a georeference also labels.tif, which keeps it (pixel values are the labels + 1, 0 is no data).
     """
     if connectivity not in (4, 8):
         raise typer.BadParameter(f"{connectivity} is neither 4 nor 8.", param_hint="--connectivity")
@@ -350,7 +353,9 @@ def _write(
     return files
 
 
-def _write_raster(path: Path, labels: NDArray[np.int64], georeference: tuple[Any, Any], n_regions: int) -> Path:
+def _write_raster(
+    path: Path, labels: NDArray[np.int64], georeference: tuple[Any, Any], n_regions: int
+) -> Path:
     """Write the labels + 1 of all pixels as a GeoTIFF; 0 is no data."""
     import xarray
 

@@ -207,7 +207,7 @@ class ClassMapDisplay:
             axes.set_ylabel("row")
         else:
             axes.set(xticks=[], yticks=[])
-            self.scale_bar_ = _add_scale_bar(axes, self.cell_size[1], self.codes.shape[1])
+            self.scale_bar_ = _add_scale_bar(axes, self.cell_size[1], len(self.codes[0]))
         place_legend(axes, handles)
         self.ax_, self.figure_ = axes, axes.figure
         return self

@@ -46,7 +46,10 @@ def ground_size(grid: Grid) -> tuple[float, float] | None:
     x, y = along.a * columns + along.b * rows + along.c, along.d * columns + along.e * rows + along.f
     if not crs.is_geographic:
         x, y = Transformer.from_crs(crs, crs.geodetic_crs, always_xy=True).transform(x, y)
-    _, _, metres = crs.get_geod().inv([x[0]] * 2, [y[0]] * 2, x[1:], y[1:])
+    globe = crs.get_geod()
+    if globe is None:
+        return None
+    _, _, metres = globe.inv([x[0]] * 2, [y[0]] * 2, x[1:], y[1:])
     width, height = (float(side) for side in metres)
     return (height, width) if np.isfinite([height, width]).all() and min(height, width) > 0.0 else None
 
@@ -67,7 +70,9 @@ def small_map(classes: Any, most: int) -> SmallMap:
         step = every_nth(grid.shape, most)
         codes = np.asarray(array[::step, ::step].values)
     if codes.dtype.kind not in "ui":
-        raise ValueError(f"a map holds whole numbers, not {codes.dtype}; pass what classify or write_map made")
+        raise ValueError(
+            f"a map holds whole numbers, not {codes.dtype}; pass what classify or write_map made"
+        )
     size = ground_size(grid)
     return SmallMap(codes, None if size is None else (step * size[0], step * size[1]), names, colors)
 

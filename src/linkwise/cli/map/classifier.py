@@ -120,8 +120,6 @@ def _folds(
         return [(train, test) for train, test in folds if len(train) and len(test)]
 
 
-def classes_of_one_group(
-    names: Sequence[str], labels: NDArray[np.int64], groups: NDArray[Any]
-) -> list[str]:
+def classes_of_one_group(names: Sequence[str], labels: NDArray[np.int64], groups: NDArray[Any]) -> list[str]:
     """List the new classes whose samples are all of one point or polygon: none of them can be held out."""
     return [name for k, name in enumerate(names) if len(np.unique(groups[labels == k])) < 2]

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
     from linkwise.raster import MapWriter, TrainingRows
 
-_FILES = ("areas.csv", "beliefs.csv", "classes.html", "confusion.csv", "confusion_by_class.csv", "model", REPORT)
+_FILES = (
+    "areas.csv",
+    "beliefs.csv",
+    "classes.html",
+    "confusion.csv",
+    "confusion_by_class.csv",
+    "model",
+    REPORT,
+)
 # Arguments of linkwise.raster that its messages advise, and the options of the command.
 _OPTIONS = {
     'outside="skip"': "--skip-outside",
@@ -72,7 +80,8 @@ def map_raster(
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="MAP.tif", help="The map; tables and report go to MAP_files.")
+        Path,
+        typer.Option("--output", "-o", metavar="MAP.tif", help="The map; tables and report go to MAP_files."),
     ],
     samples: Annotated[
         str | None,
@@ -93,8 +102,8 @@ def map_raster(
             "--beliefs",
             "-b",
             metavar="FILE",
-            help="Table of beliefs about the classes, as in `linkwise classes`. Without it classes stay as they "
-            "are; MAP_files/beliefs.csv is a table to edit.",
+            help="Table of beliefs about the classes, as in `linkwise classes`. Without it classes stay as "
+            "they are; MAP_files/beliefs.csv is a table to edit.",
         ),
     ] = None,
     n_clusters: Annotated[
@@ -103,8 +112,8 @@ def map_raster(
             "-k",
             "--clusters",
             metavar="2:20",
-            help="Numbers of new classes to try, the criterion chooses. Without --beliefs, every class may then "
-            "fall apart.",
+            help="Numbers of new classes to try, the criterion chooses. Without --beliefs, every class may "
+            "then fall apart.",
         ),
     ] = None,
     model: Annotated[
@@ -113,12 +122,16 @@ def map_raster(
     ] = None,
     classifier: Annotated[
         Classifier,
-        typer.Option("--classifier", help="mixture: its posterior. trees: boosted trees, trained on the new classes."),
+        typer.Option(
+            "--classifier", help="mixture: its posterior. trees: boosted trees, trained on the new classes."
+        ),
     ] = Classifier.mixture,
     smooth: Annotated[
         float | None,
         typer.Option(
-            "--smooth", metavar="0.5..1", help="Probability that neighbouring pixels are of one class, such as 0.8."
+            "--smooth",
+            metavar="0.5..1",
+            help="Probability that neighbouring pixels are of one class, such as 0.8.",
         ),
     ] = None,
     bands: Annotated[
@@ -139,28 +152,34 @@ def map_raster(
     x: Annotated[str | None, typer.Option("--x", metavar="COLUMN", help="Column of x or longitude.")] = None,
     y: Annotated[str | None, typer.Option("--y", metavar="COLUMN", help="Column of y or latitude.")] = None,
     crs: Annotated[
-        str | None, typer.Option("--crs", metavar="EPSG:4326", help="CRS of the samples, if they do not say it.")
+        str | None,
+        typer.Option("--crs", metavar="EPSG:4326", help="CRS of the samples, if they do not say it."),
     ] = None,
     all_touched: Annotated[
-        bool, typer.Option("--all-touched", help="Take every pixel a polygon touches, not only by its centre.")
+        bool,
+        typer.Option("--all-touched", help="Take every pixel a polygon touches, not only by its centre."),
     ] = False,
     skip_outside: Annotated[
-        bool, typer.Option("--skip-outside", help="Leave out samples outside the raster instead of refusing them.")
+        bool,
+        typer.Option("--skip-outside", help="Leave out samples outside the raster instead of refusing them."),
     ] = False,
     nodata: Annotated[
-        float | None, typer.Option("--nodata", help="Value that means no data, if the raster does not say it.")
+        float | None,
+        typer.Option("--nodata", help="Value that means no data, if the raster does not say it."),
     ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
     ] = 1.0,
     criterion: Annotated[
-        str | None, typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl.")
+        str | None,
+        typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
     ] = None,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
     covariance: options.CovarianceOption = Covariance.full,
     standardize: options.StandardizeOption = True,
     window: Annotated[
-        int, typer.Option("--window", min=16, help="Side in pixels of the windows that are classified at once.")
+        int,
+        typer.Option("--window", min=16, help="Side in pixels of the windows that are classified at once."),
     ] = 512,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier map.")] = False,
     seed: options.SeedOption = 0,
@@ -169,9 +188,9 @@ def map_raster(
     """Redefine doubtful classes and map them.
 
     Fits the classes of the samples with what is believed about them (CPPC), classifies the raster window by
-    window and writes MAP.tif (classes and confidence, with names and colours), MAP.qml for QGIS, and MAP_files:
-    report.html, classes.html, areas, tables of errors on held-out samples, the beliefs and the model. A run
-    that was interrupted goes on where it was when it is started again.
+    window and writes MAP.tif (classes and confidence, with names and colours), MAP.qml for QGIS, and
+    MAP_files: report.html, classes.html, areas, tables of errors on held-out samples, the beliefs and the
+    model. A run that was interrupted goes on where it was when it is started again.
     """
     out = Output(as_json)
     fitting = FitSettings(n_clusters, criterion, confidence, repeats, covariance.value, standardize, seed)
@@ -203,14 +222,17 @@ def map_raster(
         fitted, checked = _classifier(out, legend, rows, classifier, seed)
         drawing = Drawing(fitted, smooth, window)
     colours = Legend(legend.names)
-    with ExitStack() as results:
-        with _messages(), _map_writer(output, stack, colours, overwrite, drawing) as writer:
-            n_resumed = len(writer.done)
-            _classify(out, writer, stack, drawing)
-            about = _about(stack, rows, fitting, classifier, drawing, model)
-            facts = _facts(output.name, about, legend, colours.colors, rows, checked, writer, stack)
-            draft = results.enter_context(_results(folder))
-            written = _write(out, facts, table, draft)
+    with (
+        ExitStack() as results,  # the folder comes last, when the map is in its place
+        _messages(),
+        _map_writer(output, stack, colours, overwrite, drawing) as writer,
+    ):
+        n_resumed = len(writer.done)
+        _classify(out, writer, stack, drawing)
+        about = _about(stack, rows, fitting, classifier, drawing, model)
+        facts = _facts(output.name, about, legend, colours.colors, rows, checked, writer, stack)
+        draft = results.enter_context(_results(folder))
+        written = _write(out, facts, table, draft)
     files = {"map": output, "style": output.with_suffix(".qml")}
     files |= {kind: folder / path.name for kind, path in written.items()}
     _tell(out, facts, n_resumed)
@@ -231,16 +253,24 @@ def _check_options(
         options.count_ranges(fitting.counts)
     elif fitting.criterion is not None:
         raise CommandError(
-            f"--criterion {fitting.criterion} chooses among numbers of classes, but there are none to choose from; "
+            f"--criterion {fitting.criterion} chooses among numbers of classes, but there are none; "
             "pass them with -k, such as -k 2:10, or leave the criterion out"
         )
     if smooth is not None and not 0.5 <= smooth < 1.0:
         raise typer.BadParameter(f"{smooth:g} is outside 0.5 (no smoothing) to 1.", param_hint="--smooth")
     if (samples is None) == (model is None):
-        missing = "neither --samples nor --model is given" if model is None else "--samples and --model are both given"
-        raise CommandError(f"{missing}; pass samples to fit the classes to, or a model that was fitted before")
+        missing = (
+            "neither --samples nor --model is given"
+            if model is None
+            else "--samples and --model are both given"
+        )
+        raise CommandError(
+            f"{missing}; pass samples to fit the classes to, or a model that was fitted before"
+        )
     if model is not None and (beliefs is not None or fitting.counts is not None):
-        raise CommandError("--beliefs and -k are about the fit, but --model is fitted already; pass --samples instead")
+        raise CommandError(
+            "--beliefs and -k are about the fit, but --model is fitted already; pass --samples instead"
+        )
     if model is not None and classifier is Classifier.trees:
         raise CommandError("--classifier trees is trained on samples; pass --samples instead of --model")
 
@@ -263,7 +293,11 @@ def _value_columns(text: str | None, samples: str) -> list[str] | None:
         return None
     columns: list[str] = []
     for name in wanted:
-        found = [column for column in column_names(samples) if fnmatchcase(column, name)] if "*" in name else [name]
+        found = (
+            [column for column in column_names(samples) if fnmatchcase(column, name)]
+            if "*" in name
+            else [name]
+        )
         if not found:
             raise CommandError(f"{samples} has no column like {name!r}; name the columns that hold the bands")
         columns += found
@@ -283,7 +317,9 @@ def _messages() -> Iterator[None]:
         text = str(error)
         for argument, option in _OPTIONS.items():
             text = text.replace(argument, option)
-        text = re.sub(r'\b(crs|factor|nodata|values|bands)="?([^\s",;)]*)"?( to read_stack)?', r"--\1 \2", text)
+        text = re.sub(
+            r'\b(crs|factor|nodata|values|bands)="?([^\s",;)]*)"?( to read_stack)?', r"--\1 \2", text
+        )
         raise CommandError(text) from None
 
 
@@ -303,8 +339,8 @@ def _classifier(
         alone = classes_of_one_group(legend.names, labels, rows.groups)
         if alone:
             out.warn(
-                f"all samples of {listed(alone)} are of one point or polygon, so none can be held out; add samples "
-                "elsewhere to learn its errors"
+                f"all samples of {listed(alone)} are of one point or polygon, so none can be held out; add "
+                "samples elsewhere to learn its errors"
             )
     return fit(rows.X, labels) if trees else legend.after_scaling(legend.mixture), checked
 
@@ -324,14 +360,21 @@ def _classify(out: Output, writer: MapWriter, stack: Any, drawing: Drawing) -> N
     with out.progress("classifying windows", n_windows) as advance:
         for _ in writer.done:
             advance()
-        found = iter_windows(stack, drawing.model, smooth=drawing.smooth, window=drawing.window, done=writer.done)
+        found = iter_windows(
+            stack, drawing.model, smooth=drawing.smooth, window=drawing.window, done=writer.done
+        )
         for place, classes, sure in found:
             writer.write(place, classes, sure)
             advance()
 
 
 def _about(
-    stack: Any, rows: TrainingRows | None, fitting: FitSettings, kind: Classifier, drawing: Drawing, model: Path | None
+    stack: Any,
+    rows: TrainingRows | None,
+    fitting: FitSettings,
+    kind: Classifier,
+    drawing: Drawing,
+    model: Path | None,
 ) -> list[tuple[str, str]]:
     """List how the map was made."""
     files = [Path(path).name for path in stack.attrs.get("files", [])]
@@ -344,13 +387,19 @@ def _about(
     if rows is None:
         lines.append(("model", str(model)))
     else:
-        chosen = "evidence" if fitting.counts is None else f"{fitting.criterion or 'cbic'} among {fitting.counts}"
+        chosen = (
+            "evidence" if fitting.counts is None else f"{fitting.criterion or 'cbic'} among {fitting.counts}"
+        )
         lines += [
             ("samples", f"{len(rows.y)} of {len(np.unique(rows.groups))} points or polygons"),
             ("number of classes by", chosen),
             ("classifier", "posterior of the mixture" if kind is Classifier.mixture else "boosted trees"),
         ]
-    smooth = "none" if drawing.smooth is None else f"neighbours are of one class with probability {drawing.smooth:g}"
+    smooth = (
+        "none"
+        if drawing.smooth is None
+        else f"neighbours are of one class with probability {drawing.smooth:g}"
+    )
     return [*lines, ("smoothing", smooth)]
 
 
@@ -396,7 +445,9 @@ def _results(folder: Path) -> Iterator[Path]:
 
 
 def _write(out: Output, facts: reports.Facts, beliefs: ClassBeliefs | None, folder: Path) -> dict[str, Path]:
-    files = {name: write_frame(folder / f"{name}.csv", frame) for name, frame in reports.frames(facts).items()}
+    files = {
+        name: write_frame(folder / f"{name}.csv", frame) for name, frame in reports.frames(facts).items()
+    }
     if beliefs is not None:
         beliefs.to_csv(folder / "beliefs.csv")
         files["beliefs"] = folder / "beliefs.csv"

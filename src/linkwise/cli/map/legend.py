@@ -78,7 +78,9 @@ def beliefs_about(path: Path | None, rows: TrainingRows, settings: FitSettings) 
 
     present = sorted(set(rows.y.tolist()))
     if len(present) < 2:
-        raise CommandError(f"all samples are {present[0]!r}; a map needs samples of two classes or more: add some")
+        raise CommandError(
+            f"all samples are {present[0]!r}; a map needs samples of two classes or more: add some"
+        )
     if path is not None:
         return read_beliefs(path, present)
     kept = ClassBeliefs.keep(present)
@@ -114,8 +116,8 @@ def stored_legend(path: Path, bands: Sequence[str]) -> NewLegend:
     model, preparation = load_prepared_model(path)
     if not isinstance(model, FittedMixture):
         raise CommandError(
-            f"{path} holds a {type(model).__name__}, which gives no probabilities of classes; pass a mixture, "
-            "such as `linkwise classes -o` or `linkwise fit --method ppc -o` writes"
+            f"{path} holds a {type(model).__name__}, which gives no probabilities; pass a mixture, such as "
+            " `linkwise classes -o` or `linkwise fit --method ppc -o` writes"
         )
     if model.n_features_in_ != len(bands):
         raise CommandError(
@@ -140,7 +142,7 @@ def _preparation(X: NDArray[np.float64], bands: Sequence[str], standardize: bool
 
 
 def _occupied(model: Any, names: Sequence[str]) -> tuple[Any, list[str], NDArray[np.int64]]:
-    """Leave out clusters without samples: the mixture, the names, and the new number of each cluster or -1."""
+    """Leave out clusters without samples: the mixture, the names, and new numbers, -1 for none."""
     kept = np.array([name != _EMPTY for name in names])
     numbers = np.where(kept, np.cumsum(kept) - 1, -1)
     if kept.all():

@@ -27,9 +27,9 @@ _95_PERCENT = 1.96
 
 _AREAS_NOTE = (
     "Counted: pixels times their area on the ground. Adjusted: the counted areas corrected by the errors on "
-    "held-out samples, with a 95 % interval (Olofsson et al. 2013). This supposes that the samples were drawn at "
-    "random within each class of the map. Samples that were collected otherwise make these figures optimistic or "
-    "pessimistic; draw a random sample of the finished map to be sure."
+    "held-out samples, with a 95 % interval (Olofsson et al. 2013). This supposes that samples were drawn at "
+    "random within each class of the map. If yours were collected otherwise, check a random sample of the "
+    "finished map before you publish these figures."
 )
 
 
@@ -68,10 +68,12 @@ def legend_table(facts: Facts) -> TextTable:
     """Tabulate the new classes: colour, samples of each present class, share of the map."""
     whole = sum(area.pixels for area in facts.areas) or 1
     rows = []
-    for k, (name, colour, area) in enumerate(zip(facts.legend.names, facts.colours, facts.areas, strict=True)):
+    for k, (name, colour, area) in enumerate(
+        zip(facts.legend.names, facts.colours, facts.areas, strict=True)
+    ):
         swatch = Markup(
-            f"<span style='display:inline-block;width:1.6em;height:1em;background:{colour};border:1px solid #444'>"
-            "</span>"
+            "<span style='display:inline-block;width:1.6em;height:1em;border:1px solid #444;"
+            f"background:{colour}'></span>"
         )
         rows.append([swatch, str(k + 1), name, _made_of(facts, k), f"{area.pixels / whole:.1%}"])
     return TextTable("", ["", "value", "new class", "samples", "of the map"], rows, 4)
@@ -216,8 +218,8 @@ def _add_errors(made: Page, facts: Facts, found: HeldOut) -> None:
     made.text(accuracy_line(found))
     made.table(confusion_table(found, names))
     made.text(
-        "True is here the new class that a sample got when the legend was found, with all samples. By the classes "
-        "that the samples came with:"
+        "True is here the new class that a sample got when the legend was found, with all samples. By the "
+        "classes that the samples came with:"
     )
     made.table(by_class_table(found, names))
 
@@ -225,9 +227,9 @@ def _add_errors(made: Page, facts: Facts, found: HeldOut) -> None:
 def accuracy_line(found: HeldOut) -> str:
     """Say how many held-out samples get their new class."""
     return (
-        f"{found.accuracy:.1%} (± {_95_PERCENT * found.accuracy_error:.1%}) of {int(found.confusion.sum())} samples "
-        f"get their new class from a classifier that has not seen their point or polygon ({found.n_folds} folds of "
-        f"{found.n_groups} points or polygons)."
+        f"{found.accuracy:.1%} (± {_95_PERCENT * found.accuracy_error:.1%}) of {int(found.confusion.sum())} "
+        "samples get their new class from a classifier that has not seen their point or polygon "
+        f"({found.n_folds} folds of {found.n_groups} points or polygons)."
     )
 
 
@@ -278,5 +280,7 @@ def as_record(facts: Facts) -> dict[str, Any]:
         "areas": [area._asdict() for area in facts.areas],
         "accuracy": None if found is None else found.accuracy,
         "confusion": None if found is None else found.confusion,
-        "confusion_by_class": None if found is None else dict(zip(found.classes, found.by_class.tolist(), strict=True)),
+        "confusion_by_class": None
+        if found is None
+        else dict(zip(found.classes, found.by_class.tolist(), strict=True)),
     }

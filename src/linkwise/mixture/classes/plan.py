@@ -200,8 +200,8 @@ def _divide(group: _Group, beliefs: NDArray[np.float64], evidence: list[Evidence
     evidence.append(
         Evidence(
             "split", tuple(group.classes.tolist()), one.n_parts, gain,
-            float(divisions[0].criterion - one.criterion) / 2.0, one.stability, int(sizes.sum() - sizes.max()),
-            bool(chosen), reason,
+            float(divisions[0].criterion - one.criterion) / 2.0, one.stability,
+            int(sizes.sum() - sizes.max()), bool(chosen), reason,
         )
     )  # fmt: skip
     return divisions[chosen]
