@@ -13,6 +13,8 @@ THROUGH = {
     "__main__": "cli/test_process.py",
     "_heat_map": "displays/test_heat_maps.py",
     "beliefs.io": "beliefs/test_beliefs.py",
+    "cli.map.legend": "cli/test_map.py",
+    "cli.map.report": "cli/test_map_report.py",
     "cli.predict": "cli/test_commands.py",
     "constraints.builders": "constraints/test_constraints.py",
     "constraints.evidence": "constraints/test_constraints.py",

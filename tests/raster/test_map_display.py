@@ -43,9 +43,9 @@ def test_written_map_brings_names_and_colours(tmp_path):
     texts = [text.get_text() for text in entries.get_texts()]
     assert texts == ["1  water", "2  wood", "3  a $x$ b", "no class"]
     colours = [to_hex(patch.get_facecolor()).upper() for patch in entries.get_patches()]
-    assert legend.colors == colours[:3]
+    assert colours[:3] == legend.colors
     for code, colour in enumerate(legend.colors):
-        row, column = np.argwhere(CODES == code + 1)[0]
+        row, column = np.argwhere(np.equal(CODES, code + 1))[0]
         rgba = display.image_.to_rgba(display.image_.get_array())[row, column]
         assert to_hex(rgba).upper() == colour
     other = ClassMapDisplay.from_raster(

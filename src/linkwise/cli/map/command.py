@@ -74,7 +74,7 @@ def map_raster(
     rasters: Annotated[
         list[str],
         typer.Argument(
-            metavar="RASTER...",
+            metavar="RASTER",
             help="A raster of several bands, several files in the order of the bands, or a pattern in quotes "
             "('scene/*.jp2', ordered by name). Anything GDAL reads.",
         ),
