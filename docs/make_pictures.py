@@ -59,44 +59,44 @@ def draw_links(ax: Axes, X: np.ndarray, links: Constraints, labels: np.ndarray |
 
 
 def picture_of_links() -> Figure:
-    """What links do, at a glance: the data, a mixture that ignores the links, and one that listens."""
+    """What links do, at a glance: the data and the links, a mixture without them, a mixture with them."""
     X, y = tall_blobs()
     links = Constraints.sample(y, 24, random_state=32)
-    ignoring = GaussianMixture(2, n_init=10, random_state=0).fit_predict(X)
-    listening = PPC(2, n_init=10, random_state=0).fit_predict(X, constraints=links)
-    broken = [int(links.violations(labels).sum()) for labels in (ignoring, listening)]
+    without = GaussianMixture(2, n_init=10, random_state=0).fit_predict(X)
+    linked = PPC(2, n_init=10, random_state=0).fit_predict(X, constraints=links)
+    broken = [int(links.violations(labels).sum()) for labels in (without, linked)]
 
-    figure = Figure(figsize=(10, 4.0), layout="constrained")
+    figure = Figure(figsize=(9, 4.2), layout="constrained")
     panels = [
-        (None, f"what you know: {links.n_pairs} links"),
-        (ignoring, f"a mixture that ignores them breaks {broken[0]}"),
-        (listening, f"one that listens (PPC) breaks {broken[1]}"),
+        (None, f"{links.n_pairs} links"),
+        (without, f"without: {broken[0]} broken"),
+        (linked, f"with: {broken[1]} broken"),
     ]
     for ax, (labels, title) in zip(figure.subplots(1, 3, sharex=True, sharey=True), panels, strict=True):
         draw_points(ax, X, labels)
         draw_links(ax, X, links, labels)
-        ax.set_title(title, fontsize=12)
+        ax.set_title(title, fontsize=19)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.set_aspect("equal")
         ax.spines[:].set_color("0.8")
     figure.legend(
         handles=[
-            Line2D([], [], color="black", linewidth=1.3, label="must-link: these two belong together"),
+            Line2D([], [], color="black", linewidth=1.3, label="must-link"),
             Line2D(
                 [],
                 [],
                 color="black",
                 linewidth=1.3,
                 linestyle=(0, (4, 2)),
-                label="cannot-link: these two do not",
+                label="cannot-link",
             ),
             Line2D([], [], color=RED, linewidth=2.6, label="broken"),
         ],
         loc="outside lower center",
         ncols=3,
         frameon=False,
-        fontsize=11,
+        fontsize=17,
     )
     return figure
 

@@ -105,18 +105,19 @@ def draw() -> None:
             X, constraints=links
         ),
     }
-    figure = Figure(figsize=(9, 1.75), layout="constrained")
-    for ax, (title, labels) in zip(figure.subplots(1, 2), panels.items(), strict=True):
+    figure = Figure(figsize=(5.6, 4.6), layout="constrained")
+    for ax, (title, labels) in zip(figure.subplots(2, 1), panels.items(), strict=True):
         rng = np.random.default_rng(0)
         chosen = [rng.choice(np.flatnonzero(labels == cluster), 12, replace=False) for cluster in range(4)]
         strips = [np.hstack([np.pad(X[row].reshape(8, 8), 1) for row in line]) for line in chosen]
         ax.imshow(np.vstack(strips), cmap="gray_r")
-        ax.set_title(title, fontsize=12)
-        ax.set_yticks(5 + 10 * np.arange(4), [f"cluster {cluster}" for cluster in range(4)])
+        ax.set_title(title, fontsize=14)
+        ax.set_yticks(5 + 10 * np.arange(4), range(4), fontsize=13)
+        ax.set_ylabel("cluster", fontsize=13)
         ax.set_xticks([])
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
-    figure.savefig(DOCS / "_static" / "tutorial.png", dpi=110)
+    figure.savefig(DOCS / "_static" / "tutorial.png", dpi=130)
 
 
 def main() -> None:
