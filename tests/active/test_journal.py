@@ -14,6 +14,7 @@ import pytest
 
 from linkwise.active.journal import Journal, fingerprint_of, merge_answers, read_answers
 from linkwise.active.knowledge import NO_ANSWERS, append
+from tests import warm_python
 
 ABOUT = {"n_samples": 9, "fingerprint": "rows"}
 KILL_POINTS = Path(__file__).with_name("journal_kill_points.py")
@@ -142,7 +143,7 @@ def test_what_is_no_record_is_refused_and_nothing_is_written(path, record, messa
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kill points need fork")
 def test_killed_at_any_call_nothing_acknowledged_is_lost(tmp_path):
-    done = subprocess.run([sys.executable, KILL_POINTS, tmp_path], capture_output=True, text=True)
+    done = warm_python.run([sys.executable, KILL_POINTS, tmp_path])
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     points, states, n_steps = result["points"], result["states"], result["steps"]
@@ -176,12 +177,13 @@ with Journal(sys.argv[1], n_samples=10**6, fingerprint="rows") as journal:
 
 @pytest.mark.parametrize("after", [1, 2, 17, 60])
 def test_a_killed_process_leaves_what_it_had_acknowledged_and_no_lock(path, after):
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
+    writer = warm_python.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
     seen = 0
     while seen < after:
         seen = int(writer.stdout.readline())
     os.kill(writer.pid, signal.SIGKILL)
-    rest, _ = writer.communicate(timeout=60)
+    rest = writer.stdout.read()  # with what was read ahead, which communicate would lose
+    writer.communicate(timeout=60)
     whole = [int(line) for line in rest.split("\n")[:-1] if line]
     seen = max([seen, *whole])
     with Journal(path, n_samples=10**6, fingerprint="rows") as journal:
@@ -190,7 +192,7 @@ def test_a_killed_process_leaves_what_it_had_acknowledged_and_no_lock(path, afte
 
 
 def test_a_second_session_is_refused_with_the_process_of_the_first(path):
-    writer = subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
+    writer = warm_python.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE, text=True)
     try:
         writer.stdout.readline()
         with pytest.raises(BlockingIOError) as refused:
@@ -224,7 +226,7 @@ def test_the_owner_that_has_not_put_down_its_id_is_not_mistaken(path, monkeypatc
     """Between lock and first line there is only the id of an earlier session, which is dead."""
     code = "import sys; from linkwise.active.journal import Journal; "
     code += "Journal(sys.argv[1], n_samples=9, fingerprint='rows')"
-    subprocess.run([sys.executable, "-c", code, path], check=True)
+    assert warm_python.run([sys.executable, "-c", code, path]).returncode == 0
     dead = json.loads(lines(path)[1])["pid"]
     monkeypatch.setattr("linkwise.active.journal._PATIENCE", 0.05)
     from linkwise._files import try_lock
@@ -262,9 +264,7 @@ print(json.dumps([found, left, standing, journal.answers().pairs.tolist()]))
 @pytest.mark.parametrize("room", [0, 1, 40])
 def test_a_full_disk_is_told_and_leaves_whole_lines(path, room):
     """The limit of file sizes takes part of a line and then no more, as a full disk does."""
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, path, str(room)], capture_output=True, text=True, check=True
-    )
+    done = warm_python.run([sys.executable, "-c", FULL_DISK, path, str(room)])
     found, left, standing, after = json.loads(done.stdout)
     assert found == [27, str(path)]  # EFBIG, with the name of the file
     assert left == 0

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from linkwise import Constraints
 from linkwise.auto import candidates
 from linkwise.datasets import make_noisy_objects
+from tests import warm_python
 
 
 @pytest.fixture(scope="session")
@@ -92,13 +93,16 @@ def refused(invoke):
 
 @pytest.fixture(scope="session")
 def process():
-    """Run the command as a process of its own; standard output and error are pipes."""
+    """Run the command as a process of its own; standard output and error are pipes.
 
-    def start(*arguments, **options):
+    A ``fresh`` one has to import everything first, as users know it.
+    """
+
+    def start(*arguments, fresh=False, **options):
         environment = {
             key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR")
         }
-        return subprocess.Popen(
+        return (subprocess if fresh else warm_python).Popen(
             [sys.executable, "-m", "linkwise", *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

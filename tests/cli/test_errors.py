@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import resource
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from linkwise import PPC
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import load_prepared_model
 from linkwise.persistence import save_model
+from tests import warm_python
 
 NUMBERS = ["--ignore", "name,class"]
 
@@ -295,12 +295,8 @@ def test_full_disk_names_the_file(bad, refused, many_rows, small_disk, suffix):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no full device")
 def test_full_disk_behind_standard_output(bad):
     with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "linkwise", "predict", bad / "model", bad / "data.csv"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        command = [sys.executable, "-m", "linkwise", "predict", bad / "model", bad / "data.csv"]
+        done = warm_python.run(command, stdout=full)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("linkwise: standard output: no space left on device; ")

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from tests import warm_python
+
 # Waits until the command could hear a signal at all; before that it is Python that starts.
 START = "import sys; from linkwise.cli import main; print('up', flush=True); main()"
 # The same, with a word at the moment when a function is called.
@@ -47,14 +49,16 @@ BUSY = (
 
 
 def interrupted(code, arguments, delay, number=signal.SIGINT):
-    """Exit code, standard output and error of a process that gets a signal some time after it said up."""
-    running = subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    """Exit code, standard output and error of a process that gets a signal some time after it said up.
+
+    Where the moment of the signal is not within an import, the modules are imported beforehand.
+    """
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    if code is START:
         # Jobs in the background of a shell ignore SIGINT, and hand that on.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+    running = (subprocess if code is START else warm_python).Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], **options
     )
     assert running.stdout.readline() == "up\n"
     time.sleep(delay)
@@ -127,5 +131,5 @@ def test_an_ignored_signal_stays_ignored():
         "with listening([]): os.kill(os.getpid(), signal.SIGINT)\n"
         "print('done')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = warm_python.run([sys.executable, "-c", code], timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

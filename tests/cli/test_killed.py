@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 
 from linkwise._files import replacing, settle, together
 from linkwise.cli.output import writing_results
+from tests import warm_python
 
 KILL_POINTS = Path(__file__).parents[1] / "kill_points.py"
 
@@ -34,17 +34,14 @@ def rows(files, tmp_path_factory):
 @pytest.fixture(scope="module")
 def killed(rows, tmp_path_factory):
     """What was found after each kill point, of ``save_model`` and of the command."""
-    done = subprocess.run(
+    done = warm_python.run(
         [
             sys.executable,
             KILL_POINTS,
             tmp_path_factory.mktemp("killed"),
             rows / "rows.csv",
             rows / "links.csv",
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        ]
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -109,7 +106,7 @@ def test_the_command_itself_killed_while_it_exchanges_results(rows, tmp_path, in
         f"sys.argv = {['linkwise', *map(str, common), '-k', '3']!r}\n"
         "linkwise.cli.main()\n"
     )
-    assert subprocess.run([sys.executable, "-c", script], capture_output=True).returncode == -signal.SIGKILL
+    assert warm_python.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
     assert not (tmp_path / "out" / "model").exists()
     result = invoke("predict", tmp_path / "out", rows / "rows.csv")
     assert result.exit_code == 0

@@ -18,6 +18,7 @@ import linkwise
 from linkwise import PPC
 from linkwise._kernels import COMPILING
 from linkwise.persistence import save_model
+from tests import warm_python
 
 
 def finish(running):
@@ -28,9 +29,9 @@ def finish(running):
 
 
 def test_version_and_help(process):
-    code, out, _ = finish(process("--version"))
+    code, out, _ = finish(process("--version", fresh=True))
     assert (code, out) == (0, f"linkwise {linkwise.__version__}\n")
-    code, out, _ = finish(process("--help"))
+    code, out, _ = finish(process("--help", fresh=True))
     assert code == 0
     for command in ("fit", "predict", "check", "compare", "classes", "segment", "demo"):
         assert f"\n  {command} " in out
@@ -54,7 +55,7 @@ def test_help_does_not_load_the_numerics():
 def test_fit_prints_no_colours_into_a_pipe(process, files, tmp_path):
     code, out, err = finish(
         process("fit", files / "iris.csv", "-l", files / "links.csv", "-k", 3, "--ignore", "flower,species",
-                "-m", "ppc", "--starts", 2, "-o", tmp_path / "out")
+                "-m", "ppc", "--starts", 2, "-o", tmp_path / "out", fresh=True)
     )  # fmt: skip
     assert code == 0
     assert err in ("", f"{COMPILING}\n")
@@ -118,16 +119,14 @@ def test_pipe_into_head(files, tmp_path):
 def test_interrupted_run_leaves_no_half_file(process, files, tmp_path, number, code):
     """Writing is slowed down in the middle of a file; then the signal comes."""
     script = (
-        # Tests that run in the background are started with the signal ignored, and so would the command be.
-        "import signal, sys, time, pandas, linkwise.cli;"
-        "signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "import sys, time, pandas, linkwise.cli;"
         "pandas.DataFrame.to_csv = lambda frame, path, **options: "
         "(open(path, 'w').write('row,clus'), print('writing', flush=True), time.sleep(60));"
         f"sys.argv = ['linkwise', 'fit', {str(files / 'iris.csv')!r}, '-k', '3',"
         f"'--ignore', 'flower,species', '-m', 'ppc', '--starts', '1', '-o', {str(tmp_path / 'out')!r}];"
         "linkwise.cli.main()"
     )
-    running = subprocess.Popen(
+    running = warm_python.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     for line in running.stdout:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import signal
-import subprocess
 import sys
 
 import numpy as np
 import pytest
 
 from linkwise.dask import PPC, ConstrainedEM, checkpoint, passes
+from tests import warm_python
 from tests.dask.dask_cases import blobs, lazy, links_of, quietly
 
 X, Y = blobs()
@@ -107,7 +107,7 @@ def test_the_whole_process_is_killed(tmp_path, passes_of):
     undisturbed, links = make("soft", None)
     quietly(lambda: undisturbed.fit(DATA, constraints=links))
     n_passes, passes_of["emsums"] = passes_of["emsums"], 0
-    ended = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], check=False, timeout=300)
+    ended = warm_python.run([sys.executable, "-c", SCRIPT, str(tmp_path)], timeout=300)
     assert ended.returncode == -signal.SIGKILL
     assert [path.name for path in tmp_path.iterdir()] == ["start-0.npz"]
     model, _ = make("soft", tmp_path)

@@ -20,6 +20,7 @@ from linkwise.graph import adjacency, group_labels
 from linkwise.inference import best_labels
 from linkwise.kmeans.hard.assignment import assign_chunklets
 from linkwise.kmeans.hard.search import search_parts
+from tests import warm_python
 from tests.kmeans.hard.test_assignment import wide_case
 from tests.kmeans.test_cop_kmeans import assert_falling
 
@@ -211,8 +212,6 @@ INTERRUPTED = {
 }
 CHILD = """
     import linkwise.kmeans.hard.assignment as hard_assignment
-    import signal
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores SIGINT
     from linkwise import COPKMeans
     from tests.kmeans.test_time_limit import vehicles
     X, links = vehicles(n_pairs=3500)
@@ -225,7 +224,7 @@ class TestInterrupted:
     def test_control_c_is_a_keyboard_interrupt(self, place, tmp_path):
         lines = textwrap.dedent(CHILD).splitlines()
         program = "\n".join([*lines[:2], textwrap.dedent(INTERRUPTED[place]), *lines[2:]])
-        child = subprocess.Popen(
+        child = warm_python.Popen(
             [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         try:

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,6 +24,7 @@ from linkwise._exports import ESTIMATORS
 from linkwise.exceptions import ModelFileError
 from linkwise.persistence import load_model, save_model
 from linkwise.persistence.layout import LAYOUTS
+from tests import warm_python
 from tests.persistence.model_cases import CASES, data, fitted
 
 NEW = data()[0] + 0.01
@@ -249,7 +249,7 @@ def test_more_means_than_clusters_crash_nothing(stored, tmp_path):
         "    except ValueError as error: print(type(error).__name__, error)"
     )
     folders = [tmp_path / name for name in cases]
-    ran = subprocess.run([sys.executable, "-c", script, *folders], capture_output=True, text=True)
+    ran = warm_python.run([sys.executable, "-c", script, *folders])
     assert ran.returncode == 0, ran.stderr
     for line, (array, shape) in zip(ran.stdout.splitlines(), cases.values(), strict=True):
         assert line.startswith("ModelFileError")

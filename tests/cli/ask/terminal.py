@@ -7,17 +7,11 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
-import subprocess
 import termios
 import time
 
-
-def _begin() -> None:
-    """In the new process: the terminal is its own, and a hang-up ends it even under nohup."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+from tests import warm_python
 
 
 class Terminal:
@@ -28,9 +22,9 @@ class Terminal:
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.mode = termios.tcgetattr(inner)
         self._inner = inner
-        self.process = subprocess.Popen(
+        self.process = warm_python.Popen(
             [str(word) for word in command], stdin=inner, stdout=inner, stderr=inner, start_new_session=True,
-            preexec_fn=_begin, **options,
+            **options,
         )  # fmt: skip
         self.raw, self._seen = "", 0
 

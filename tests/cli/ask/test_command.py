@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from tests import warm_python
 from tests.cli.ask.terminal import Terminal
 
 QUESTION = "? help > "
@@ -313,7 +314,7 @@ def test_killed_at_any_time_nothing_shown_as_answered_is_lost(folder):
         shutil.rmtree("run", ignore_errors=True)
         os.mkdir("run")
         shutil.copy("rows.csv", "run/rows.csv")
-        running = subprocess.Popen(
+        running = warm_python.Popen(
             command(),
             cwd="run",
             stdin=subprocess.PIPE,
@@ -329,10 +330,11 @@ def test_killed_at_any_time_nothing_shown_as_answered_is_lost(folder):
             assert line
             seen += line.startswith(("same: ", "different: ", "unsure: "))
         running.send_signal(signal.SIGKILL)
-        rest, _ = running.communicate(timeout=60)
+        rest = running.stdout.read()
+        running.wait(timeout=60)
         seen += sum(line.startswith(("same: ", "different: ", "unsure: ")) for line in rest.splitlines()[:-1])
         assert len(answers("run/links.csv.journal")) >= seen
-        again = subprocess.run(command(), cwd="run", stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        again = warm_python.run(command(), cwd="run", stdin=subprocess.DEVNULL)
         assert again.returncode == 0, again.stderr
         assert len(links("run/links.csv")) <= len(answers("run/links.csv.journal"))
         n_kept = len(answers("run/links.csv.journal"))
@@ -369,9 +371,7 @@ def test_a_full_disk_is_told_and_the_answers_before_are_kept(folder):
         "from linkwise.cli import main\n"
         "main()"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *command()[3:]], input="sdsss", capture_output=True, text=True
-    )
+    done = warm_python.run([sys.executable, "-c", code, *command()[3:]], input="sdsss")
     assert done.returncode == 1, done.stderr
     assert done.stderr.splitlines()[-1].startswith("linkwise: links.csv.journal: file too large; ")
     assert len(answers()) == 2
