@@ -16,8 +16,8 @@ const LEVELS: { name: string; certainty: number | null; hint: string }[] = [
 const USUAL = 2;
 const WORDS: Record<Says, string> = { same: "Same", different: "Different", unsure: "Not sure" };
 export const SIGNS: Record<Says, string> = { same: "=", different: "≠", unsure: "?" };
-/** Keys are not heard for so long after a question was changed by another tab. */
-const PAUSE = 600;
+/** Milliseconds in which no answer is taken after the question changed without one. */
+const PAUSE = 500;
 
 const root = el("section", { class: "room answer", "aria-labelledby": "answer-title" });
 const title = el("h1", { id: "answer-title", tabindex: "-1" }, "Do these two belong together?");
@@ -43,6 +43,7 @@ let shownAt = "";
 let asked = 0;
 let busy = false;
 let deaf = 0;
+let deafTimer = 0;
 let level = USUAL;
 let seen = false;
 
@@ -77,8 +78,9 @@ function setLevel(next: number): void {
 
 function setBusy(now: boolean): void {
     busy = now;
-    root.classList.toggle("busy", now);
-    const idle = !now && question !== null && !question.done;
+    const pausing = performance.now() < deaf;
+    root.classList.toggle("busy", now || pausing);
+    const idle = !now && !pausing && question !== null && !question.done;
     buttons.querySelectorAll("button").forEach((button) => button.setAttribute("aria-disabled", String(!idle)));
     undoButton.setAttribute("aria-disabled", String(now || !state()?.n_answers));
 }
@@ -159,7 +161,7 @@ export async function retract(entry: Answer): Promise<boolean> {
 }
 
 /** Ask for the question; it is the same as before unless another tab answered. */
-async function fetchQuestion(): Promise<void> {
+export async function fetchQuestion(): Promise<void> {
     const mine = ++asked;
     const next = await attempt(() => api.question(annotator()));
     if (!next || busy || mine !== asked) return;
@@ -167,8 +169,12 @@ async function fetchQuestion(): Promise<void> {
     shownAt = told(state());
     if (before && !before.done && !next.done && before.i === next.i && before.j === next.j) return;
     // The question changes under the eyes of the reader, who may be about to press a key.
-    if (before) deaf = performance.now() + PAUSE;
-    show(next, before ? "Another answer came in." : "");
+    if (before) {
+        deaf = performance.now() + PAUSE;
+        window.clearTimeout(deafTimer);
+        deafTimer = window.setTimeout(() => setBusy(busy), PAUSE + 1);
+    }
+    show(next, before ? "The question has changed." : "");
 }
 
 function drawProgress(now: State): void {

@@ -115,8 +115,11 @@ export interface Run {
     iteration?: number;
     progress?: number | null;
     lines?: string[];
-    splits?: unknown[];
-    merges?: unknown[];
+    splits?: string[];
+    merges?: string[];
+    kept?: string[];
+    /** The beliefs have changed since. */
+    stale?: boolean;
     table?: { old: string[]; new: string[]; counts: number[][] } | null;
     new_names?: string[];
     accepted?: string | null;

@@ -38,7 +38,6 @@ let cursor: [number, number] = [0, 0];
 let seen = false;
 let timer = 0;
 let starting = false;
-let accepted = "";
 
 const choices = (i: number, j: number): Choice[] => (i === j ? WITHIN : BETWEEN);
 
@@ -158,14 +157,17 @@ async function believe(belief: Belief): Promise<void> {
     if (menu.matches(":popover-open")) menu.hidePopover();
     const next = await attempt(() => api.believe(i, j, belief));
     if (!next) return;
+    took(next);
     announce(`${cellName(i, j)}: ${belief}`);
-    await load();
     focusCell();
 }
 
 async function load(): Promise<void> {
     const next = await attempt(() => api.beliefs());
-    if (!next) return;
+    if (next) took(next);
+}
+
+function took(next: Beliefs): void {
     told = next;
     cursor = [Math.min(cursor[0], next.classes.length - 1), Math.min(cursor[1], next.classes.length - 1)];
     drawGrid();
@@ -190,7 +192,6 @@ function follow(next: Run): void {
 async function start(): Promise<void> {
     if (starting) return;
     starting = true;
-    accepted = "";
     const reply = await attempt(() => api.startRun());
     starting = false;
     if (reply) follow(reply.run);
@@ -199,28 +200,16 @@ async function start(): Promise<void> {
 async function accept(): Promise<void> {
     const reply = await attempt(() => api.accept());
     if (!reply) return;
-    accepted = reply.labels_file;
-    notice(`Accepted. The new labels are in ${accepted}.`, "good");
+    notice(`Accepted. The new labels are in ${reply.labels_file}.`, "good");
     await load();
-    drawRun();
-}
-
-/** A split or merge as a line, whatever the server tells about it. */
-function line(found: unknown): string {
-    if (typeof found === "string") return found;
-    if (typeof found === "object" && found) {
-        const { text } = found as { text?: unknown };
-        if (typeof text === "string") return text;
-        return Object.values(found).map((value) => (Array.isArray(value) ? value.join(", ") : String(value))).join(": ");
-    }
-    return String(found);
 }
 
 function drawRun(): void {
     if (!run) return;
     const running = run.status === "running";
     const bar = el("progress", { "aria-label": "Progress", max: "1", value: typeof run.progress === "number" ? run.progress : null });
-    const decisions = [...(run.splits ?? []), ...(run.merges ?? [])];
+    const changes = [...(run.splits ?? []), ...(run.merges ?? [])];
+    const list = (lines: string[]): HTMLElement => el("ul", {}, ...lines.map((line) => el("li", {}, line)));
     fill(
         runBox,
         el("h2", {}, "New classes"),
@@ -236,21 +225,22 @@ function drawRun(): void {
             el(
                 "div",
                 { class: "proposal", id: "proposal" },
+                run.stale && el("p", { class: "tag warn block" }, "You changed a belief since: propose again to see what follows."),
                 el("h3", {}, "What changes"),
-                decisions.length
-                    ? el("ul", {}, ...decisions.map((found) => el("li", {}, line(found))))
-                    : el("p", {}, "Nothing: every class stays as it is."),
+                changes.length ? list(changes) : el("p", {}, "Nothing: every class stays as it is."),
+                changes.length > 0 && (run.kept?.length ?? 0) > 0 && el("details", {}, el("summary", {}, `What stays (${run.kept?.length})`), list(run.kept ?? [])),
                 run.table ? contingency(run.table) : null,
                 el(
                     "div",
                     { class: "row-of-buttons" },
                     el("button", { type: "button", class: "primary", id: "accept-classes", click: () => void accept() }, "Accept this proposal"),
-                    el("a", { class: "button", href: "/api/export/classes.csv", download: "classes.csv" }, "Download the new labels"),
+                    el("a", { class: "button", href: "/api/export/classes.csv", download: "classes.csv" }, "New labels"),
+                    el("a", { class: "button", href: "/api/export/classes.html", download: "classes.html" }, "Report"),
                 ),
-                accepted && el("p", { class: "hint" }, `Accepted; the new labels are in ${accepted}.`),
+                !!run.accepted && el("p", { class: "hint" }, `Accepted; the new labels are in ${run.accepted}.`),
             ),
         (run.lines?.length ?? 0) > 0 &&
-            el("details", { open: running || null }, el("summary", {}, "Report"), el("pre", { class: "log", tabindex: "0" }, (run.lines ?? []).join("\n"))),
+            el("details", {}, el("summary", {}, "All details"), el("pre", { class: "log", tabindex: "0" }, (run.lines ?? []).join("\n"))),
     );
 }
 

@@ -1,5 +1,5 @@
 // The frame of the page: rooms, keys, the name of who answers.
-import { answerRoom } from "./answer";
+import { answerRoom, fetchQuestion } from "./answer";
 import { classesRoom } from "./classes";
 import { doubtRoom } from "./doubt";
 import { byId, el, fill, icon, memory, typing } from "./dom";
@@ -53,6 +53,8 @@ function go(focus: boolean): void {
 const name = byId("annotator") as HTMLInputElement;
 name.value = memory.get("annotator") ?? "";
 name.addEventListener("input", () => memory.set("annotator", name.value));
+// Each person has a question of their own.
+name.addEventListener("change", () => void fetchQuestion());
 name.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === "Escape") name.blur();
 });

@@ -155,9 +155,13 @@ function paintOverlay(pixelRatio: number): void {
             context.moveTo(...scatter.at(link.i));
             context.lineTo(...scatter.at(link.j));
             context.setLineDash(same ? [] : [5 * pixelRatio, 5 * pixelRatio]);
-            context.lineWidth = (link.wrong !== null && link.wrong >= 0.5 ? 3 : 1.4) * pixelRatio;
-            context.strokeStyle = same ? (dark ? "#7cc0f5cc" : "#0b5c99b0") : dark ? "#ff9d85b0" : "#b3361ea0";
-            context.stroke();
+            const wide = link.wrong !== null && link.wrong >= 0.5 ? 3 : 1.5;
+            const colour = same ? (dark ? "#7cc0f5" : "#0b5c99") : dark ? "#ff9d85" : "#b3361e";
+            for (const [stroke, width] of [[`${paper}90`, wide + 2], [colour, wide]] as [string, number][]) {
+                context.lineWidth = width * pixelRatio;
+                context.strokeStyle = stroke;
+                context.stroke();
+            }
         }
         context.setLineDash([]);
     }

@@ -1,0 +1,304 @@
+"""The page in a real browser, with the real server behind it."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("playwright.sync_api")
+
+from sklearn.metrics import adjusted_rand_score
+from sklearn.preprocessing import StandardScaler
+
+from linkwise.active import ActiveClustering, LabelOracle
+from linkwise.datasets import load_bundled
+from tests.workbench.browsing import CHROMIUM, ROOMS, Bench, Visit
+from tests.workbench.browsing import browser as new_browser
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """A server about irises; ids, notes and classes are full of HTML."""
+    X, y = load_bundled("iris")
+    path = tmp_path_factory.mktemp("page") / "iris.csv"
+    names = np.array(["setosa<script>alert(2)</script>", "versicolor", "virginica"])[
+        np.unique(y, return_inverse=True)[1]
+    ]
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["id", "a", "b", "c", "d", "note", "species"])
+        for k, row in enumerate(X):
+            rows.writerow([f"{EVIL}{k}", *row, f"<b>bold</b> &amp; {k}", names[k]])
+    bench = Bench(path, "--id", "id", "--label", "species", "--text-column", "note")
+    yield bench
+    bench.kill()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with new_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def visit(bench, browser):
+    visit = Visit(bench, browser)
+    yield visit
+    visit.close()
+
+
+def test_thirty_answers_by_keyboard(visit, bench):
+    """A reload after ten of them, and a server that is killed after twenty, lose nothing."""
+    X, y = load_bundled("iris")
+    oracle, keys = LabelOracle(y), {"same": "s", "different": "d"}
+    visit.page.fill("#annotator", EVIL)
+    visit.page.keyboard.press("Enter")
+    for k in range(30):
+        if k == 10:
+            before = visit.pair()
+            visit.page.reload()
+            assert visit.pair() == before
+        if k == 20:
+            before = visit.answers()
+            bench.kill()
+            visit.page.keyboard.press("s")
+            visit.page.wait_for_selector("#away:has-text('does not answer')")
+            bench.start()
+            visit.page.wait_for_selector("#away:has-text('Open the address')")
+            visit.trouble.clear()
+            visit.page.goto(bench.address)
+            visit.pair()
+            assert visit.answers() == before
+        visit.press(keys[oracle(*visit.pair())])
+        visit.settle()
+    found = visit.page.evaluate(
+        "fetch('/api/labels').then(r => r.arrayBuffer()).then(b => [...new Uint16Array(b)])"
+    )
+    told = visit.answers()
+    assert len(told) == 30
+    assert {source for *_, source in told} == {EVIL}
+
+    alone = ActiveClustering(StandardScaler().fit_transform(X), random_state=0)
+    for _ in range(30):
+        i, j = alone.ask()
+        alone.tell(i, j, oracle(i, j))
+    print(adjusted_rand_score(y, found), adjusted_rand_score(y, alone.labels_))
+    assert adjusted_rand_score(y, found) >= adjusted_rand_score(y, alone.labels_) - 0.03
+
+
+def test_undo_asks_the_same_pair_again(visit):
+    before, told = visit.pair(), visit.answers()
+    visit.page.keyboard.press("5")
+    visit.press("d")
+    assert visit.answers() == [*told, (*before, "different", 1.0, None)]
+    visit.press("z")
+    assert visit.pair() == before
+    assert visit.answers() == told
+    # The choice of how sure does not stick.
+    assert visit.page.locator("input[name=level]:checked").get_attribute("value") == "2"
+
+
+def test_a_held_key_answers_once_and_typing_does_not_answer(visit):
+    told = visit.answers()
+    visit.page.focus("#annotator")
+    visit.page.keyboard.type("suds")
+    assert visit.answers() == told
+    visit.page.keyboard.press("Enter")
+    before = visit.pair()
+    visit.page.keyboard.down("u")
+    for _ in range(5):
+        visit.page.keyboard.down("u")
+    visit.page.wait_for_function(
+        "n => document.querySelector('.figures').innerText.includes(n)", arg=str(len(told) + 1)
+    )
+    visit.page.keyboard.up("u")
+    visit.settle()
+    assert visit.answers() == [*told, (*before, "unsure", None, "suds")]
+
+
+def test_a_second_tab_sees_the_answers_of_the_first(visit):
+    other = visit.tab()
+    visit.pair(other)
+    visit.press("u")
+    n = visit.state()["n_answers"]
+    other.bring_to_front()
+    other.wait_for_function("n => document.querySelector('.figures').innerText.includes(n)", arg=str(n))
+    other.wait_for_selector(f".room.answer[data-pair='{'-'.join(map(str, visit.pair()))}']")
+
+
+def test_a_contradiction_is_resolved_by_a_click(visit):
+    """Three rows are told to be the same and not the same, in the plane, and the chain is broken in Doubt."""
+    page = visit.page
+    visit.go("see")
+    page.wait_for_selector(".stage[data-took]")
+
+    def say(i, j, relation):
+        for row, group in ((i, "A"), (j, "B")):
+            page.fill("#go-to", str(row))
+            page.keyboard.press("Enter")
+            page.wait_for_selector(f".see aside h2:has-text('onerror=alert(1)>{row}')")
+            page.click(f"text='Add to group {group}'")
+        n = visit.state()["n_answers"]
+        page.click(f".see button.{relation}")
+        page.wait_for_selector("text=Group A: 0 rows")
+        assert visit.state()["n_answers"] == n + 1
+
+    say(2, 7, "same")
+    say(7, 12, "same")
+    say(2, 12, "different")
+    visit.go("doubt")
+    chain = page.locator(".chain")
+    chain.first.wait_for()
+    assert chain.count() == 1
+    assert chain.locator("li").count() == 3
+    told = visit.answers()
+    chain.locator("li:has-text('are different') button").click()
+    page.wait_for_selector("text=None: your answers agree with each other.")
+    assert visit.answers() == told[:-1]
+
+
+def test_lasso(visit):
+    """A line around all points takes all of them; the groups show what is told."""
+    page = visit.page
+    visit.go("see")
+    page.wait_for_selector(".stage[data-took]")
+    page.check("input[value=first]")
+    box = page.locator(".overlay").bounding_box()
+    left, top, right, bottom = (
+        box["x"] + 3, box["y"] + 3, box["x"] + box["width"] - 3, box["y"] + box["height"] - 3,
+    )  # fmt: skip
+    page.mouse.move(left, top)
+    page.mouse.down()
+    for x, y in ((right, top), (right, bottom), (left, bottom), (left, top + 9)):
+        page.mouse.move(x, y, steps=4)
+    page.mouse.up()
+    page.wait_for_selector("text=Group A: 150 rows")
+    page.click("text=Clear")
+    page.wait_for_selector("text=Group A: 0 rows")
+
+
+def test_the_plane_by_keyboard(visit):
+    page = visit.page
+    visit.go("see")
+    page.wait_for_selector(".stage[data-took]")
+    page.focus(".overlay")
+    view = lambda: list(map(float, page.locator(".stage").get_attribute("data-view").split()))  # noqa: E731
+    before = view()
+    page.keyboard.press("+")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "was => document.querySelector('.stage').dataset.view.split(' ')[0] > was", arg=before[0]
+    )
+    after = view()
+    assert after[2] == pytest.approx(1.4 * before[2], rel=1e-3)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".see aside h3:has-text('Record')")
+    page.select_option("#embedding", "spectral")
+    page.wait_for_function(
+        "was => document.querySelector('.stage').dataset.view !== was", arg=" ".join(map(str, after))
+    )
+
+
+def test_beliefs_are_edited_and_new_classes_exported(visit, bench):
+    page = visit.page
+    visit.go("classes")
+    page.click("[data-cell='1 2']")
+    page.click(".menu [data-belief=merge]")
+    page.wait_for_selector("[data-cell='2 1'][aria-label*='merge']")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("k")
+    page.wait_for_selector("[data-cell='1 1'][aria-label*='keep']")
+    page.click("#run-classes")
+    page.wait_for_selector("#accept-classes", timeout=60_000)
+    assert "versicolor and virginica are merged" in page.inner_text("#proposal")
+    page.click("#accept-classes")
+    page.wait_for_selector("text=Accepted; the new labels are in classes-1.csv")
+    with page.expect_download() as waiting:
+        page.click("#proposal a[download='classes.csv']")
+    rows = list(csv.DictReader(io.StringIO(waiting.value.path().read_text(encoding="utf-8"))))
+    assert len(rows) == 150
+    new = {row["species"]: row["new_class"] for row in rows}
+    assert new["versicolor"] == new["virginica"]
+    assert len(set(new.values())) == 2
+
+
+def test_exports(visit):
+    visit.settle()
+    visit.go("keep")
+    texts = {}
+    for name in ("links.csv", "labels.csv"):
+        with visit.page.expect_download() as waiting:
+            visit.page.click(f".exports a[download='{name}']")
+        texts[name] = waiting.value.path().read_text(encoding="utf-8").splitlines()
+    told = {frozenset(one[:2]) for one in visit.answers() if one[2] != "unsure"}
+    assert len(texts["links.csv"]) == 1 + len(told)
+    assert len(texts["labels.csv"]) == 151
+    assert texts["labels.csv"][1].startswith(f"{EVIL}0,")
+
+
+@pytest.mark.parametrize("width", [390, 1920])
+def test_every_room_fits_and_has_no_html(visit, width):
+    """No sideways scrolling, no element made from the names, readable text in both themes, named controls."""
+    page = visit.page
+    page.set_viewport_size({"width": width, "height": 844})
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for room in ROOMS:
+            visit.go(room)
+            page.wait_for_function(
+                "() => document.querySelector('.room:not([hidden])').innerText.length > 60"
+            )
+            page.wait_for_load_state("networkidle")
+            found = page.evaluate(LOOK)
+            assert found["width"] <= width, room
+            assert found["evil"] == [], room
+            assert found["pale"] == [], (room, scheme)
+            assert found["nameless"] == [], room
+    visit.go("answer")
+    assert EVIL in page.inner_text(".pair thead")
+    assert "<b>bold</b> &amp;" in page.inner_text(".pair .texts")
+
+
+LOOK = """() => {
+    const parse = text => {
+        const numbers = text.match(/[\\d.]+/g).map(Number);
+        return text.startsWith("color(") ? [...numbers.slice(0, 3).map(v => 255 * v), numbers[3] ?? 1]
+                                         : [...numbers.slice(0, 3), numbers[3] ?? 1];
+    };
+    const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
+        .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+    const paper = element => {
+        for (let at = element; at; at = at.parentElement) {
+            const colour = parse(getComputedStyle(at).backgroundColor);
+            if (colour[3] === 1) return colour;
+        }
+        return parse(getComputedStyle(document.documentElement).backgroundColor);
+    };
+    const pale = [], nameless = [];
+    for (const element of document.querySelectorAll("body *")) {
+        if (!element.checkVisibility() || element.closest(".unseen, [disabled], [aria-disabled=true], svg")) continue;
+        const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
+        if (own) {
+            const style = getComputedStyle(element);
+            const [a, b] = [light(parse(style.color)), light(paper(element))];
+            const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+            const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.6 && +style.fontWeight >= 700);
+            if (contrast < (large ? 3 : 4.5)) pale.push([element.className, element.textContent.slice(0, 30), contrast]);
+        }
+        if (element.matches("button, a, input, select, canvas[tabindex]")) {
+            const name = element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.[0]?.textContent;
+            if (!name) nameless.push(element.outerHTML.slice(0, 80));
+        }
+    }
+    return {
+        width: document.documentElement.scrollWidth, pale, nameless,
+        evil: [...document.querySelectorAll("img[src=x], main script, main b, [style*=url]")].map(found => found.outerHTML),
+    };
+}"""
