@@ -39,6 +39,9 @@ let seen = false;
 let timer = 0;
 let starting = false;
 
+/** With so many classes or fewer, there is room for words in the fields. */
+const ROOMY = 7;
+
 const choices = (i: number, j: number): Choice[] => (i === j ? WITHIN : BETWEEN);
 
 /** The word for a belief: its sign, and on the diagonal also how weak it is. */
@@ -47,7 +50,7 @@ function word(i: number, j: number, value: number): string {
     if (i === j) return value > 0 ? (value < 0.35 ? "may be several" : "keep") : "split";
     return value > 0 ? (value < 0.35 ? "may be one" : "merge") : "apart";
 }
-const SIGN: Record<string, string> = { "not sure": "?", keep: "1", "may be several": "1?", split: "⑂", merge: "∪", "may be one": "∪?", apart: "≠" };
+const SIGN: Record<string, string> = { "not sure": "?", keep: "1", "may be several": "1?", split: "÷", merge: "∪", "may be one": "∪?", apart: "≠" };
 const signed = (value: number): string => (value < 0 ? `−${Math.abs(value)}` : String(value));
 
 function cellName(i: number, j: number): string {
@@ -90,7 +93,8 @@ function drawGrid(): void {
                         click: () => openMenu(i, j),
                         focus: () => (cursor = [i, j]),
                     },
-                    SIGN[meaning] ?? "",
+                    el("span", { class: "glyph" }, SIGN[meaning] ?? ""),
+                    el("span", { class: "word" }, meaning),
                 );
                 heat(cell, value);
                 return el("td", {}, cell);
@@ -101,14 +105,14 @@ function drawGrid(): void {
         grid,
         el("h2", {}, "What do you believe?"),
         el("p", { class: "muted" }, "Click a field, or go there with the arrow keys and press a letter: K keep, S split, M merge, A apart, U not sure."),
-        el("div", { class: "scroll" }, el("table", { class: "heat", "aria-label": "Beliefs about classes" }, el("thead", {}, head), el("tbody", {}, ...rows))),
+        el("div", { class: "scroll" }, el("table", { class: classes.length <= ROOMY ? "heat roomy" : "heat", "aria-label": "Beliefs about classes" }, el("thead", {}, head), el("tbody", {}, ...rows))),
         el(
             "p",
             { class: "key" },
             ...(
                 [
                     ["own together strong", "1", "keep"],
-                    ["own apart strong", "⑂", "split"],
+                    ["own apart strong", "÷", "split"],
                     ["together strong", "∪", "merge"],
                     ["apart strong", "≠", "apart"],
                     ["", "?", "not sure"],

@@ -28,9 +28,12 @@ class Bench:
     def start(self):
         """Start the server, at the port that it had before."""
         self.process = subprocess.Popen(
-            [*self._command, "--port", self.port], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            [*self._command, "--port", self.port],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
             env={**os.environ, "COLUMNS": "500"},
-        )  # fmt: skip
+        )
         said = ""
         for line in self.process.stdout:
             said += line

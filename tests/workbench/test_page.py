@@ -2,40 +2,45 @@
 
 import csv
 import io
+from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("playwright.sync_api")
 
+from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from linkwise.active import ActiveClustering, LabelOracle
-from linkwise.datasets import load_bundled
 from tests.workbench.browsing import CHROMIUM, ROOMS, Bench, Visit
 from tests.workbench.browsing import browser as new_browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
+LOOK = Path(__file__).with_name("look.js").read_text(encoding="utf-8")
 EVIL = "<img src=x onerror=alert(1)>"
+TREES = ["ash<script>alert(2)</script>", "birch", "oak"]
+
+
+def rows():
+    """Three classes of two clouds each: without answers half of this is found, with thirty all of it."""
+    X, cloud = make_blobs(120, n_features=4, centers=6, cluster_std=0.8, random_state=5)
+    return X.round(3), cloud // 2
 
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
-    """A server about irises; ids, notes and classes are full of HTML."""
-    X, y = load_bundled("iris")
-    path = tmp_path_factory.mktemp("page") / "iris.csv"
-    names = np.array(["setosa<script>alert(2)</script>", "versicolor", "virginica"])[
-        np.unique(y, return_inverse=True)[1]
-    ]
+    """A server about such rows; ids, notes and a class are full of HTML."""
+    X, y = rows()
+    path = tmp_path_factory.mktemp("page") / "trees.csv"
     with open(path, "w", newline="", encoding="utf-8") as stream:
-        rows = csv.writer(stream)
-        rows.writerow(["id", "a", "b", "c", "d", "note", "species"])
+        lines = csv.writer(stream)
+        lines.writerow(["id", "a", "b", "c", "d", "note", "tree"])
         for k, row in enumerate(X):
-            rows.writerow([f"{EVIL}{k}", *row, f"<b>bold</b> &amp; {k}", names[k]])
-    bench = Bench(path, "--id", "id", "--label", "species", "--text-column", "note")
+            lines.writerow([f"{EVIL}{k}", *row, f"<b>bold</b> &amp; {k}", TREES[y[k]]])
+    bench = Bench(path, "--id", "id", "--label", "tree", "--text-column", "note")
     yield bench
     bench.kill()
 
@@ -55,7 +60,7 @@ def visit(bench, browser):
 
 def test_thirty_answers_by_keyboard(visit, bench):
     """A reload after ten of them, and a server that is killed after twenty, lose nothing."""
-    X, y = load_bundled("iris")
+    X, y = rows()
     oracle, keys = LabelOracle(y), {"same": "s", "different": "d"}
     visit.page.fill("#annotator", EVIL)
     visit.page.keyboard.press("Enter")
@@ -88,8 +93,7 @@ def test_thirty_answers_by_keyboard(visit, bench):
     for _ in range(30):
         i, j = alone.ask()
         alone.tell(i, j, oracle(i, j))
-    print(adjusted_rand_score(y, found), adjusted_rand_score(y, alone.labels_))
-    assert adjusted_rand_score(y, found) >= adjusted_rand_score(y, alone.labels_) - 0.03
+    assert adjusted_rand_score(y, found) >= adjusted_rand_score(y, alone.labels_) - 0.02
 
 
 def test_undo_asks_the_same_pair_again(visit):
@@ -178,7 +182,7 @@ def test_lasso(visit):
     for x, y in ((right, top), (right, bottom), (left, bottom), (left, top + 9)):
         page.mouse.move(x, y, steps=4)
     page.mouse.up()
-    page.wait_for_selector("text=Group A: 150 rows")
+    page.wait_for_selector("text=Group A: 120 rows")
     page.click("text=Clear")
     page.wait_for_selector("text=Group A: 0 rows")
 
@@ -215,16 +219,17 @@ def test_beliefs_are_edited_and_new_classes_exported(visit, bench):
     page.keyboard.press("k")
     page.wait_for_selector("[data-cell='1 1'][aria-label*='keep']")
     page.click("#run-classes")
-    page.wait_for_selector("#accept-classes", timeout=60_000)
-    assert "versicolor and virginica are merged" in page.inner_text("#proposal")
+    # Where kernels have to be compiled first, this takes a while.
+    page.wait_for_selector("#accept-classes", timeout=240_000)
+    assert "birch and oak are merged" in page.inner_text("#proposal")
     page.click("#accept-classes")
     page.wait_for_selector("text=Accepted; the new labels are in classes-1.csv")
     with page.expect_download() as waiting:
         page.click("#proposal a[download='classes.csv']")
-    rows = list(csv.DictReader(io.StringIO(waiting.value.path().read_text(encoding="utf-8"))))
-    assert len(rows) == 150
-    new = {row["species"]: row["new_class"] for row in rows}
-    assert new["versicolor"] == new["virginica"]
+    lines = list(csv.DictReader(io.StringIO(waiting.value.path().read_text(encoding="utf-8"))))
+    assert len(lines) == 120
+    new = {line["tree"]: line["new_class"] for line in lines}
+    assert new["birch"] == new["oak"]
     assert len(set(new.values())) == 2
 
 
@@ -238,7 +243,7 @@ def test_exports(visit):
         texts[name] = waiting.value.path().read_text(encoding="utf-8").splitlines()
     told = {frozenset(one[:2]) for one in visit.answers() if one[2] != "unsure"}
     assert len(texts["links.csv"]) == 1 + len(told)
-    assert len(texts["labels.csv"]) == 151
+    assert len(texts["labels.csv"]) == 121
     assert texts["labels.csv"][1].startswith(f"{EVIL}0,")
 
 
@@ -263,42 +268,3 @@ def test_every_room_fits_and_has_no_html(visit, width):
     visit.go("answer")
     assert EVIL in page.inner_text(".pair thead")
     assert "<b>bold</b> &amp;" in page.inner_text(".pair .texts")
-
-
-LOOK = """() => {
-    const parse = text => {
-        const numbers = text.match(/[\\d.]+/g).map(Number);
-        return text.startsWith("color(") ? [...numbers.slice(0, 3).map(v => 255 * v), numbers[3] ?? 1]
-                                         : [...numbers.slice(0, 3), numbers[3] ?? 1];
-    };
-    const light = ([r, g, b]) => [r, g, b].map(v => v / 255)
-        .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
-        .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
-    const paper = element => {
-        for (let at = element; at; at = at.parentElement) {
-            const colour = parse(getComputedStyle(at).backgroundColor);
-            if (colour[3] === 1) return colour;
-        }
-        return parse(getComputedStyle(document.documentElement).backgroundColor);
-    };
-    const pale = [], nameless = [];
-    for (const element of document.querySelectorAll("body *")) {
-        if (!element.checkVisibility() || element.closest(".unseen, [disabled], [aria-disabled=true], svg")) continue;
-        const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-        if (own) {
-            const style = getComputedStyle(element);
-            const [a, b] = [light(parse(style.color)), light(paper(element))];
-            const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-            const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.6 && +style.fontWeight >= 700);
-            if (contrast < (large ? 3 : 4.5)) pale.push([element.className, element.textContent.slice(0, 30), contrast]);
-        }
-        if (element.matches("button, a, input, select, canvas[tabindex]")) {
-            const name = element.getAttribute("aria-label") || element.textContent.trim() || element.labels?.[0]?.textContent;
-            if (!name) nameless.push(element.outerHTML.slice(0, 80));
-        }
-    }
-    return {
-        width: document.documentElement.scrollWidth, pale, nameless,
-        evil: [...document.querySelectorAll("img[src=x], main script, main b, [style*=url]")].map(found => found.outerHTML),
-    };
-}"""
