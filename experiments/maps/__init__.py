@@ -1,0 +1,1 @@
+"""Maps of a real scene from a legend that is too coarse."""
