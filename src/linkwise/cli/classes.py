@@ -152,7 +152,7 @@ def classes(
         where = "" if output is None else f": see mislabelled{suffix}"
         out.say(f"{mislabelled_line(report)}{where}.")
     if sweep is None:
-        _say_evidence(out, report)
+        say_evidence(out, report)
     else:
         out.say(
             f"{sweep.criterion} is lowest for {sweep.best_n_components} clusters "
@@ -315,7 +315,7 @@ def decision_table(report: ClassReport) -> TextTable:
     return TextTable("What became of the classes", [name.replace("_", " ") for name in columns], rows, 3)
 
 
-def _say_evidence(out: Output, report: ClassReport) -> None:
+def say_evidence(out: Output, report: ClassReport) -> None:
     """Say what spoke for every split and merge, and what the proposal is compared with."""
     from linkwise.mixture.classes.report_views import alternative_lines, evidence_lines
 

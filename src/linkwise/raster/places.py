@@ -16,6 +16,8 @@ from pyproj.exceptions import CRSError
 from rasterio.enums import Resampling
 from rasterio.features import rasterize
 from rasterio.vrt import WarpedVRT
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from linkwise.raster.grid import Grid, applied, grid_of, same_place, windows_of
 from linkwise.raster.legend import names_in
@@ -416,16 +418,34 @@ def label_raster_places(labels: Any, grid: Grid, names: Mapping[int, str] | None
         )
     distinct, inverse = np.unique(found, return_inverse=True)
     texts = np.array([known_names.get(int(code), str(int(code))) for code in distinct])
-    classes = texts[inverse]
+    patches = _patches(pixels, inverse, grid.width)
+    code_of_patch = np.zeros(patches.max() + 1, dtype=np.int64)
+    code_of_patch[patches] = inverse
     return Places(
         pixels,
-        classes,
-        inverse.astype(np.int64),
+        texts[inverse],
+        patches,
         [],
         sorted(set(texts.tolist())),
         "class",
-        lambda group: str(texts[group]),
+        lambda group: str(texts[code_of_patch[group]]),
     )
+
+
+def _patches(pixels: NDArray[np.int64], codes: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    """Number of the connected patch of one class that each pixel is in; neighbours may meet at a corner."""
+    edges = []
+    # Right, and below: left, straight and right.
+    for down, across in ((0, 1), (1, -1), (1, 0), (1, 1)):
+        columns = pixels % width + across
+        here = np.flatnonzero((columns >= 0) & (columns < width))
+        wanted = pixels[here] + down * width + across
+        place = np.minimum(np.searchsorted(pixels, wanted), len(pixels) - 1)
+        same = (pixels[place] == wanted) & (codes[place] == codes[here])
+        edges.append((here[same], place[same]))
+    ends = [np.concatenate(side) for side in zip(*edges, strict=True)]
+    graph = sparse.coo_array((np.ones(len(ends[0]), dtype=np.int8), tuple(ends)), shape=(len(pixels),) * 2)
+    return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
 def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from linkwise._validation import check_choice
 from linkwise.raster.grid import Grid, grid_of, nodata_of, valid_pixels
-from linkwise.raster.places import Places, label_raster_places, point_places, table_points, vector_places
+from linkwise.raster.places import (
+    Places,
+    class_texts,
+    coordinate_columns,
+    label_raster_places,
+    point_places,
+    table_points,
+    vector_places,
+)
 
 __all__ = ["TrainingRows", "training_rows"]
 
@@ -38,8 +46,9 @@ class TrainingRows(NamedTuple):
     pixels : (n, 2) int64
         Row and column in the raster; -1 for samples that carry the values themselves.
     groups : (n,) int64
-        Number of the sample, polygon or class patch that each row is from; rows of one should stay on one
-        side of a split into training and test rows.
+        Number of the sample, polygon or connected patch of a label raster that each row is from; rows that
+        carry values share it where they are of one place. Rows of one group should stay on one side of a
+        split into training and test rows.
     skipped : list of str
         What was left out and why, one line each.
     """
@@ -133,7 +142,9 @@ def training_rows(
     if table is not None:
         columns = _value_columns(table, values, stack, x, y)
         if columns is not None:
-            return _rows_with_values(table, columns, stack, label, factor, min_pixels, _line_of(samples))
+            return _rows_with_values(
+                table, columns, stack, label, factor, min_pixels, _line_of(samples), (x, y)
+            )
         points = table_points(table, label, x, y, crs, grid, _line_of(samples))
         places = point_places(points, grid, outside)
     elif isinstance(samples, xr.DataArray) or Path(os.fspath(samples)).suffix.lower() in _RASTERS:
@@ -277,8 +288,6 @@ def _value_columns(
     """Columns of band values if the table has them and they are to be used."""
     names = [str(name) for name in np.atleast_1d(stack["band"].values)] if "band" in stack.coords else []
     if values is None:
-        from linkwise.raster.places import coordinate_columns
-
         if not names or not set(names) <= set(table.columns) or coordinate_columns(table, x, y) is not None:
             return None
         return names
@@ -307,11 +316,10 @@ def _rows_with_values(
     factor: float,
     min_pixels: int,
     line: Callable[[int], str],
+    coordinates: tuple[str | None, str | None],
 ) -> TrainingRows:
     """Rows of a table that holds the values of the bands."""
     import pandas
-
-    from linkwise.raster.places import class_texts
 
     classes = class_texts(table, label)
     X = table[columns].apply(pandas.to_numeric, errors="coerce").to_numpy(dtype=np.float64) * factor
@@ -332,7 +340,11 @@ def _rows_with_values(
         )
     _check_units(X[used], stack)
     none = np.full((len(used), 2), -1, dtype=np.int64)
-    rows = TrainingRows(X[used], classes[used].astype(str), none, used.astype(np.int64), skipped)
+    # Years of one place are no independent samples.
+    groups, place = used.astype(np.int64), coordinate_columns(table, *coordinates)
+    if place is not None:
+        groups = table.iloc[used].groupby(list(place[:2]), dropna=False).ngroup().to_numpy(dtype=np.int64)
+    rows = TrainingRows(X[used], classes[used].astype(str), none, groups, skipped)
     _check_classes(rows.y, sorted(set(classes[known].tolist())), min_pixels)
     return rows
 

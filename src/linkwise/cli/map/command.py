@@ -16,7 +16,7 @@ import numpy as np
 import typer
 
 from linkwise.cli import options
-from linkwise.cli.classes import decision_table
+from linkwise.cli.classes import decision_table, say_evidence
 from linkwise.cli.errors import CommandError
 from linkwise.cli.map import report as reports
 from linkwise.cli.map.classifier import (
@@ -462,6 +462,8 @@ def _tell(out: Output, facts: reports.Facts, n_resumed: int) -> None:
     """Print what the map holds."""
     if facts.legend.report is not None:
         out.table(decision_table(facts.legend.report))
+        if facts.legend.report.evidence:
+            say_evidence(out, facts.legend.report)
     out.table(reports.areas_table(facts.areas))
     if facts.held_out is not None:
         out.say(reports.accuracy_line(facts.held_out))
