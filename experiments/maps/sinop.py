@@ -52,6 +52,7 @@ class Task(NamedTuple):
 
 TASKS = {
     "four soy rotations": Task(_SOY, 0.1, "matogrosso"),
+    "soy with corn and with cotton": Task(("Soy_Corn", "Soy_Cotton"), 0.1, "matogrosso"),
     "pasture and soy": Task(("Pasture", "Soy_Corn"), 0.1),
     "cerrado and pasture": Task(("Cerrado", "Pasture"), 0.1),
     "cerrado and pasture, must be two": Task(("Cerrado", "Pasture"), -1.0),
@@ -148,7 +149,7 @@ def _fitted(task: str, draw: int) -> tuple[Samples, Maps]:
     places = np.unique(samples.places)
     left_out = np.random.default_rng(draw).permutation(places)[: len(places) // 10]
     kept = ~np.isin(samples.places, left_out)
-    samples = Samples(*(part[kept] for part in samples))
+    samples = Samples(samples.X[kept], samples.y[kept], samples.places[kept])
     return samples, map_legends(samples, TASKS[task], draw)
 
 
