@@ -69,7 +69,7 @@ class Client(httpx.Client):
 def serving(path, session, *, links=None, host="127.0.0.1", **columns):
     """A server about a file in a thread, until the end of the block."""
     table = read_table(path, session=session, **columns)
-    desk = Desk(table, session, links=links)
+    desk = Desk.open(table, session, links=links)
     classes = ClassDesk(table, session) if columns.get("label_column") else None
     server = Server(desk, classes, host=host)
     thread = threading.Thread(target=server.run)

@@ -1,6 +1,7 @@
 """Beliefs that are kept, a run of CPPC in the background, and what people take home."""
 
 import io
+import re
 import subprocess
 import sys
 import time
@@ -117,7 +118,10 @@ def test_links_labels_model_and_report_are_taken_home(iris, server, client, tmp_
     found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     predicted = pandas.read_csv(io.StringIO(found))
     named = predicted["name" if "name" in predicted else "cluster"]
-    assert (named.astype(str) == labels["cluster"].astype(str)).mean() > 0.8
+    agreed = (named.astype(str) == labels["cluster"].astype(str)).mean()
+    stated = re.search(r"puts ([0-9.]+)% of these rows", archive.read("README.txt").decode()).group(1)
+    assert agreed == pytest.approx(float(stated) / 100, abs=1e-3)
+    assert agreed > 0.5
 
     report = client.get("/api/export/report.html").text
     assert "anna" in report

@@ -378,6 +378,33 @@ class ActiveClustering:
         told = as_constraints(self.answers, len(self._X), certainty=certainty)
         return told if self._given is None else self._given + told
 
+    def widget(self, records: Any = None, *, labels: ArrayLike | None = None) -> Any:
+        """The page of the workbench in a notebook: it asks, and its answers are those of this session.
+
+        Parameters
+        ----------
+        records : DataFrame or (n_samples, c) array_like, optional
+            What is shown of each row; by default the columns of X.
+        labels : (n_samples,) array_like, optional
+            Present classes, to be redefined.
+
+        Returns
+        -------
+        anywidget.AnyWidget
+            Needs ``linkwise[workbench]``, pandas and anywidget.
+        """
+        from linkwise.workbench.widget import widget_of
+
+        shown = self._X if records is None else records
+        return widget_of(self, self._X, self._given, self._blank, shown, labels)
+
+    def _blank(self) -> ActiveClustering:
+        """A session about the same rows, without answers and journal."""
+        return ActiveClustering(
+            self._X, self._given, n_clusters=self._n_clusters or "auto", strategy=self._strategy,
+            metric=self._metric, random_state=self._seed,
+        )  # fmt: skip
+
     def close(self) -> None:
         """Give the journal free for other sessions."""
         self.journal.close()

@@ -55,7 +55,7 @@ class Run:
 class ClassDesk:
     """The classes of a table: beliefs that can be edited, and the run that redefines the classes."""
 
-    def __init__(self, table: Table, folder: Path, *, seed: int = 0) -> None:
+    def __init__(self, table: Table, folder: Path | None, *, seed: int = 0) -> None:
         assert table.label_column is not None
         self.table, self._folder, self._seed = table, folder, seed
         self.classes = present_classes(table.samples, table.label_column)
@@ -64,11 +64,11 @@ class ClassDesk:
                 f"{table.samples.path}: column {table.label_column!r} names {len(self.classes)} classes, "
                 f"more than the {MOST_CLASSES} that a table of beliefs can be about; pass another --label"
             )
-        self._path = folder / BELIEFS
+        self._path = None if folder is None else folder / BELIEFS
         self._lock = threading.Lock()
-        self.beliefs = (
-            read_beliefs(self._path, self.classes) if self._path.exists() else ClassBeliefs.keep(self.classes)
-        )
+        self.beliefs = ClassBeliefs.keep(self.classes)
+        if self._path is not None and self._path.exists():
+            self.beliefs = read_beliefs(self._path, self.classes)
         self.run = Run()
 
     def table_of_beliefs(self) -> dict[str, Any]:
@@ -108,8 +108,9 @@ class ClassDesk:
                 ),
             }
             changed = edits[belief]()
-            with replacing(self._path) as draft:
-                changed.to_csv(draft)
+            if self._path is not None:
+                with replacing(self._path) as draft:
+                    changed.to_csv(draft)
             self.beliefs = changed
 
     def start(self) -> None:
@@ -236,6 +237,8 @@ class ClassDesk:
     def accept(self) -> Path:
         """Write the new classes to a new file in the folder of the session; earlier ones stay."""
         frame = self.proposal()
+        if self._folder is None:
+            raise FileNotFoundError("the session has no folder to write to; take classes.csv home instead")
         with self._lock:
             number = 1
             while (self._folder / f"classes-{number}.csv").exists():

@@ -119,7 +119,7 @@ def workbench(
         raise CommandError(f"-k {n_clusters} clusters cannot be made of {len(table)} rows; ask for fewer")
     for note in table.notes:
         out.warn(note)
-    desk = Desk(
+    desk = Desk.open(
         table,
         folder,
         links=given if given.n_pairs else None,

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from linkwise.active.contradictions import Contradiction
 from linkwise.active.knowledge import SAYS, UNSURE, Answers
 from linkwise.active.session import ActiveClustering
-from linkwise.active.strategies.random_pairs import new_random_pairs
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
 from linkwise.workbench.model import Model, Questions, View
@@ -25,10 +24,13 @@ __all__ = ["Conflict", "Desk"]
 
 JOURNAL = "answers.journal"
 _WORDS = {number: word for word, number in SAYS.items()}
-# Seconds that a reply waits for questions which know the last answer, before one prepared earlier is given.
+# Seconds that a reply waits for questions which know the last answer, before one prepared earlier is given;
+# it does not wait where the last questions took longer.
 _PATIENCE = 0.12
 # Seconds after which a question is given although none is prepared.
-_MOST_PATIENCE = 0.25
+_MOST_PATIENCE = 0.15
+# Random pairs that are looked at then.
+_TRIES = 200
 # A question that somebody left is free for others after so many seconds.
 _HELD = 600.0
 
@@ -38,51 +40,80 @@ class Conflict(ValueError):
 
 
 class Held(NamedTuple):
-    """A pair that somebody looks at; ``again``: though its answer may follow from others."""
+    """A pair that somebody looks at; ``again``: though its answer may follow from others.
+
+    ``is_random``: no question was prepared, because the model was slower than the person.
+    """
 
     pair: tuple[int, int]
     again: bool
     since: float
+    is_random: bool = False
 
 
 class Desk:
-    """Questions and answers of one table, for several people and several pages."""
+    """Questions and answers of one table, for several people and several pages.
+
+    Parameters
+    ----------
+    table : Table
+    session : ActiveClustering
+        Takes the answers, and keeps them in its journal.
+    make : function
+        Makes a session about the same rows, without answers and without a journal, for the model.
+    links : Constraints, optional
+        What both were given at first.
+    """
 
     def __init__(
         self,
         table: Table,
-        folder: Path,
-        *,
+        session: ActiveClustering,
+        make: Callable[[], ActiveClustering],
         links: Constraints | None = None,
-        n_clusters: int | str = "auto",
-        strategy: str = "auto",
-        seed: int = 0,
     ) -> None:
-        self.table, self.folder, self.given = table, folder, links
-        self._session = ActiveClustering(
-            table.X, links, n_clusters=n_clusters, strategy=strategy, journal=folder / JOURNAL,
-            random_state=seed,
-        )  # fmt: skip
-        seed = int(self._session.journal.header.get("seed") or 0)
+        self.table, self.given, self._session = table, links, session
         self._changed = threading.Condition()
         self.version = 1
-        self._answers = self._session.answers
+        self._answers = session.answers
         self._known = Known(links, self._answers)
-        self._contradictions: tuple[int, list[Contradiction]] | None = None
+        self._contradictions: tuple[Answers, list[Contradiction]] | None = None
         # What each person looks at.
         self._held: dict[str, Held] = {}
         # Prepared pairs, and whether their answer followed from others then: such a pair is asked again.
         self._prepared: dict[tuple[int, int], bool] = {}
         self._prepared_of: Questions | None = None
-        self._rng = np.random.default_rng(seed)
-        self.model = Model(
-            lambda: ActiveClustering(
-                table.X, links, n_clusters=n_clusters, strategy=strategy, random_state=seed
-            ),
-            self._news,
-        )
+        self._rng = np.random.default_rng(0)
+        self.model = Model(make, self._news)
         self.model.start()
         self.model.follow(self._answers)
+
+    @classmethod
+    def open(
+        cls,
+        table: Table,
+        folder: Path,
+        *,
+        links: Constraints | None = None,
+        n_clusters: int | str = "auto",
+        seed: int = 0,
+    ) -> Self:
+        """Begin a session in this folder, or go on with the one that is there."""
+        session = ActiveClustering(
+            table.X, links, n_clusters=n_clusters, journal=folder / JOURNAL, random_state=seed
+        )
+        seed = int(session.journal.header.get("seed") or 0)
+
+        def make() -> ActiveClustering:
+            return ActiveClustering(table.X, links, n_clusters=n_clusters, random_state=seed)
+
+        return cls(table, session, make, links)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the answers are kept; None if they are not."""
+        path = self._session.journal.path
+        return None if path is None else path.parent
 
     # What is there
 
@@ -96,6 +127,10 @@ class Desk:
         """What the model said last; None before it has said anything."""
         return self.model.view
 
+    def labels(self) -> tuple[int, NDArray[np.uint16] | None]:
+        """Version and clusters of the last view; 0 and None before there is one."""
+        return (0, None) if self.view is None else (self.view.version, self.view.labels)
+
     def state(self) -> dict[str, Any]:
         """Everything about the session that fits in a few lines."""
         answers, view = self._answers, self.view
@@ -106,7 +141,7 @@ class Desk:
             "model_version": 0 if view is None else view.version,
             "n_rows": len(self.table),
             "title": self.table.samples.path.name,
-            "session": self.folder.name,
+            "session": None if self.folder is None else self.folder.name,
             "notes": list(self.table.notes),
             "columns": self.table.columns,
             "image_column": None if self.table.images is None else self.table.images.name,
@@ -171,9 +206,8 @@ class Desk:
     def contradictions(self) -> list[Contradiction]:
         """Chains of answers that cannot all be right."""
         with self._changed:
-            answers = len(self._answers.says), id(self._answers)
-            if self._contradictions is None or self._contradictions[0] != answers[1]:
-                self._contradictions = answers[1], self._session.contradictions()
+            if self._contradictions is None or self._contradictions[0] is not self._answers:
+                self._contradictions = self._answers, self._session.contradictions()
             return self._contradictions[1]
 
     # Questions
@@ -189,7 +223,7 @@ class Desk:
                 self._held.pop(name, None)
                 return {"done": True, "reason": self._reason()}
             self._held[name] = held
-        return self.shown(held.pair)
+        return {**self.shown(held.pair), "random": held.is_random}
 
     def _reason(self) -> str:
         if self.model.trouble:
@@ -199,7 +233,8 @@ class Desk:
     def _next(self, name: str) -> Held | None:
         """A pair that was prepared, or any pair where the model is too slow; called with the lock."""
         began = time.monotonic()
-        self._changed.wait_for(lambda: self._is_fresh or self.model.trouble, _PATIENCE)
+        if self.model.question_time < _PATIENCE:
+            self._changed.wait_for(lambda: self._is_fresh or self.model.trouble, _PATIENCE)
         while True:
             found = self._prepared_for(name)
             if found is not None or self.model.nothing_left:
@@ -228,10 +263,12 @@ class Desk:
         return None
 
     def _any_pair(self) -> Held | None:
-        """A random pair that was not asked about."""
-        asked = np.unique(np.sort(self._answers.pairs, axis=1), axis=0)
-        pairs = new_random_pairs(len(self.table), asked, 1, self._rng)
-        return Held((int(pairs[0, 0]), int(pairs[0, 1])), True, time.monotonic()) if len(pairs) else None
+        """A random pair of landmarks that nothing is known about; other rows would make the model slower."""
+        rows = np.arange(len(self.table)) if self.view is None else self.view.landmarks
+        for i, j in self._rng.choice(rows, size=(_TRIES, 2)).tolist():
+            if i != j and not self._known.says((i, j)):
+                return Held((i, j), True, time.monotonic(), True)
+        return None
 
     def shown(self, pair: tuple[int, int]) -> dict[str, Any]:
         """A question as the page shows it."""

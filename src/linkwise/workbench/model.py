@@ -96,6 +96,8 @@ class Model:
         self.questions: Questions | None = None
         self.view: View | None = None
         self.nothing_left = False
+        # Seconds of the last questions and of the last refresh, and when the last two answers came.
+        self.question_time, self._refresh_time = 0.0, 0.0
         self._pace = [0.0, 0.0]
         self._thread = threading.Thread(target=self._run, name="linkwise model", daemon=True)
 
@@ -146,11 +148,10 @@ class Model:
         _tell_the_same(session, told)
         pairs = self._next_questions(session)
         self.questions, self.nothing_left = Questions(told, tuple(dict.fromkeys(pairs))), not pairs
+        self.question_time = time.monotonic() - began
         self._news()
         self.view = _seen(session, told, self.view)
         self._refresh_time = time.monotonic() - began
-
-    _refresh_time = 0.0
 
     def _next_questions(self, session: ActiveClustering) -> list[tuple[int, int]]:
         """What the session would ask, and enough for the time until the next refresh."""
@@ -161,7 +162,7 @@ class Model:
                 return []
             raise
         between = max(self._pace[1] - self._pace[0], 0.05)
-        ahead = int(np.clip(2.0 * self._refresh_time / between, _LEAST_AHEAD, _MOST_AHEAD))
+        ahead = int(np.clip(3.0 * self._refresh_time / between, _LEAST_AHEAD, _MOST_AHEAD))
         return [first, *((int(i), int(j)) for i, j in session.suggest(ahead))]
 
 

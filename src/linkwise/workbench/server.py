@@ -6,9 +6,6 @@ import secrets
 import socket
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from linkwise.workbench.access import Access, served_hosts
 from linkwise.workbench.app import make_app
 from linkwise.workbench.classes import ClassDesk
@@ -44,7 +41,7 @@ class Server:
             raise OSError(f"{host}:{port} cannot be listened at ({reason}); choose another --port") from None
         self.port: int = self._socket.getsockname()[1]
         self._host = host
-        self.pictures = Pictures(desk.table.X, self._labels)
+        self.pictures = Pictures(desk.table.X, desk.labels)
         app = make_app(desk, self.pictures, classes)
         guarded = Access(app, token=self.token, port=self.port, is_served=served_hosts(host))
         # The access log would hold the secret, and uvicorn's own headers are not ours to trust.
@@ -53,10 +50,6 @@ class Server:
             ws="none", timeout_graceful_shutdown=2, h11_max_incomplete_event_size=65536,
         )  # fmt: skip
         self.uvicorn: uvicorn.Server = uvicorn.Server(config)
-
-    def _labels(self) -> tuple[int, NDArray[np.uint16] | None]:
-        view = self.desk.view
-        return (0, None) if view is None else (view.version, view.labels)
 
     @property
     def address(self) -> str:

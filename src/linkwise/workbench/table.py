@@ -23,7 +23,7 @@ from linkwise.constraints.io import cell_text
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Table", "image_type", "read_table"]
+__all__ = ["Table", "image_type", "read_table", "table_of"]
 
 # Characters of a text that are sent to the page.
 _MOST_TEXT = 20_000
@@ -191,6 +191,31 @@ def _range(numbers: NDArray[np.float64] | None) -> tuple[float, float]:
     assert numbers is not None
     low, high = np.quantile(numbers[np.isfinite(numbers)], _RANGE)
     return float(low), float(high)
+
+
+def table_of(X: NDArray[Any], records: Any, labels: Any = None) -> Table:
+    """A table of rows that are in memory: ``records`` are shown, a frame or an array with a line for each."""
+    import pandas
+
+    frame = records if isinstance(records, pandas.DataFrame) else pandas.DataFrame(np.asarray(records))
+    if len(frame) != len(X):
+        raise ValueError(f"records has {len(frame)} lines for {len(X)} rows; pass one for each row")
+    frame = frame.rename(columns=str).reset_index(drop=True)
+    numbers = {name: as_numbers(frame[name]) for name in frame.columns}
+    spread = {name: float(np.nanstd(found)) for name, found in numbers.items() if found is not None}
+    classes = None
+    if labels is not None:
+        classes = np.array([None if value != value else value for value in np.asarray(labels, dtype=object)])
+        if len(classes) != len(X):
+            raise ValueError(f"labels has {len(classes)} entries for {len(X)} rows; pass one for each row")
+    features = pandas.DataFrame(np.asarray(X, dtype=np.float64)).rename(columns=str)
+    samples = Samples(Path("rows of the notebook"), features, None, classes)
+    return Table(
+        samples, Records(frame, list(frame.columns), spread, True), features.to_numpy(),
+        Preparation.of(samples, standardize=False, clusters=[]), (),
+        label_column=None if labels is None else "class",
+        ranges={name: _range(numbers[name]) for name in spread},
+    )  # fmt: skip
 
 
 def _by_words(
