@@ -72,7 +72,9 @@ def write_mathml(translator: Any, node: Any) -> None:
     """A formula as MathML, which browsers draw by themselves: no script is loaded from elsewhere."""
     block = isinstance(node, nodes.math_block)
     formula = tex2mathml(node.astext(), as_block=block)
-    translator.body.append(f'<div class="math">{formula}</div>' if block else formula)
+    if block:
+        formula = f'<div class="formula">{formula.replace("<math ", '<math displaystyle="true" ', 1)}</div>'
+    translator.body.append(formula)
     raise nodes.SkipNode
 
 

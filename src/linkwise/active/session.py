@@ -65,7 +65,7 @@ class StopHint(NamedTuple):
 
 
 class ActiveClustering:
-    """Clustering by questions: which pair next, and what do the answers say.
+    """Choose the next pair to ask about, and cluster with the answers so far.
 
     Ask for a pair, look at its two rows, and tell whether they belong together. Labels are there at any time.
     Nobody needs to know the number of clusters, and an answer may be wrong: answers that the rest speaks

@@ -77,13 +77,13 @@ class CandidateRecord(NamedTuple):
 
 
 class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator):
-    """Clustering whose method, and number of clusters, the links choose.
+    """Compare clustering methods by links that they have not seen, and let the best ones vote.
 
-    Nobody knows beforehand whether clusters are blobs, rings or neighbours in a graph, and whether links help
-    or mislead. Every candidate, with links and without, is fitted without a fifth of the links and asked
-    whether it agrees with them; after five such folds every link has been asked once. Candidates then vote,
-    the better they agreed the more, and rows that most votes put together share a cluster. Hard links are
-    never broken.
+    Beforehand it is not known whether clusters are blobs, rings or neighbours in a graph, nor whether links
+    help or mislead. Every candidate, with links and without, is fitted without a fifth of the links and
+    compared with them; after five such folds every link was held out once. Candidates then vote: the more
+    held-out links a candidate kept, the larger its vote. Rows that most votes put together share a cluster.
+    Hard links are never broken.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ _SHOWN = 10
 
 
 class Constraints:
-    """What is known about pairs of samples: who belongs together, who does not, and how surely.
+    """Links between pairs of samples: must-links and cannot-links, each hard or with a weight.
 
     An immutable, canonical list of links: i < j, sorted, one row per unordered pair. A pair given
     twice is independent evidence and adds up; evidence that cancels to zero (or a certainty of 0.5)

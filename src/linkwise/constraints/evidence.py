@@ -34,7 +34,7 @@ _LEAST_WEIGHT = 1e-3
 
 
 class Judgements(NamedTuple):
-    """What was said about pairs, one row for each time: a pair that several people judged has several.
+    """Judgements about pairs, one row each; a pair that several annotators judged has several rows.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ __all__ = ["PottsField"]
 
 
 class PottsField:
-    """n points, K labels, a score per point and label, and links that judge *equal labels*.
+    """n points, K labels, a score for each point and label, and links between points.
 
     ::
 

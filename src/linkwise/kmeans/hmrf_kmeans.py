@@ -31,18 +31,18 @@ __all__ = ["HMRFKMeans"]
 
 
 class HMRFKMeans(FittedKMeans):
-    """K-means whose clusters, metric and labels obey must-links and cannot-links as far as they are worth it.
+    r"""K-means in which broken must-links and cannot-links have a price, with a learned metric.
 
-    The objective is (Bilenko & Basu 2004, Eq. 6, each pair once)::
+    The objective is (Bilenko & Basu 2004, Eq. 6, each pair once)
 
-        J = sum_i D(x_i, mu_{l_i})
-            + sum_{must-links}   w_ij  phi(x_i, x_j)             [l_i != l_j]
-            + sum_{cannot-links} w_ij (phi_max - phi(x_i, x_j))  [l_i == l_j]
-            + a term that keeps a learned metric from vanishing
+    .. math:: J = \sum_i D(x_i, \mu_{l_i})
+              + \sum_{\mathrm{must-links}\ \mathrm{broken}} w_{ij} \varphi(x_i, x_j)
+              + \sum_{\mathrm{cannot-links}\ \mathrm{broken}} w_{ij} (\varphi_{\max} - \varphi(x_i, x_j))
+              + R
 
-    with any of four distortions D and, for each, a pair penalty phi. Labels, centres and metric are improved
-    in turn; no step raises J. The labels of linked rows are inferred together, as those of a Markov random
-    field.
+    with any of four distortions D and, for each, a pair penalty phi. R keeps a learned metric from vanishing.
+    Labels, centres and metric are improved in turn; no step raises J. The labels of linked rows are
+    inferred together, as those of a Markov random field.
 
     Parameters
     ----------

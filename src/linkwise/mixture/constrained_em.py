@@ -17,7 +17,7 @@ __all__ = ["ConstrainedEM"]
 
 
 class ConstrainedEM(LinkedGaussianMixture):
-    """Gaussian mixture under equivalence constraints: chunklets, and a Markov network of cannot-links.
+    """Gaussian mixture with hard must-links (chunklets) and cannot-links.
 
     Points joined by hard must-links form chunklets, which are labelled as one. How chunklets were drawn
     matters for the mixing weights: under assumption 1 whole chunklets are drawn from the mixture, under

@@ -56,19 +56,20 @@ _CRITERION_WEIGHT = 0.25
 
 
 class CPPC(FittedMixture):
-    """Redefine classes: a Gaussian mixture that weighs the data against beliefs about the classes.
+    r"""Redefine classes: a Gaussian mixture fitted to the data and to beliefs about the classes.
 
     Every row has a class label, and a matrix of beliefs C says of each two classes whether their rows belong
     together (> 0), apart (< 0) or neither (0); its diagonal says whether a class is whole (1), may be
     several (near 0) or should be split (< 0). Clusters maximise
 
-        sum_ik q_ik (log pi_k + log N(x_i; k) - log q_ik) + lambda sum_{i != j} C(l_i, l_j) sum_k q_ik q_jk
+    .. math:: \sum_{ik} q_{ik} (\log \pi_k + \log N(x_i; k) - \log q_{ik})
+              + \lambda \sum_{i \neq j} C_{l_i l_j} \sum_k q_{ik} q_{jk}
 
     (Preston et al. 2010, Eq. 1-8, corrected), with atanh(C) / sqrt(N_a N_b) in place of C for classes a and b
     of these sizes if ``normalize="class"``, and the log prior of the covariances (``shrinkage``) added.
 
     The number of clusters is found unless it is given: a class is divided, and two classes are joined, where
-    data and beliefs speak for it (``evidence_``); where nothing does, the classes stay as they are.
+    data and beliefs give reason to (``evidence_``). Where there is no reason, the classes stay as they are.
 
     Parameters
     ----------

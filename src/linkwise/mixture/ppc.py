@@ -40,12 +40,15 @@ class DoubtfulAnswer(NamedTuple):
 
 
 class PPC(LinkedGaussianMixture):
-    """Gaussian mixture with a prior over labels that rewards keeping the links.
+    r"""Gaussian mixture whose prior of the labels rewards keeping the links.
 
-    The model is P(X, Z) = (1 / Omega) prod_i pi_{z_i} N(x_i; mu_{z_i}, Sigma_{z_i}) exp(-sum 2 abs(W_ij)
-    [link ij violated]), Omega making the prior of the labels sum to one (Lu & Leen 2007, Eq. 2.4, in penalty
-    form). Links may be soft, hard, or both. Without links and with ``shrinkage=0`` it is scikit-learn's
-    GaussianMixture.
+    The model is (Lu & Leen 2007, Eq. 2.4, in penalty form)
+
+    .. math:: P(X, Z) = \frac{1}{\Omega} \prod_i \pi_{z_i} N(x_i; \mu_{z_i}, \Sigma_{z_i})
+              \prod_{(i,j)\ \mathrm{broken}} e^{-2 |W_{ij}|}
+
+    and Omega makes the prior of the labels sum to one. Links may be soft, hard, or both. Without links and
+    with ``shrinkage=0`` it is scikit-learn's GaussianMixture.
 
     Parameters
     ----------

@@ -51,12 +51,16 @@ _HARDEST = 1e-5
 
 
 class ConstrainedSpectralClustering(SpectralClusterer):
-    """Spectral clustering in which a link changes the affinities around it, not just its own entry.
+    r"""Spectral clustering in which a link changes all affinities near its two ends.
 
-    The kernel K is read as the covariance of a Gaussian process whose sign is the label; a must-link observes
-    f_i = f_j, a cannot-link f_i = -f_j, both up to the softness, and the posterior covariance is the new
-    affinity. A link thus acts like a wormhole between the neighbourhoods of its two ends. Soft links are
-    evidence: ``violation_rate_`` says which share of them the labels break. Hard links hold.
+    The kernel K is the covariance of a Gaussian process f whose sign is the label. A must-link observes
+    f_i = f_j, a cannot-link f_i = -f_j, both up to the softness. The posterior covariance is the new affinity
+
+    .. math:: \bar{K} = K - K V (E + V^T K V)^{-1} V^T K
+
+    where V has a column for each link and E holds the squared softness. So a link also brings the neighbours
+    of its two ends together, or apart. Soft links may be broken: ``violation_rate_`` is the share of them
+    that the labels break. Hard links hold.
 
     Parameters
     ----------
@@ -188,8 +192,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     Examples
     --------
-    >>> from linkwise import Constraints
-    >>> from linkwise.spectral.constrained import ConstrainedSpectralClustering
+    >>> from linkwise import ConstrainedSpectralClustering, Constraints
     >>> from linkwise.datasets import make_rings
     >>> from linkwise.metrics import rand_score
     >>> X, y = make_rings(200, random_state=0)
