@@ -7,6 +7,7 @@ from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from linkwise import __version__
@@ -100,7 +101,7 @@ def add_help_texts(app: Any, docname: str, source: list[str]) -> None:
         return
     os.environ["COLUMNS"] = "90"
     run = CliRunner().invoke
-    names = [one.callback.__name__ for one in command_line.registered_commands if one.callback]
+    names = list(get_command(command_line).commands)
     for words in ([], *([name] for name in names)):
         text = run(command_line, [*words, "--help"], prog_name="linkwise").output
         source[0] += f"\n## {' '.join(['linkwise', *words])}\n\n```text\n{text.strip()}\n```\n"
