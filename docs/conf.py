@@ -74,7 +74,8 @@ def write_mathml(translator: Any, node: Any) -> None:
     block = isinstance(node, nodes.math_block)
     formula = tex2mathml(node.astext(), as_block=block)
     if block:
-        formula = f'<div class="formula">{formula.replace("<math ", '<math displaystyle="true" ', 1)}</div>'
+        large = formula.replace("<math ", '<math displaystyle="true" ', 1)
+        formula = f'<div class="formula">{large}</div>'
     translator.body.append(formula)
     raise nodes.SkipNode
 
