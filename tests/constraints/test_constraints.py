@@ -14,27 +14,25 @@ from hypothesis import strategies as st
 
 from linkwise import Constraints
 from linkwise.exceptions import InfeasibleConstraints
+from tests.strategies import made_by, random_pairs, size
 
 
-@st.composite
-def link_lists(draw, max_samples=9, hard=False):
+def link_lists(max_samples=9, hard=False):
     """n, must-links, cannot-links and weights, soft unless ``hard``."""
-    n = draw(st.integers(2, max_samples))
-    pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] != p[1])
-    must = draw(st.lists(pair, max_size=8))
-    cannot = draw(st.lists(pair, max_size=8))
-    if hard:
-        return n, must, cannot, None
-    # Multiples of 1/8 add without rounding, so that any order of adding gives the same sum.
-    weight = st.integers(0, 40).map(lambda w: w / 8)
-    weights = draw(st.lists(weight, min_size=len(must) + len(cannot), max_size=len(must) + len(cannot)))
-    return n, must, cannot, weights
+
+    def make(random):
+        n = size(random, 2, max_samples)
+        must, cannot = random_pairs(random, n, 8), random_pairs(random, n, 8)
+        if hard:
+            return n, must, cannot, None
+        # Multiples of 1/8 add without rounding, so that any order of adding gives the same sum.
+        return n, must, cannot, [random.randint(0, 40) / 8 for _ in must + cannot]
+
+    return made_by(make)
 
 
-@st.composite
-def soft_links(draw, max_samples=9):
-    n, must, cannot, weights = draw(link_lists(max_samples))
-    return Constraints(n, must, cannot, weight=weights)
+def soft_links(max_samples=9):
+    return link_lists(max_samples).map(lambda lists: Constraints(*lists[:3], weight=lists[3]))
 
 
 def evidence(n, must, cannot, weights):
@@ -208,19 +206,18 @@ class TestBadInput:
 
 
 class TestUnionAndSubset:
-    @given(st.data())
-    def test_union_is_commutative_and_adds(self, data):
-        n, must, cannot, weights = data.draw(link_lists())
+    @given(link_lists(), st.randoms(use_true_random=True))
+    def test_union_is_commutative_and_adds(self, lists, random):
+        n, must, cannot, weights = lists
         a = Constraints(n, must, cannot, weight=weights)
-        pair = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] != p[1])
-        other = data.draw(st.lists(pair, max_size=6))
+        other = random_pairs(random, n, 6)
         b = Constraints(n, cannot_link=other, weight=0.5)
         assert a + b == b + a
         assert as_dict(a + b) == evidence(n, must, [*cannot, *other], [*weights, *[0.5] * len(other)])
 
-    @given(soft_links(), st.data())
-    def test_subset_against_a_loop(self, links, data):
-        rows = data.draw(st.lists(st.integers(0, len(links) - 1), max_size=12))
+    @given(soft_links(), st.randoms(use_true_random=True))
+    def test_subset_against_a_loop(self, links, random):
+        rows = random.choices(range(len(links)), k=size(random, 0, 12))
         part = links[rows]
         expected = {}
         for a, b in itertools.combinations(range(len(rows)), 2):
@@ -230,7 +227,7 @@ class TestUnionAndSubset:
         assert as_dict(part) == expected
         assert len(part) == len(rows)
 
-    @given(soft_links(), st.randoms(use_true_random=False))
+    @given(soft_links(), st.randoms(use_true_random=True))
     def test_subset_commutes_with_permutation(self, links, random):
         order = list(range(len(links)))
         random.shuffle(order)
@@ -278,9 +275,9 @@ class TestUnionAndSubset:
 
 
 class TestLabellings:
-    @given(soft_links(), st.data())
-    def test_violations_against_a_double_loop(self, links, data):
-        labels = data.draw(st.lists(st.sampled_from("abc"), min_size=len(links), max_size=len(links)))
+    @given(soft_links(), st.randoms(use_true_random=True))
+    def test_violations_against_a_double_loop(self, links, random):
+        labels = random.choices("abc", k=len(links))
         expected = []
         for i in range(len(links)):
             for j in range(len(links)):
@@ -324,7 +321,7 @@ def closure(links):
 
 
 class TestBuilders:
-    @given(st.lists(st.sampled_from([-1, 0, 1, 2, 5]), max_size=10))
+    @given(made_by(lambda random: random.choices([-1, 0, 1, 2, 5], k=size(random, 0, 10))))
     def test_from_labels_is_closure_equivalent_to_all_pairs(self, y):
         links = Constraints.from_labels(y)
         expected = {

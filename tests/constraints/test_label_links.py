@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
 from linkwise import Constraints, COPKMeans
+from tests.strategies import size
 
 
 def meaning(links, codes, sure):
@@ -30,19 +31,22 @@ def meaning(links, codes, sure):
     return found
 
 
-@st.composite
-def labels_and_rows(draw, certainties):
-    n_rows = draw(st.integers(1, 14))
-    codes = np.array(draw(st.lists(st.integers(-1, 3), min_size=n_rows, max_size=n_rows)))
-    sure = np.array(draw(st.lists(st.sampled_from(certainties), min_size=n_rows, max_size=n_rows)))
-    kept = np.array(draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)))
-    return codes, sure, np.flatnonzero(kept)
+def labels_and_rows(random, certainties):
+    n_rows = size(random, 1, 14)
+    codes = np.array(random.choices(range(-1, random.randint(0, 4)), k=n_rows))
+    sure = np.array(random.choices(certainties, k=n_rows))
+    kept = np.arange(n_rows) if random.random() < 0.2 else subset(random, n_rows)
+    return codes, sure, kept
+
+
+def subset(random, n_rows):
+    return np.array([row for row in range(n_rows) if random.random() < 0.5], dtype=int)
 
 
 @pytest.mark.parametrize("certainties", [[1.0], [0.9], [0.6, 0.75, 0.9], [0.7, 0.9, 1.0]], ids=str)
-@given(data=st.data())
-def test_a_part_of_the_links_is_the_links_of_a_part(certainties, data):
-    codes, sure, rows = data.draw(labels_and_rows(certainties))
+@given(random=st.randoms(use_true_random=True))
+def test_a_part_of_the_links_is_the_links_of_a_part(certainties, random):
+    codes, sure, rows = labels_and_rows(random, certainties)
     part = Constraints.from_labels(codes, certainty=sure)[rows]
     alone = Constraints.from_labels(codes[rows], certainty=sure[rows])
     expected, found = (meaning(links, codes[rows], sure[rows]) for links in (alone, part))
@@ -53,21 +57,21 @@ def test_a_part_of_the_links_is_the_links_of_a_part(certainties, data):
         assert part == Constraints.from_labels(codes, certainty=sure)
 
 
-@given(labels_and_rows([0.7, 0.9, 1.0]), st.data())
-def test_also_of_a_part_of_a_part(case, data):
-    codes, sure, rows = case
+@given(st.randoms(use_true_random=True))
+def test_also_of_a_part_of_a_part(random):
+    codes, sure, rows = labels_and_rows(random, [0.7, 0.9, 1.0])
     links = pickle.loads(pickle.dumps(Constraints.from_labels(codes, certainty=sure)))[rows]
-    again = np.flatnonzero(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
+    again = subset(random, len(rows))
     last = rows[again]
     expected = meaning(Constraints.from_labels(codes[last], certainty=sure[last]), codes[last], sure[last])
     found = meaning(links.with_index(None)[again], codes[last], sure[last])
     assert found.keys() == expected.keys()
 
 
-@given(st.lists(st.integers(-1, 2), min_size=1, max_size=8), st.data())
-def test_sure_labels_of_repeated_rows_in_any_order(codes, data):
-    codes = np.array(codes)
-    rows = np.array(data.draw(st.lists(st.integers(0, len(codes) - 1), max_size=10)), dtype=int)
+@given(st.randoms(use_true_random=True))
+def test_sure_labels_of_repeated_rows_in_any_order(random):
+    codes = np.array(random.choices(range(-1, 3), k=size(random, 1, 8)))
+    rows = np.array(random.choices(range(len(codes)), k=size(random, 0, 10)), dtype=int)
     part = Constraints.from_labels(codes)[rows]
     known = np.flatnonzero(codes[rows] >= 0)
     chunklets, truth = part.chunklets(), codes[rows]
