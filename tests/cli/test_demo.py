@@ -121,7 +121,7 @@ def test_report_in_a_browser(shown, chromium, recording_proxy, tmp_path):
         assert complete
         assert width > 400
         assert 300 < displayed <= 1200
-    assert len(seen["tables"]) == 5
+    assert len(seen["tables"]) == 6
     for rows, height in seen["tables"]:
         assert rows >= 2
         assert height > 30
