@@ -44,9 +44,25 @@ def files() -> dict[str, str]:
         for (i, j), weight in zip(links.pairs, links.weights, strict=True)
     ]
     return {
+        **flowers(),
         "digits.csv": as_csv(["id", *pixels], [[name, *row] for name, row in zip(ids, X, strict=True)]),
         "pairs.csv": as_csv(["left", "right", "kind"], pairs),
         "tutorial.ipynb": notebook((START / "tutorial.md").read_text(encoding="utf-8")),
+    }
+
+
+def flowers() -> dict[str, str]:
+    """The files of the page about the command: irises, and 40 answers of which one in ten is wrong."""
+    X, y = load_bundled("iris")
+    links = Constraints.sample(y, 40, flip=0.1, random_state=0)
+    head = ["flower", "sepal_length", "sepal_width", "petal_length", "petal_width"]
+    kinds = ["must_link" if weight > 0 else "cannot_link" for weight in links.weights]
+    return {
+        "flowers.csv": as_csv(head, [[f"f{row:03}", *X[row].tolist()] for row in range(len(X))]),
+        "links.csv": as_csv(
+            ["i", "j", "kind"],
+            [[f"f{i:03}", f"f{j:03}", kind] for (i, j), kind in zip(links.pairs, kinds, strict=True)],
+        ),
     }
 
 

@@ -1,6 +1,6 @@
 """
-The enemy of an enemy
-=====================
+Cannot-links and a third cluster
+================================
 
 Figure 4 of Lu & Carreira-Perpiñán (2008): cannot-links 5-15 and 16-35 on forty samples of a line. With two
 clusters, 5 and 35 would have to be together, because 15 and 16 are neighbours, and algorithm A, which is made

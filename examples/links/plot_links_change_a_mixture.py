@@ -20,10 +20,10 @@ X = X * [1.0, 1.25]
 links = Constraints.sample(y, 24, random_state=32)
 
 without = PPC(2, n_init=10, random_state=0).fit(X)
-listening = PPC(2, n_init=10, random_state=0).fit(X, constraints=links)
+linked = PPC(2, n_init=10, random_state=0).fit(X, constraints=links)
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)
-for ax, model, title in zip(axes, [without, listening], ["without links", "with 24 links"], strict=True):
+for ax, model, title in zip(axes, [without, linked], ["without links", "with 24 links"], strict=True):
     ClusterDisplay.from_estimator(model, X, constraints=links, ax=ax)
     ax.set_title(f"{title}: accuracy {clustering_accuracy(y, model.labels_):.2f}")
 plt.show()

@@ -4,7 +4,7 @@ Texts by topic, with links
 
 Short texts of four topics, as sparse counts of words; most words are common to all topics. HMRF-KMeans
 compares directions (``distortion="cosine"``): how long a text is does not matter. Squared Euclidean
-distances hear the length first, and need hundreds of links to unlearn it.
+distances depend on the length most, and need hundreds of links to correct that.
 """
 
 import matplotlib.pyplot as plt

@@ -4,7 +4,7 @@ Hard links under noise
 
 Half of the iris flowers are in linked pairs, and a growing share of the links is wrong. Hard links have to
 be obeyed, so wrong ones pull flowers into the wrong cluster. Soft links, given their true certainty, may be
-broken where data speak against them.
+broken where the data contradict them.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ for flip in flip_rates:
         accuracies = []
         for seed in range(n_draws):
             links = Constraints.sample(y, 37, flip=flip, certainty=certainty, random_state=seed)
-            # Right because pairs are drawn blindly and every answer is kept; faster than the default.
+            # Right because pairs are drawn at random and every answer is kept; faster than the default.
             model = PPC(3, mixing="ignore", init_params="kmeans", n_init=2, random_state=seed)
             model.fit(X, constraints=links)
             accuracies.append(clustering_accuracy(y, model.labels_))

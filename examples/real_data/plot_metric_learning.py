@@ -2,8 +2,8 @@
 Learn which features count
 ==========================
 
-Thirteen measurements of 178 wines, in their own units: proline runs to 1700, hue stays near 1. K-means
-hears nothing but proline. HMRF-KMeans learns one weight for each feature along with the clusters; the right
+Thirteen measurements of 178 wines, in their own units: proline runs to 1700, hue stays near 1. K-means uses
+proline and little else. HMRF-KMeans learns one weight for each feature along with the clusters; the right
 panel shows the share of each feature in the distances. Most of the gain is the scaling, which
 ``StandardScaler`` would give as well; links add the rest.
 """

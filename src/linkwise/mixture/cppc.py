@@ -464,7 +464,7 @@ class CPPC(FittedMixture):
         if self.n_occupied_ < len(self.means_):
             warnings.warn(
                 f"{len(self.means_) - self.n_occupied_} of {len(self.means_)} clusters are empty "
-                "(n_occupied_, contingency_). Use fewer components, or let the data speak with a smaller "
+                "(n_occupied_, contingency_). Use fewer components, or weigh the data more by a smaller "
                 "confidence.",
                 UserWarning,
                 stacklevel=4,
