@@ -146,7 +146,8 @@ def _run(
             if (row, column) in done:
                 any_valid = True
                 continue
-            top, left = max(row - halo, 0), max(column - halo, 0)
+            # Even, see smoothing.HALO.
+            top, left = (max(start - halo - (start & 1 and halo > 0), 0) for start in (row, column))
             bottom, right = (
                 min(row + window.height + halo, grid.height),
                 min(column + window.width + halo, grid.width),
@@ -175,16 +176,18 @@ def _tile(
     confidence = np.full(valid.shape, np.nan, dtype=np.float32)
     if valid.any():
         _refuse_huge(values, valid, corner)
-        table = values.reshape(len(values), -1)
-        if not valid.all():
-            table = table[:, valid.ravel()]
-        table = table.astype(np.result_type(values.dtype, np.float32), copy=False)
+        table = values.reshape(len(values), -1).astype(np.result_type(values.dtype, np.float32), copy=False)
+        if not (valid.all() or pixels.takes_anything):
+            table = np.where(valid.ravel(), table, table.dtype.type(0))
         if coupling is None:
             labels, sure = pixels.label(table)
         else:
             labels, sure = smooth_tile(pixels.scores(table), valid, coupling)
-        classes[valid] = labels + 1
-        confidence[valid] = sure
+        np.add(labels.reshape(valid.shape), 1, out=classes, casting="unsafe")
+        confidence[:] = sure.reshape(valid.shape)
+        if not valid.all():
+            classes[~valid] = 0
+            confidence[~valid] = np.nan
     return classes, confidence
 
 

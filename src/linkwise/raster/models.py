@@ -28,6 +28,10 @@ class PixelModel(Protocol):
     def n_classes(self) -> int:
         """Number of classes."""
 
+    @property
+    def takes_anything(self) -> bool:
+        """Whether pixels may hold NaN and fill values; their results are not used."""
+
     def label(self, values: NDArray[np.floating]) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
         """Number (n,) of the most probable class of each pixel, from 0, and its probability (n,)."""
 
@@ -45,6 +49,10 @@ class _Mixture(NamedTuple):
     @property
     def n_classes(self) -> int:
         return len(self.log_weights)
+
+    @property
+    def takes_anything(self) -> bool:
+        return True
 
     def label(self, values: NDArray[np.floating]) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
         found = posterior_pass(
@@ -64,6 +72,10 @@ class _Classifier(NamedTuple):
 
     model: Any
     n_classes: int
+
+    @property
+    def takes_anything(self) -> bool:
+        return False
 
     def label(self, values: NDArray[np.floating]) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
         probabilities = self.model.predict_proba(np.ascontiguousarray(values.T))

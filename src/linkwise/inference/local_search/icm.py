@@ -14,7 +14,7 @@ from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.engines import EngineLabels, choice, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
 from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, random_runs
-from linkwise.inference.problem import Problem, log_ratio
+from linkwise.inference.problem import Problem, cached, log_ratio
 from linkwise.inference.scoring import best_per_component, n_broken
 
 __all__ = ["Descent", "descend", "feasible_start", "icm"]
@@ -116,9 +116,7 @@ def descend(
             nodes = random_runs(np.flatnonzero(stale), rng)
             gains.append(_visit(*arrays, nodes, labels, stale))
     else:
-        colours = greedy_colouring(problem.graph)
-        by_colour = np.argsort(colours, kind="stable")
-        classes = np.split(by_colour, np.cumsum(np.bincount(colours))[:-1])
+        classes = cached(problem, "colour classes", lambda: _colour_classes(problem))
         chunks = [[c[first:last] for first, last in chunk_bounds(0, len(c), _CHUNK)] for c in classes]
 
         def visit_stale(chunk: NDArray[np.int64]) -> float:
@@ -131,6 +129,13 @@ def descend(
                 gain += sum(workers.map(visit_stale, chunks[colour]))
             gains.append(gain)
     return Descent(labels, len(gains), not stale.any(), np.array(gains))
+
+
+def _colour_classes(problem: Problem) -> list[NDArray[np.int64]]:
+    """Nodes of each colour of a colouring."""
+    colours = greedy_colouring(problem.graph)
+    by_colour = np.argsort(colours, kind="stable")
+    return np.split(by_colour, np.cumsum(np.bincount(colours))[:-1])
 
 
 def feasible_start(
