@@ -114,6 +114,26 @@ TARGETS: dict[str, Target] = {
     "dask growth": Target(
         "scale", "time per row and iteration up to 1e8 rows from disk", "times that at 1e6 rows", "<=", 1.5
     ),
+    "raster window": Target(
+        "raster",
+        "classify a raster window, 12 bands, 10 classes",
+        "times faster than GaussianMixture.predict",
+        ">=",
+        5.0,
+    ),
+    "raster smoothing": Target(
+        "raster",
+        "smoothing, noise that leaves 98, 85 and 64 % of the pixels right",
+        "times the time, added",
+        "<=",
+        3.0,
+    ),
+    "raster memory": Target(
+        "raster", "map of 20,000 x 20,000 x 12 int16 from disk", "MiB, whole process", "<=", 1536.0
+    ),
+    "raster growth": Target(
+        "raster", "processor time per pixel of that map", "times that of an eighth of its side", "<=", 1.5
+    ),
 }
 
 

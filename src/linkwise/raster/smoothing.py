@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._kernels import kernel
+from linkwise._kernels.math import exp_nonpositive
+from linkwise._kernels.simd import WIDTH, lane_sum, load, padded, splat
 from linkwise.constraints.builders import grid_links
 from linkwise.inference import PottsField
 from linkwise.inference.local_search.icm import descend
@@ -26,8 +28,6 @@ __all__ = ["HALO", "check_smooth", "smooth_tile"]
 
 #: Pixels around a window that are smoothed with it. Even, so that the chessboard of all tiles is one.
 HALO = 16
-#: Classes less probable than the chosen one by this many nats add nothing to a float32.
-_NEGLIGIBLE = 20.0
 
 
 def check_smooth(smooth: Any) -> float | None:
@@ -51,8 +51,8 @@ def smooth_tile(
 ) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
     """Class and its probability given the classes of the neighbours, (n,) each, of the pixels of a tile.
 
-    ``scores`` (n, K) are log-probabilities of all pixels of ``valid`` (h, w), in reading order. Pixels without
-    data get a class of their own, -1 in the result, which no other pixel may have.
+    ``scores`` (n, K) are log-probabilities of all pixels of ``valid`` (h, w), in reading order. Pixels that
+    are not valid get a class of their own, -1 in the result, which no other pixel may have.
     """
     n_classes = scores.shape[1]
     if not valid.all():
@@ -66,7 +66,8 @@ def smooth_tile(
     problem = problem._replace(coupling=np.full(len(problem.pairs), coupling))
     labels = descend(problem, labels, np.random.default_rng(0), order="coloured").labels
     confidence = np.empty(len(scores), dtype=np.float32)
-    _given_neighbours(scores, labels.reshape(valid.shape), coupling, confidence)
+    room = np.full(padded(scores.shape[1]), -np.inf)
+    _given_neighbours(scores, labels.reshape(valid.shape), coupling, room, confidence)
     labels[labels == n_classes] = -1
     return labels, confidence
 
@@ -97,12 +98,15 @@ def _given_neighbours(
     scores: NDArray[np.float64],
     labels: NDArray[np.int64],
     coupling: float,
+    given: NDArray[np.float64],
     confidence: NDArray[np.float32],
 ) -> None:
-    """Write the probability of the label of each pixel (h, w), given the labels of its four neighbours."""
+    """Write the probability of the label of each pixel (h, w), given the labels of its four neighbours.
+
+    ``given`` is room for the scores of a pixel, in whole vectors of -inf.
+    """
     height, width = labels.shape
     n_classes = scores.shape[1]
-    given = np.empty(n_classes)
     i = 0
     for row in range(height):
         for column in range(width):
@@ -116,10 +120,10 @@ def _given_neighbours(
                 given[labels[row, column - 1]] += coupling
             if column + 1 < width:
                 given[labels[row, column + 1]] += coupling
-            mine = given[labels[row, column]]
-            total = 0.0
-            for k in range(n_classes):
-                if given[k] > mine - _NEGLIGIBLE:
-                    total += np.exp(np.float32(given[k] - mine))
-            confidence[i] = 1.0 / total
+            # No label beats that of the pixel, or the descent would go on.
+            mine = splat(given[labels[row, column]])
+            total = splat(0.0)
+            for k in range(0, given.shape[0], WIDTH):
+                total = total + exp_nonpositive(load(given, k) - mine)
+            confidence[i] = 1.0 / lane_sum(total)
             i += 1
