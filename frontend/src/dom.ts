@@ -67,7 +67,12 @@ export function notice(text: string, kind: "error" | "good" = "error"): void {
     if (kind === "good") noticeTimer = window.setTimeout(() => (box.hidden = true), 6000);
 }
 
-export const percent = (p: number): string => `${p >= 0.995 && p < 1 ? (100 * p).toFixed(1) : Math.round(100 * p)} %`;
+/** A probability in whole per cent; what is only nearly impossible or certain is not rounded to it. */
+export function percent(p: number): string {
+    if (p > 0 && p < 0.005) return "< 1 %";
+    if (p < 1 && p >= 0.995) return "> 99 %";
+    return `${Math.round(100 * p)} %`;
+}
 
 export const count = (n: number, one: string, many = `${one}s`): string =>
     `${n.toLocaleString("en")} ${n === 1 ? one : many}`;

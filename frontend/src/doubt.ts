@@ -32,12 +32,12 @@ async function takeBack(entry: Answer): Promise<void> {
     }
 }
 
-function takeBackButton(entry: Answer): HTMLElement {
+function takeBackButton(entry: Answer, first: boolean): HTMLElement {
     return el(
         "button",
         {
             type: "button",
-            class: "primary small",
+            class: first ? "primary small" : "small",
             "aria-label": `Take back: ${entry.ids[0]} and ${entry.ids[1]} ${WORDS[entry.says]}`,
             "data-answer": entry.answer,
             click: () => void takeBack(entry),
@@ -67,7 +67,7 @@ function chain(found: Contradiction): HTMLElement {
                         entry.wrong !== null && el("span", { class: "muted by" }, `${percent(entry.wrong)} likely wrong`),
                     ),
                     entry.wrong !== null && entry.wrong === worst && worst > 0 && el("span", { class: "tag warn" }, "most doubtful"),
-                    takeBackButton(entry),
+                    takeBackButton(entry, entry.wrong === worst),
                 ),
             ),
         ),
@@ -95,7 +95,7 @@ function doubt(entry: Answer): HTMLElement {
         el(
             "div",
             { class: "row-of-buttons" },
-            takeBackButton(entry),
+            takeBackButton(entry, true),
             el("button", { type: "button", class: "quiet small", click: () => showRows([entry.i, entry.j]) }, "Show in the plane"),
         ),
     );

@@ -235,7 +235,7 @@ export class Scatter {
         let visible = 0;
         for (const [start, end] of this.grid.pieces(x0, x1, y0, y1)) visible += end - start;
         const free = Math.sqrt((0.02 * width * height) / Math.max(1, visible));
-        return Math.min(6.5 * pixelRatio, Math.max(1.1 * pixelRatio, 0.75 * free));
+        return Math.min(6.5 * pixelRatio, Math.max(1.1 * pixelRatio, 0.95 * free));
     }
 
     draw(pixelRatio: number): void {

@@ -155,8 +155,8 @@ function paintOverlay(pixelRatio: number): void {
             context.moveTo(...scatter.at(link.i));
             context.lineTo(...scatter.at(link.j));
             context.setLineDash(same ? [] : [5 * pixelRatio, 5 * pixelRatio]);
-            const wide = link.wrong !== null && link.wrong >= 0.5 ? 3 : 1.5;
-            const colour = same ? (dark ? "#7cc0f5" : "#0b5c99") : dark ? "#ff9d85" : "#b3361e";
+            const wide = link.wrong !== null && link.wrong >= 0.5 ? 3 : same ? 1.6 : 1.1;
+            const colour = same ? (dark ? "#7cc0f5" : "#0b5c99") : dark ? "#ff9d85a0" : "#b3361ea0";
             for (const [stroke, width] of [[`${paper}90`, wide + 2], [colour, wide]] as [string, number][]) {
                 context.lineWidth = width * pixelRatio;
                 context.strokeStyle = stroke;
