@@ -464,6 +464,34 @@ def test_suggested_pairs():
     assert len(suggest_pairs(X[:4], n_pairs=50, random_state=0)) == 6
 
 
+def test_session_suggests_pairs_that_can_be_answered_at_the_same_time():
+    X, y = blobs()
+    one = answer(ActiveClustering(X, random_state=0), LabelOracle(y), 6)
+    pairs = one.suggest(5)
+    assert len({frozenset(pair) for pair in pairs.tolist()}) == 5
+    told = {frozenset(pair) for pair in one.answers.pairs.tolist()}
+    assert not told & {frozenset(pair) for pair in pairs.tolist()}
+    assert tuple(pairs[0]) == one.ask()
+    assert one.n_answers == 6
+
+
+def test_probabilities_of_clusters_lead_to_the_labels(monkeypatch):
+    monkeypatch.setattr(session, "N_LANDMARKS", 24)
+    X, y = blobs(60)
+    one = answer(ActiveClustering(X, random_state=0), LabelOracle(y), 15)
+    landmark = one.landmark_of_
+    assert np.array_equal(landmark[landmark], landmark)
+    assert np.array_equal(one.labels_[landmark], one.labels_)
+    assert len(np.unique(landmark)) == 24
+    prob = one.cluster_probabilities(np.arange(60))
+    assert prob.shape == (60, one.n_clusters_ + 1)
+    assert (prob >= 0.0).all()
+    assert (prob.sum(axis=1) <= 1.0 + 1e-9).all()
+    found = prob[:, -1] < 0.5
+    assert found.mean() > 0.8
+    np.testing.assert_array_equal(prob[found, :-1].argmax(axis=1), one.labels_[found])
+
+
 def test_few_landmarks_by_default():
     assert session.N_LANDMARKS == landscape.N_LANDMARKS <= 1000
 

@@ -398,10 +398,10 @@ class ActiveClustering:
         shown = self._X if records is None else records
         return widget_of(self, self._X, self._given, self._blank, shown, labels)
 
-    def _blank(self) -> ActiveClustering:
-        """A session about the same rows, without answers and journal."""
+    def _blank(self, strategy: str | None = None) -> ActiveClustering:
+        """A session about the same rows, without answers and journal; with this strategy if it is named."""
         return ActiveClustering(
-            self._X, self._given, n_clusters=self._n_clusters or "auto", strategy=self._strategy,
+            self._X, self._given, n_clusters=self._n_clusters or "auto", strategy=strategy or self._strategy,
             metric=self._metric, random_state=self._seed,
         )  # fmt: skip
 

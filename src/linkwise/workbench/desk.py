@@ -17,7 +17,7 @@ from linkwise.active.knowledge import SAYS, UNSURE, Answers
 from linkwise.active.session import ActiveClustering
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
-from linkwise.workbench.model import Model, Questions, View
+from linkwise.workbench.model import Make, Model, Questions, View
 from linkwise.workbench.table import Table
 
 __all__ = ["Conflict", "Desk"]
@@ -69,7 +69,7 @@ class Desk:
         self,
         table: Table,
         session: ActiveClustering,
-        make: Callable[[], ActiveClustering],
+        make: Make,
         links: Constraints | None = None,
     ) -> None:
         self.table, self.given, self._session = table, links, session
@@ -104,8 +104,10 @@ class Desk:
         )
         seed = int(session.journal.header.get("seed") or 0)
 
-        def make() -> ActiveClustering:
-            return ActiveClustering(table.X, links, n_clusters=n_clusters, random_state=seed)
+        def make(strategy: str | None) -> ActiveClustering:
+            return ActiveClustering(
+                table.X, links, n_clusters=n_clusters, strategy=strategy or "auto", random_state=seed
+            )
 
         return cls(table, session, make, links)
 
@@ -228,7 +230,11 @@ class Desk:
     def _reason(self) -> str:
         if self.model.trouble:
             return self.model.trouble
-        return "every pair was asked about" if self.model.nothing_left else "the first question is looked for"
+        if self.model.questions is None:
+            return "the first question is looked for"
+        return (
+            "every pair was asked about" if self.model.nothing_left else "nothing is left that is not known"
+        )
 
     def _next(self, name: str) -> Held | None:
         """A pair that was prepared, or any pair where the model is too slow; called with the lock."""

@@ -17,13 +17,18 @@ from linkwise.active.quality import Quality
 from linkwise.active.session import ActiveClustering, Doubt, StopHint
 from linkwise.cli.ask.changes import renamed
 
-__all__ = ["Model", "Questions", "View"]
+__all__ = ["Make", "Model", "Questions", "View"]
 
 _WORDS = {number: word for word, number in SAYS.items()}
 # Questions prepared ahead: at least, and at most while the model is slower than the person who answers.
 # Seconds that the thread is waited for at the end.
 _PARTING = 2.0
 _LEAST_AHEAD, _MOST_AHEAD = 8, 64
+# So many answers take a while to be understood when a session goes on: its first questions are those of a
+# strategy that needs no more than the rows and who was joined to whom.
+_MANY = 60
+#: Makes a session about the same rows, without answers and journal; None: with the strategy of the first.
+Make = Callable[[str | None], ActiveClustering]
 _log = logging.getLogger("linkwise")
 
 
@@ -82,11 +87,11 @@ class View:
 class Model:
     """A thread that computes questions and labels from the newest answers.
 
-    ``make`` makes the session, without a journal, that the thread works with. ``news`` is called whenever
-    ``questions`` or ``view`` were replaced.
+    ``make`` makes the session, without a journal, that the thread works with, with a strategy if one is
+    named. ``news`` is called whenever ``questions`` or ``view`` were replaced.
     """
 
-    def __init__(self, make: Callable[[], ActiveClustering], news: Callable[[], None]) -> None:
+    def __init__(self, make: Make, news: Callable[[], None]) -> None:
         self._make, self._news = make, news
         self._changed = threading.Condition()
         self._wanted: Answers | None = None
@@ -131,7 +136,7 @@ class Model:
                 told, self._wanted = self._wanted, None
             assert told is not None
             try:
-                session = self._make() if session is None else session
+                session = self._make(None) if session is None else session
                 self._refresh(session, told)
                 self.trouble = None
             except Exception as error:
@@ -145,13 +150,21 @@ class Model:
     def _refresh(self, session: ActiveClustering, told: Answers) -> None:
         """Questions first, because somebody waits for them; then labels, then what is said about them."""
         began = time.monotonic()
+        if self.questions is None and len(told.says) >= _MANY:
+            quick = self._make("spread")
+            _tell_the_same(quick, told)
+            self._publish(told, _pairs(quick.suggest(_MOST_AHEAD)))
         _tell_the_same(session, told)
         pairs = self._next_questions(session)
-        self.questions, self.nothing_left = Questions(told, tuple(dict.fromkeys(pairs))), not pairs
         self.question_time = time.monotonic() - began
-        self._news()
+        self._publish(told, pairs)
+        self.nothing_left = not pairs
         self.view = _seen(session, told, self.view)
         self._refresh_time = time.monotonic() - began
+
+    def _publish(self, told: Answers, pairs: list[tuple[int, int]]) -> None:
+        self.questions = Questions(told, tuple(dict.fromkeys(pairs)))
+        self._news()
 
     def _next_questions(self, session: ActiveClustering) -> list[tuple[int, int]]:
         """What the session would ask, and enough for the time until the next refresh."""
@@ -163,7 +176,11 @@ class Model:
             raise
         between = max(self._pace[1] - self._pace[0], 0.05)
         ahead = int(np.clip(3.0 * self._refresh_time / between, _LEAST_AHEAD, _MOST_AHEAD))
-        return [first, *((int(i), int(j)) for i, j in session.suggest(ahead))]
+        return [first, *_pairs(session.suggest(ahead))]
+
+
+def _pairs(found: NDArray[np.int64]) -> list[tuple[int, int]]:
+    return [(i, j) for i, j in found.tolist()]
 
 
 def _tell_the_same(session: ActiveClustering, told: Answers) -> None:

@@ -24,7 +24,7 @@ def widget_of(
     session: ActiveClustering,
     X: NDArray[Any],
     links: Constraints | None,
-    make: Callable[[], ActiveClustering],
+    make: Callable[[str | None], ActiveClustering],
     records: Any,
     labels: ArrayLike | None = None,
 ) -> Any:

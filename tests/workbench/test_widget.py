@@ -1,0 +1,61 @@
+"""The page in a notebook: the same routes by messages."""
+
+import json
+
+import numpy as np
+import pytest
+
+from linkwise.active import ActiveClustering
+from linkwise.workbench.app import STATIC
+
+pytest.importorskip("anywidget")
+
+
+@pytest.fixture
+def made():
+    """A session of 30 rows and its widget."""
+    if not (STATIC / "widget.js").exists():
+        pytest.skip("the page was not built as a module")
+    rng = np.random.default_rng(0)
+    session = ActiveClustering(rng.normal(size=(30, 2)) + 6.0 * (np.arange(30) % 2)[:, None], random_state=0)
+    widget = session.widget(labels=np.array(["a", "b"])[np.arange(30) % 2])
+    yield session, widget
+    widget.desk.close()
+    widget.close()
+
+
+def asked(widget, method, path, body=None):
+    """Status and content of the reply to one message."""
+    sent = []
+    widget.send = lambda message, buffers: sent.append((message, buffers))
+    widget._reply({"id": 7, "method": method, "path": path, "body": body})
+    ((message, buffers),) = sent
+    assert message["id"] == 7
+    content = json.loads(buffers[0]) if message["type"].startswith("application/json") else buffers[0]
+    return message["status"], content
+
+
+def test_answers_of_the_widget_are_those_of_the_session(made):
+    session, widget = made
+    status, state = asked(widget, "GET", "/api/state")
+    assert (status, state["n_rows"], state["session"]) == (200, 30, None)
+    status, reply = asked(
+        widget, "POST", "/api/answer", {"i": 0, "j": 1, "says": "different", "source": "anna"}
+    )
+    assert (status, reply["state"]["n_answers"]) == (200, 1)
+    assert session.answers.pairs.tolist() == [[0, 1]]
+    assert session.answers.source == ("anna",)
+    assert asked(widget, "GET", "/api/answers?after=1") == (200, [])
+    assert asked(widget, "POST", "/api/answer", {"i": 0})[0] == 422
+    status, points = asked(widget, "GET", "/api/embedding/pca")
+    assert (status, len(points)) == (200, 30 * 8)
+    status, beliefs = asked(widget, "GET", "/api/beliefs")
+    assert beliefs["classes"] == ["a", "b"]
+
+
+def test_records_and_labels_need_a_line_for_each_row(made):
+    session, _ = made
+    with pytest.raises(ValueError, match="29 lines for 30 rows"):
+        session.widget(np.zeros((29, 1)))
+    with pytest.raises(ValueError, match="3 entries for 30 rows"):
+        session.widget(labels=[0, 1, 2])
