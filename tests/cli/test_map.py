@@ -110,12 +110,28 @@ class TestMap:
         halves = by_class.loc["open", ["open (a)", "open (b)"]]
         assert halves.min() > 40
 
-    def test_stored_model_draws_the_same_map(self, scene, made, invoke):
+    def test_stored_model_draws_the_same_map(self, scene, made, invoke, refused):
         folder, record = made
-        arguments = ("--model", folder / "map_files" / "model", "--smooth", 0.7, "--window", 32)
-        result = invoke("map", scene.raster, *arguments, "-o", "again.tif", "--json")
+        model = (
+            "map",
+            scene.raster,
+            "--model",
+            folder / "map_files" / "model",
+            "--smooth",
+            0.7,
+            "--window",
+            32,
+        )
+        names = ("--rename", "open (a)=corn = maize", "--rename", "water=lake")
+        result = invoke(*model, *names, "-o", "again.tif", "--json")
         assert result.exit_code == 0, result.output
-        assert json.loads(result.stdout)["legend"] == record["legend"]
+        other = {"open (a)": "corn = maize", "water": "lake"}
+        renamed = [other.get(name, name) for name in record["legend"]]
+        assert json.loads(result.stdout)["legend"] == renamed
+        again = invoke("map", scene.raster, "--model", "again_files/model", "-o", "third.tif", "--json")
+        assert json.loads(again.stdout)["legend"] == renamed
+        assert "'sea'" in refused(*model, "--rename", "sea=lake", "-o", "no.tif")
+        assert "two classes" in refused(*model, "--rename", "water=forest", "-o", "no.tif")
         with rasterio.open(folder / "map.tif") as one, rasterio.open("again.tif") as other:
             np.testing.assert_array_equal(one.read(), other.read())
 

@@ -50,6 +50,7 @@ def test_report_in_a_browser(report):
             "What was split, merged and kept",
             "Areas",
             "Errors on held-out samples",
+            "Confidence",
             "How it was made",
         ]
         tables = page.locator("table")

@@ -26,7 +26,14 @@ from linkwise.cli.map.classifier import (
     mixture_by_labels,
     trees_by_labels,
 )
-from linkwise.cli.map.legend import FitSettings, NewLegend, beliefs_about, new_legend, stored_legend
+from linkwise.cli.map.legend import (
+    FitSettings,
+    NewLegend,
+    beliefs_about,
+    new_legend,
+    renamed,
+    stored_legend,
+)
 from linkwise.cli.options import Covariance
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import save_prepared_model
@@ -167,6 +174,10 @@ def map_raster(
         float | None,
         typer.Option("--nodata", help="Value that means no data, if the raster does not say it."),
     ] = None,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option("--rename", metavar="OLD=NEW", help="Another name for a new class; may be repeated."),
+    ] = None,
     confidence: Annotated[
         float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
     ] = 1.0,
@@ -214,11 +225,11 @@ def map_raster(
     table = None
     if rows is None:
         assert model is not None
-        legend = stored_legend(model, names)
+        legend = renamed(stored_legend(model, names), rename or [])
         drawing, checked = Drawing(legend.after_scaling(legend.mixture), smooth, window), None
     else:
         table = beliefs_about(beliefs, rows, fitting)
-        legend = new_legend(out, rows, names, table, fitting)
+        legend = renamed(new_legend(out, rows, names, table, fitting), rename or [])
         fitted, checked = _classifier(out, legend, rows, classifier, seed)
         drawing = Drawing(fitted, smooth, window)
     colours = Legend(legend.names)

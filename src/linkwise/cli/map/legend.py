@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from linkwise.cli.classes import propose_classes, read_beliefs, sweep_classes
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.samples import Preparation, load_prepared_model
+from linkwise.cli.tables import listed
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
@@ -129,6 +130,25 @@ def stored_legend(path: Path, bands: Sequence[str]) -> NewLegend:
         preparation = Preparation(list(bands), flat, [1.0] * len(bands), flat, names)
     smaller, names, _ = _occupied(model, preparation.clusters)
     return NewLegend(names, smaller, model, preparation)
+
+
+def renamed(legend: NewLegend, wanted: Sequence[str]) -> NewLegend:
+    """Give new classes other names: ``open (a)=pasture``."""
+    names, clusters = list(legend.names), list(legend.preparation.clusters)
+    for text in wanted:
+        old, _, new = (part.strip() for part in text.partition("="))
+        if not new:
+            raise CommandError(f"--rename {text!r} has no new name; write it as 'open (a)=pasture'")
+        if old not in legend.names:
+            raise CommandError(
+                f"--rename: there is no class {old!r}; name one of {listed(legend.names, 12)}"
+            )
+        names[legend.names.index(old)] = clusters[legend.preparation.clusters.index(old)] = new
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise CommandError(f"--rename leaves two classes named {twice!r}; give them different names")
+    preparation = Preparation(**{**vars(legend.preparation), "clusters": clusters})
+    return replace(legend, names=names, preparation=preparation)
 
 
 def _preparation(X: NDArray[np.float64], bands: Sequence[str], standardize: bool) -> Preparation:

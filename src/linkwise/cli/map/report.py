@@ -31,6 +31,14 @@ _AREAS_NOTE = (
     "random within each class of the map. If yours were collected otherwise, check a random sample of the "
     "finished map before you publish these figures."
 )
+_ELSEWHERE_NOTE = (
+    "The samples carry their own values and need not lie in this raster: errors and adjusted areas suppose "
+    "that the classes look the same here as where the samples are from."
+)
+_CONFIDENCE_NOTE = (
+    "Probability of the class that a pixel has, if every pixel is of one of these classes; with smoothing, "
+    "given the classes of its neighbours. What no sample showed may get a class with full confidence."
+)
 
 
 @dataclass(frozen=True)
@@ -187,7 +195,6 @@ def page(facts: Facts, warnings: Sequence[str]) -> Page:
     for warning in warnings:
         made.text(warning, "warning")
     made.picture(map_png(facts), f"Map of {len(facts.legend.names)} classes with a scale and a legend")
-    made.picture(confidence_png(facts), "Map of the confidence", "Probability of the class that a pixel has.")
     made.heading("The legend")
     made.table(legend_table(facts))
     report = facts.legend.report
@@ -206,7 +213,11 @@ def page(facts: Facts, warnings: Sequence[str]) -> Page:
     made.table(TextTable("", shown.columns, shown.rows, shown.text_columns))
     made.text(_AREAS_NOTE if facts.held_out is not None else _AREAS_NOTE.split(" Adjusted")[0], "quiet")
     if facts.held_out is not None:
+        if facts.rows is not None and (facts.rows.pixels < 0).all():
+            made.text(_ELSEWHERE_NOTE, "quiet")
         _add_errors(made, facts, facts.held_out)
+    made.heading("Confidence")
+    made.picture(confidence_png(facts), "Map of the confidence", _CONFIDENCE_NOTE)
     made.heading("How it was made")
     made.table(TextTable("", ["", ""], facts.about, 2))
     return made
