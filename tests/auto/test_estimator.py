@@ -256,7 +256,7 @@ class TestNumberOfClusters:
             1.0
         )
 
-    def test_by_likelihood_without_links(self):
+    def test_by_shape_without_links(self):
         assert linked("auto").fit(X).n_clusters_ == 3
         assert linked("auto").fit(X, constraints=Constraints(60)).n_clusters_ == 3
         blob = np.random.default_rng(0).normal(size=(80, 2))

@@ -1,4 +1,4 @@
-"""Trials of scripted candidates, the number of clusters they speak for, and rows to compare on."""
+"""Trials of scripted candidates, members that fail, and rows to compare on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from linkwise import Constraints
 from linkwise.auto.candidates import Candidate
-from linkwise.auto.search import Trial, fit_members, n_clusters_by_links, rows_to_choose_on, try_candidates
+from linkwise.auto.search import fit_members, rows_to_choose_on, try_candidates
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.model_selection.held_out import LinkFold, Questions
 
@@ -130,48 +130,6 @@ class TestMembers:
         bad = scripted("b", fails(ValueError("too odd")))[0]
         with pytest.raises(ValueError, match="no candidate could be fitted: too odd; pass other candidates"):
             fit_members([bad], np.ones(1), X, None, 2, 0)
-
-
-class TestNumberOfClusters:
-    def trials(self, kept_of):
-        candidate, _ = scripted("one", lambda k, links: TRUTH)
-        return [
-            Trial(candidate, k, (), np.array(kept, dtype=float), 0.0, 0.0, "" if kept else "failed")
-            for k, kept in kept_of
-        ]
-
-    def questions(self, n_must, n_cannot):
-        n = n_must + n_cannot
-        return Questions(np.zeros((n, 2), dtype=int), np.arange(n) < n_must, np.ones(n))
-
-    def test_the_one_that_keeps_most(self):
-        kept = [(2, [1, 1, 0, 0]), (3, [1, 1, 1, 1]), (4, [0, 0, 1, 1])]
-        assert n_clusters_by_links(self.trials(kept), self.questions(2, 2)) == 3
-
-    def test_both_kinds_count_half(self):
-        """Plain shares are .9 and .2; with halves .5 and .55."""
-        kept = [(2, [1] * 9 + [0]), (5, [1] + [0] * 8 + [1])]
-        assert n_clusters_by_links(self.trials(kept), self.questions(9, 1)) == 2  # a draw within the error
-        kept = [(2, [1] * 90 + [0] * 10), (5, [1] * 45 + [0] * 45 + [1] * 10)]
-        assert n_clusters_by_links(self.trials(kept), self.questions(90, 10)) == 5
-
-    def test_the_smaller_one_where_they_cannot_be_told_apart(self):
-        """Of 3 and 4 clusters each keeps links that the other breaks: 1 and 2 of 20 are no difference."""
-        kept = [(4, [0] + [1] * 19), (3, [1] * 18 + [0, 0]), (2, [0, 0, 0] + [1] * 13 + [0] * 4)]
-        assert n_clusters_by_links(self.trials(kept), self.questions(10, 10)) == 3
-
-    def test_of_several_candidates_the_best_counts(self):
-        kept = [(2, [1, 0, 1, 0]), (2, [1, 1, 1, 1]), (3, [0, 0, 0, 0]), (3, [1, 0, 1, 1])]
-        assert n_clusters_by_links(self.trials(kept), self.questions(2, 2)) == 2
-
-    def test_links_of_one_kind_only(self):
-        kept = [(2, [0] * 12), (3, [1] * 12)]
-        assert n_clusters_by_links(self.trials(kept), self.questions(0, 12)) == 3
-
-    def test_failures_are_left_out_unless_all_fail(self):
-        assert n_clusters_by_links(self.trials([(2, []), (3, [1, 1])]), self.questions(1, 1)) == 3
-        with pytest.raises(ValueError, match="no candidate could be fitted: failed; pass other candidates"):
-            n_clusters_by_links(self.trials([(2, []), (3, [])]), self.questions(1, 1))
 
 
 def rows_of(n, links, n_rows, seed=0):

@@ -25,10 +25,10 @@ from linkwise._validation import (
 from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts, usable
 from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
 from linkwise.auto.consensus import Consensus, consensus_labels
+from linkwise.auto.count import n_clusters_by_links, n_clusters_by_shape, silhouettes
 from linkwise.auto.search import (
     Trial,
     fit_members,
-    n_clusters_by_links,
     rows_to_choose_on,
     try_candidates,
 )
@@ -88,9 +88,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     Parameters
     ----------
     n_clusters : int, list of int or "auto", default="auto"
-        Of several numbers the links choose the one that keeps most held-out links; without links the lowest
-        BIC of a mixture does. "auto": with labels the number of classes, if they are of two or more, else
-        chosen from up to ten.
+        Of several numbers the links choose the one that keeps most held-out links. Where they leave several
+        open, and without links, the one with the highest silhouette of K-means is taken. "auto": with labels
+        the number of classes, if they are of two or more, else chosen from up to ten.
     candidates : "auto" or list, default="auto"
         Names of candidates, as ``selection_`` lists them, clusterers with ``n_clusters`` or ``n_components``
         (also of scikit-learn), or pairs (name, clusterer).
@@ -310,7 +310,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             earlier = try_candidates(
                 scouts(candidates), counts, X, questions, folds, seed, n_jobs=self.n_jobs
             )
-            counts = [n_clusters_by_links(earlier, questions)]
+            counts = [n_clusters_by_links(earlier, questions, silhouettes(X, counts, seed))]
         done = {trial.candidate.name: trial for trial in earlier if trial.n_clusters == counts[0]}
         left = [one for one in candidates if one.name not in done]
         trials = try_candidates(left, counts, X, questions, folds, seed, n_jobs=self.n_jobs, task=task)
@@ -370,7 +370,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             )
         linked = links is not None and links.n_pairs > 0
         voters = [one for one in candidates if one.uses_links == linked] or candidates
-        self.n_clusters_ = counts[0] if len(counts) == 1 else _lowest_bic(sample, counts, seed)
+        self.n_clusters_ = counts[0] if len(counts) == 1 else n_clusters_by_shape(sample, counts, seed)
         votes = np.full(len(voters), 1.0 / len(voters))
         vote_of = self._store_result(data, links, voters, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)
@@ -512,18 +512,6 @@ def _allows(links: Constraints, n_clusters: int) -> bool:
 
 def _breaks_hard_links(labels: NDArray[np.integer], links: Constraints | None) -> bool:
     return links is not None and bool(links.violations(labels)[np.isinf(links.weights)].any())
-
-
-def _lowest_bic(data: NDArray[np.floating], counts: list[int], seed: int) -> int:
-    """The number of clusters whose mixture with a common covariance has the lowest BIC."""
-    from linkwise.mixture.ppc import PPC
-
-    values = []
-    for k in counts:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            values.append(PPC(k, covariance_type="tied", random_state=seed).fit(data).bic(data))
-    return counts[int(np.argmin(values))]
 
 
 def _record(trial: Trial, k: int, vote_of: dict[str, float]) -> CandidateRecord:

@@ -16,10 +16,7 @@ from linkwise.auto.choice import agreement, held_out_kept
 from linkwise.constraints import Constraints
 from linkwise.model_selection.held_out import LinkFold, Questions
 
-__all__ = ["Trial", "fit_members", "n_clusters_by_links", "rows_to_choose_on", "try_candidates"]
-
-#: An agreement lower by less than this many standard errors speaks for the smaller number of clusters.
-_CAUTION = 1.0
+__all__ = ["Trial", "fit_members", "rows_to_choose_on", "try_candidates"]
 
 
 class Trial(NamedTuple):
@@ -108,32 +105,6 @@ def fit_members(
     stays = np.array([one.name not in failures for one in members])
     left = [one for one in members if one.name not in failures]
     return left, fitted, weights[stays] / weights[stays].sum()
-
-
-def n_clusters_by_links(trials: Sequence[Trial], questions: Questions) -> int:
-    """The number of clusters that keeps most held-out links, must-links and cannot-links counting half.
-
-    The smallest one is taken whose best trial is not worse by more than a standard error of the difference if
-    both were as good (McNemar): a single link decides nothing.
-    """
-    weight = questions.trust.copy()
-    for kind in (questions.same, ~questions.same):
-        weight[kind] /= max(weight[kind].sum(), 1e-12)
-    scored = [(agreement(trial.kept, weight)[0], trial) for trial in trials if not trial.failure]
-    best_of: dict[int, tuple[float, Trial]] = {}
-    for value, trial in scored:
-        if trial.n_clusters not in best_of or value > best_of[trial.n_clusters][0]:
-            best_of[trial.n_clusters] = (value, trial)
-    if not best_of:
-        raise ValueError(f"no candidate could be fitted: {trials[0].failure}; pass other candidates")
-    _, best = max(best_of.values(), key=lambda entry: entry[0])
-    for k in sorted(best_of):
-        difference = best.kept - best_of[k][1].kept
-        asked = np.isfinite(difference)
-        lost, noise = weight[asked] @ difference[asked], np.linalg.norm(weight[asked] * difference[asked])
-        if lost <= _CAUTION * noise:
-            return k
-    return best.n_clusters
 
 
 def rows_to_choose_on(
