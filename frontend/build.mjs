@@ -18,7 +18,7 @@ for (const name of sources) {
     all.update(`${name}\0`).update(readFileSync(join(here, name))).update("\0");
 }
 
-const bundle = (entry) =>
+const bundle = (entry, options = {}) =>
     buildSync({
         absWorkingDir: here,
         entryPoints: [entry],
@@ -29,11 +29,16 @@ const bundle = (entry) =>
         charset: "utf8",
         legalComments: "none",
         write: false,
+        ...options,
     }).outputFiles[0].contents;
 
+const style = bundle("src/style.css");
+// In a notebook the style sheet is inside a shadow root, whose outermost element is :host.
+const inside = new TextDecoder().decode(style).replaceAll(":root", ":host");
 const built = {
     "app.js": bundle("src/main.ts"),
-    "style.css": bundle("src/style.css"),
+    "widget.js": bundle("src/widget.ts", { format: "esm", define: { STYLE: JSON.stringify(inside) } }),
+    "style.css": style,
     "index.html": readFileSync(join(here, "src", "index.html")),
     "icon.svg": readFileSync(join(here, "src", "icon.svg")),
 };

@@ -1,6 +1,6 @@
 // Room 1: two records, one answer, the next two.
 import { api, type Answer, type Done, type Question, type Reply, type Says, type State } from "./api";
-import { announce, el, fill, icon, memory, notice, percent } from "./dom";
+import { active, announce, el, fill, icon, memory, notice, percent } from "./dom";
 import { comparison } from "./record";
 import type { Room } from "./room";
 import { annotator, attempt, poll, state, take, ticket } from "./store";
@@ -73,7 +73,7 @@ function setLevel(next: number): void {
     level = Math.min(LEVELS.length - 1, Math.max(0, next));
     const inputs = scale.querySelectorAll("input");
     inputs.forEach((input, k) => (input.checked = k === level));
-    if (scale.contains(document.activeElement)) inputs[level]?.focus();
+    if (scale.contains(active())) inputs[level]?.focus();
 }
 
 function setBusy(now: boolean): void {

@@ -145,48 +145,58 @@ export class Refused extends Error {
 /** No server answers. */
 export class Away extends Error {}
 
-async function ask(method: string, path: string, body?: unknown): Promise<Response> {
-    const headers: Record<string, string> = {};
-    if (body !== undefined) headers["Content-Type"] = "application/json";
-    let response: Response;
+export interface Delivery {
+    status: number;
+    type: string;
+    bytes: ArrayBuffer;
+}
+
+/** How requests travel: over HTTP, or as messages of a notebook. Throws `Away` if nobody answers. */
+export type Transport = (method: string, path: string, body?: unknown) => Promise<Delivery>;
+
+let transport: Transport = async (method, path, body) => {
     try {
-        response = await fetch(path, {
+        const response = await fetch(path, {
             method,
-            headers,
+            headers: body === undefined ? {} : { "Content-Type": "application/json" },
             body: body === undefined ? null : JSON.stringify(body),
             cache: "no-store",
             credentials: "same-origin",
         });
+        return { status: response.status, type: response.headers.get("Content-Type") ?? "", bytes: await response.arrayBuffer() };
     } catch {
         throw new Away("The server does not answer.");
     }
-    if (response.ok) return response;
-    let message = `The server answered ${response.status}.`;
+};
+
+export function setTransport(next: Transport): void {
+    transport = next;
+}
+
+const parsed = (reply: Delivery): unknown => JSON.parse(new TextDecoder().decode(reply.bytes));
+
+async function ask(method: string, path: string, body?: unknown): Promise<Delivery> {
+    const reply = await transport(method, path, body);
+    if (reply.status < 400) return reply;
+    let message = `The server answered ${reply.status}.`;
     try {
-        const told = (await response.json()) as { error?: string };
-        if (told.error) message = told.error;
+        message = (parsed(reply) as { error?: string }).error ?? message;
     } catch {
         // No JSON: the status has to do.
     }
-    throw new Refused(response.status, message);
+    throw new Refused(reply.status, message);
 }
 
 async function json<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const response = await ask(method, path, body);
-    try {
-        return (await response.json()) as T;
-    } catch {
-        throw new Away("The answer of the server broke off.");
-    }
+    return parsed(await ask(method, path, body)) as T;
 }
 
-async function bytes(path: string): Promise<ArrayBuffer> {
-    const response = await ask("GET", path);
-    try {
-        return await response.arrayBuffer();
-    } catch {
-        throw new Away("The answer of the server broke off.");
-    }
+const bytes = async (path: string): Promise<ArrayBuffer> => (await ask("GET", path)).bytes;
+
+/** A file of the server as an address inside this page. */
+export async function blobAddress(path: string): Promise<string> {
+    const reply = await ask("GET", path);
+    return URL.createObjectURL(new Blob([reply.bytes], { type: reply.type }));
 }
 
 export const api = {

@@ -1,6 +1,6 @@
 // Room 4: what is believed about the classes, and the classes that follow from it.
 import { api, type Belief, type Beliefs, type Run } from "./api";
-import { announce, el, fill, notice } from "./dom";
+import { active, announce, el, fill, notice } from "./dom";
 import type { Room } from "./room";
 import { attempt, state } from "./store";
 
@@ -70,7 +70,7 @@ function heat(cell: HTMLElement, value: number): void {
 function drawGrid(): void {
     if (!told) return;
     const { classes, counts, beliefs } = told;
-    const focused = grid.contains(document.activeElement);
+    const focused = grid.contains(active());
     const head = el("tr", {}, el("td", {}), ...classes.map((name) => el("th", { scope: "col", class: "turned" }, el("span", { title: name }, name))));
     const rows = classes.map((name, i) =>
         el(
@@ -300,7 +300,7 @@ export const classesRoom: Room = {
     key(event) {
         if (menu.matches(":popover-open")) {
             const items = [...menu.querySelectorAll<HTMLElement>("button")];
-            const place = items.indexOf(document.activeElement as HTMLElement);
+            const place = items.indexOf(active() as HTMLElement);
             const choice = choices(...cursor).find((entry) => entry.key === event.key);
             if (choice) void believe(choice.belief);
             else if (event.key === "ArrowDown") items[(place + 1) % items.length]?.focus();
@@ -308,7 +308,7 @@ export const classesRoom: Room = {
             else return false;
             return true;
         }
-        if (!told || !grid.contains(document.activeElement)) return false;
+        if (!told || !grid.contains(active())) return false;
         const last = told.classes.length - 1;
         const [i, j] = cursor;
         const steps: Record<string, [number, number]> = {

@@ -40,8 +40,14 @@ export function icon(...paths: string[]): SVGSVGElement {
     return svg;
 }
 
+/** Everything that is shown, in a page of its own or in a cell of a notebook. */
+export const shell = el("div", { class: "shell", tabindex: "-1" });
+
+/** The element that has the focus, also inside a shadow root. */
+export const active = (): Element | null => (shell.getRootNode() as Document | ShadowRoot).activeElement ?? null;
+
 export function byId(id: string): HTMLElement {
-    const found = document.getElementById(id);
+    const found = shell.querySelector<HTMLElement>(`#${id}`);
     if (!found) throw new Error(`the page has no #${id}`);
     return found;
 }

@@ -1,7 +1,7 @@
 // Room 3: answers that the rest speaks against, and answers that cannot all be right.
 import { api, type Answer, type Contradiction } from "./api";
 import { retract, SIGNS } from "./answer";
-import { announce, count, el, fill, percent } from "./dom";
+import { announce, byId, count, el, fill, percent } from "./dom";
 import { comparison } from "./record";
 import type { Room } from "./room";
 import { showRows } from "./see";
@@ -28,7 +28,7 @@ const badge = (n: number): HTMLElement => el("span", { class: n ? "badge" : "bad
 async function takeBack(entry: Answer): Promise<void> {
     if (await retract(entry)) {
         await draw();
-        document.getElementById("doubt-title")?.focus();
+        byId("doubt-title").focus();
     }
 }
 

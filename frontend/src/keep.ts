@@ -1,6 +1,6 @@
 // Room 5: what is kept, what can be taken along, and how the page behaves.
 import type { State } from "./api";
-import { count, el, fill, memory } from "./dom";
+import { count, el, fill, memory, shell } from "./dom";
 import type { Room } from "./room";
 import { repaint } from "./see";
 import { state } from "./store";
@@ -31,8 +31,8 @@ export function keysWanted(): boolean {
 
 export function applyTheme(): void {
     const theme = memory.get("theme");
-    if (theme === "light" || theme === "dark") document.documentElement.dataset["theme"] = theme;
-    else delete document.documentElement.dataset["theme"];
+    if (theme === "light" || theme === "dark") shell.dataset["theme"] = theme;
+    else delete shell.dataset["theme"];
     repaint();
 }
 

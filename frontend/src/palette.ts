@@ -1,5 +1,6 @@
 // Colours and shapes of clusters. Ten colours that colour-blind eyes tell apart, seven shapes: no two of the
 // first seventy clusters look alike. Each colour has a contrast of at least 3 with the background.
+import { shell } from "./dom";
 
 const LIGHT = [
     "#0072b2", "#c97700", "#008a64", "#b8508c", "#222222", "#2b8fd0", "#d1495b", "#7a3db8", "#7a4a12", "#8a7d00",
@@ -12,7 +13,7 @@ export type Shape = "circle" | "triangle" | "square" | "diamond" | "down" | "plu
 const SHAPES: Shape[] = ["circle", "triangle", "square", "diamond", "down", "plus", "star"];
 
 export function isDark(): boolean {
-    const theme = document.documentElement.dataset["theme"];
+    const theme = shell.dataset["theme"];
     return theme === "dark" || (theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 }
 

@@ -6,6 +6,13 @@ import { state } from "./store";
 
 export const clusterName = (cluster: number | null): string => (cluster === null || cluster < 0 ? "a new one" : `cluster ${cluster + 1}`);
 
+/** How a picture is shown; a notebook has to fetch it first. */
+export const pictures = {
+    show(image: HTMLImageElement, path: string): void {
+        image.src = path;
+    },
+};
+
 export function clusterChip(cluster: number): HTMLElement {
     return el("span", { class: "chip" }, swatch(cluster), clusterName(cluster));
 }
@@ -14,7 +21,8 @@ const left = (n: number | undefined): HTMLElement | false => !!n && el("p", { cl
 
 function picture(row: Row): HTMLElement | null {
     if (!row.image) return null;
-    const image = el("img", { src: row.image, alt: `Picture of ${row.id}`, loading: "lazy", class: "thumb" });
+    const image = el("img", { alt: `Picture of ${row.id}`, class: "thumb" });
+    pictures.show(image, row.image);
     image.addEventListener("error", () => image.replaceWith(el("span", { class: "thumb missing" }, "no picture")));
     return el("a", { href: row.image, target: "_blank", rel: "noopener", title: "Open the whole picture" }, image);
 }

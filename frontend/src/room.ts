@@ -9,3 +9,6 @@ export interface Room {
     update(now: State, before: State | null): void;
     key?(event: KeyboardEvent): boolean;
 }
+
+/** Go to a room by its name; how depends on where the page is shown. */
+export const walk = { to: (_name: string): void => {} };

@@ -1,10 +1,10 @@
 // Room 2: all rows in the plane.
 import { api, type About, type Answer, type Embedding, type State } from "./api";
 import { answerLine } from "./answer";
-import { announce, count, el, fill, notice, percent } from "./dom";
+import { active, announce, count, el, fill, notice, percent } from "./dom";
 import { isDark, swatch } from "./palette";
 import { bar, clusterChip, clusterName, single } from "./record";
-import type { Room } from "./room";
+import { walk, type Room } from "./room";
 import { Scatter } from "./scatter";
 import { annotator, attempt, poll, state, take, ticket } from "./store";
 
@@ -540,7 +540,7 @@ function focusOn(rows: number[]): void {
 /** Show some rows when the room opens next. */
 export function showRows(rows: number[]): void {
     pending = rows;
-    location.hash = "#see";
+    walk.to("see");
 }
 
 export const seeRoom: Room = {
@@ -570,7 +570,7 @@ export const seeRoom: Room = {
         if (event.key === "+" || event.key === "=") zoom(1.4);
         else if (event.key === "-") zoom(1 / 1.4);
         else if (event.key === "0") showAll();
-        else if (document.activeElement !== overlay) return false;
+        else if (active() !== overlay) return false;
         else if (event.key === "ArrowLeft") move(60, 0);
         else if (event.key === "ArrowRight") move(-60, 0);
         else if (event.key === "ArrowUp") move(0, 60);

@@ -37,7 +37,6 @@ function setAway(now: boolean, text = ""): void {
     const banner = byId("away");
     if (now) banner.textContent = text;
     banner.hidden = !now;
-    document.body.classList.toggle("is-away", now);
     away = now;
 }
 
