@@ -2,7 +2,9 @@
 
 import csv
 import io
+from base64 import b64encode
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -14,6 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.preprocessing import StandardScaler
 
 from linkwise.active import ActiveClustering, LabelOracle
+from linkwise.workbench import widget as widget_module
 from tests.workbench.browsing import CHROMIUM, ROOMS, Bench, Visit
 from tests.workbench.browsing import browser as new_browser
 
@@ -268,3 +271,52 @@ def test_every_room_fits_and_has_no_html(visit, width):
     visit.go("answer")
     assert EVIL in page.inner_text(".pair thead")
     assert "<b>bold</b> &amp;" in page.inner_text(".pair .texts")
+
+
+def test_the_page_in_a_notebook(browser):
+    """The widget without a notebook around it: a key in the browser becomes an answer of the session."""
+    pytest.importorskip("anywidget")
+    X, _ = rows()
+    session = ActiveClustering(X, random_state=0)
+    widget = session.widget()
+    replies = Queue()
+    widget.send = lambda message, buffers: replies.put({**message, "body": b64encode(buffers[0]).decode()})
+
+    def ask(message):
+        widget._answer(widget, message, [])
+        return replies.get(timeout=60)
+
+    page = browser.new_page()
+    page.set_default_timeout(30_000)
+    trouble = []
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    script = Path(widget_module.__file__).with_name("static") / "widget.js"
+    page.route("**/*", lambda route: route.fulfill(body="<h1>Notebook</h1>", content_type="text/html"))
+    page.route("**/widget.js", lambda route: route.fulfill(path=script, content_type="text/javascript"))
+    page.expose_function("ask", ask)
+    page.goto("http://notebook.invalid/")
+    page.evaluate(
+        """async () => {
+            const bytes = text => new DataView(Uint8Array.from(atob(text), c => c.charCodeAt(0)).buffer);
+            let heard;
+            const model = {
+                on: (_, listener) => { heard = listener; },
+                send: message => ask(message).then(({ body, ...reply }) => heard(reply, [bytes(body)])),
+            };
+            const { default: widget } = await import("/widget.js");
+            widget.render({ model, el: document.body });
+        }"""
+    )
+    page.locator(".room.answer[data-pair*='-']:not(.busy)").wait_for()
+    page.focus(".shell")
+    page.keyboard.press("u")
+    page.wait_for_selector(".answers li:has-text('Not sure')", state="attached")
+    assert session.n_answers == 1
+    page.click("[data-room=see]")
+    page.wait_for_selector(".stage[data-took]")
+    # The styles of the widget do not reach the notebook.
+    assert page.evaluate("getComputedStyle(document.querySelector('body > h1')).fontSize") == "32px"
+    page.close()
+    widget.desk.close()
+    widget.close()
+    assert not trouble

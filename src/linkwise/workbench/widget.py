@@ -52,7 +52,6 @@ def widget_of(
         """The page; requests and replies are messages of the notebook."""
 
         _esm = _STATIC / "widget.js"
-        _css = _STATIC / "style.css"
         n_answers = traitlets.Int(0).tag(sync=True)
 
         def __init__(self) -> None:
