@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -12,7 +13,7 @@ import dask
 import numpy as np
 import pytest
 from dask.task_spec import Task
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Scheduler, Worker
 from distributed.utils import get_mp_context
 
 import linkwise
@@ -111,6 +112,62 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypat
 def _slowly(function, *arguments):
     time.sleep(0.4)
     return function(*arguments)
+
+
+def _serve_scheduler(connection):
+    async def serve():
+        async with Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
+            connection.send(scheduler.address)
+            await scheduler.finished()
+
+    asyncio.run(serve())
+
+
+def _serve_worker(address):
+    async def serve():
+        async with Worker(address, nthreads=1, host="127.0.0.1", dashboard=False) as worker:
+            await worker.finished()
+
+    asyncio.run(serve())
+
+
+def test_the_scheduler_is_lost_during_a_fit(client, in_memory, monkeypatch, tmp_path):
+    """Its process is killed in the middle: one clear line, and the checkpoint is kept, for another one."""
+    context, (mine, theirs) = get_mp_context(), get_mp_context().Pipe()
+    processes = [context.Process(target=_serve_scheduler, args=(theirs,), daemon=True)]
+    processes[0].start()
+    try:
+        assert mine.poll(PATIENCE)
+        address = mine.recv()
+        processes.append(context.Process(target=_serve_worker, args=(address,), daemon=True))
+        processes[1].start()
+        compute, n_passes = passes.Runner.compute, 0
+
+        def disturbed(self, name, layer, key):
+            nonlocal n_passes
+            n_passes += "emsums" in name
+            if n_passes == 9:
+                os.kill(processes[0].pid, signal.SIGKILL)
+            return compute(self, name, layer, key)
+
+        monkeypatch.setattr(passes.Runner, "compute", disturbed)
+        with Client(address, timeout=PATIENCE, set_as_default=False) as other:
+            model = PPC(3, **PARAMETERS, client=other, checkpoint=tmp_path)
+            with pytest.raises(
+                ConnectionError, match="connection to the scheduler was lost .*; start the same"
+            ):
+                quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
+            monkeypatch.setattr(passes.Runner, "compute", compute)
+            other.close(timeout=1)
+    finally:
+        for process in processes:
+            process.kill()
+            process.join(PATIENCE)
+    assert [path.name for path in tmp_path.iterdir()] == ["start-0.npz"]
+    again = PPC(3, **PARAMETERS, client=client, checkpoint=tmp_path)
+    quietly(lambda: again.fit(lazy(X, CHUNKS), constraints=LINKS))
+    with dask.config.set(scheduler=client):
+        assert_same_fit(again, in_memory)
 
 
 def test_rows_that_the_user_persisted_are_used_where_they_are(client, in_memory):

@@ -35,6 +35,8 @@ from linkwise.cli.options import (
     probabilities_of,
 )
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.parts.files import is_parts
+from linkwise.cli.parts.fit import PartsRequest, fit_parts
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
 from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
 from linkwise.constraints.io import cell_text
@@ -52,6 +54,8 @@ _LISTED_COLUMNS = 12
 # Where learning starts for links whose certainty nobody told.
 _UNKNOWN_CERTAINTY = 0.8
 _CRITERIA = {"held_out_links": "share of held-out links broken"}
+# Every start of a fit to many files reads all of them dozens of times.
+_STARTS_OF_PARTS = 2
 # Beyond this a scatter plot takes long and shows no more.
 _MOST_POINTS = 20_000
 
@@ -129,6 +133,7 @@ def fit(
     left: options.LeftOption = None,
     right: options.RightOption = None,
     ignore_columns: options.IgnoreColumnsOption = None,
+    scheduler: options.SchedulerOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
     safe_csv: options.SafeCsvOption = False,
@@ -137,7 +142,8 @@ def fit(
     """Cluster rows under must-links and cannot-links, or under the known classes of some rows.
 
     With -o, writes labels (with probabilities where the method has them), links (which were kept), the model
-    for `linkwise predict`, and report.html.
+    for `linkwise predict`, and report.html. A folder or a quoted pattern such as 'data/*.parquet' is read
+    chunk by chunk with Dask; labels are then written for each file.
     """
     out = Output(as_json)
     chooses = method is MethodName.auto and learn_noise is None
@@ -162,6 +168,31 @@ def fit(
         certainty = _UNKNOWN_CERTAINTY
     if n_clusters is not None:
         options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
+    if is_parts(data) or scheduler is not None:
+        _refuse_in_memory(context)
+        columns = options.link_columns(left, right, ignore_columns)
+        wanted = [] if n_clusters is None else options.parse_counts(n_clusters)
+        if len(wanted) > 1 and not chooses:
+            raise CommandError("-k must be one number here, or --method auto; many files are fitted once")
+        settings = Settings(
+            "auto" if not wanted else wanted if len(wanted) > 1 else wanted[0],
+            covariance.value,
+            starts if _is_given(context, "starts") else _STARTS_OF_PARTS,
+            seed,
+            certainty is not None,
+            False if learn_noise is None else learn_noise.parameter,
+            (effort or options.Effort.balanced).value,
+        )
+        name = "ppc" if method is MethodName.auto and learn_noise is not None else method.value
+        fit_parts(
+            out,
+            PartsRequest(
+                data, options.needed_folder(output), links, name, settings, id_column,
+                options.names(features), options.names(ignore), standardize, certainty,
+                links_by is options.LinksBy.row, columns, scheduler,
+            ),
+        )  # fmt: skip
+        return
     suffix = options.chosen_format(table_format, data)
     tables_written = ["labels", *([] if links is None and labels_column is None else ["links"])]
     tables_written += ["candidates"] if chooses else []
@@ -243,6 +274,14 @@ def fit(
     else:
         out.say("Nothing was written; add -o FOLDER for labels, model and report.")
     out.finish(_as_record(done, files))
+
+
+def _refuse_in_memory(context: typer.Context) -> None:
+    """Refuse options that need all rows in memory."""
+    for option in ("labels_column", "label_column", "impute", "repeats", "table_format"):
+        if _is_given(context, option):
+            name = {"label_column": "label", "table_format": "format"}.get(option, option.replace("_", "-"))
+            raise CommandError(f"--{name} is for one file in memory; leave it out, or pass one file")
 
 
 def _is_given(context: typer.Context, option: str) -> bool:

@@ -196,7 +196,21 @@ def _between_half_and_one(value: float | None) -> float | None:
 
 
 DataArgument = Annotated[
-    Path, typer.Argument(metavar="DATA", help="CSV, TSV or Parquet file, one row per sample.")
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="CSV, TSV or Parquet file, one row per sample; fit and predict also read a folder or a quoted "
+        "pattern of Parquet files.",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS|local",
+        help="Where to compute a folder or pattern of Parquet files: a Dask scheduler (tcp://host:8786), or "
+        "processes of this machine (local). By default threads of this process.",
+    ),
 ]
 LinksOption = Annotated[
     Path | None,
@@ -338,6 +352,13 @@ def count_ranges(text: str) -> list[tuple[int, int]]:
             raise typer.BadParameter(f"{part.strip()} runs backwards; write {last}:{first}.")
         ranges.append((first, last))
     return ranges
+
+
+def needed_folder(output: Path | None) -> Path:
+    """The folder of -o, which commands on many files cannot do without."""
+    if output is None:
+        raise typer.BadParameter("missing; many files need a folder for their labels.", param_hint="-o")
+    return output
 
 
 def link_columns(left: str | None, right: str | None, ignore: str | None) -> Columns:

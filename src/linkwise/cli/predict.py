@@ -13,6 +13,8 @@ import typer
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
+from linkwise.cli.parts.files import is_parts
+from linkwise.cli.parts.predict import predict_parts
 from linkwise.cli.samples import Preparation, Samples, load_prepared_model, output_frame, read_samples
 from linkwise.cli.tables import write_csv, write_frame
 
@@ -33,9 +35,13 @@ def predict(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="CSV, TSV or Parquet file; standard output by default."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="CSV, TSV or Parquet file, standard output by default; for many files a folder.",
         ),
     ] = None,
+    scheduler: options.SchedulerOption = None,
     safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -49,7 +55,19 @@ def predict(
         raise CommandError(
             f"{model_folder}: {type(model).__name__} cannot predict new rows; fit another method"
         )
+    if impute and preparation is not None and not preparation.medians:
+        raise CommandError(
+            f"{model_folder} has no medians, because it was fitted to many files; fill in missing values"
+        )
     preparation = preparation or _bare_preparation(model, model_folder)
+    if is_parts(data) or scheduler is not None:
+        if impute:
+            raise CommandError("--impute is for one file in memory; leave it out, or pass one file")
+        predict_parts(
+            out, data, model, preparation, options.needed_folder(output),
+            id_column=id_column, scheduler=scheduler,
+        )  # fmt: skip
+        return
     samples = read_samples(
         data, id_column=id_column, features=preparation.columns, impute=impute, medians=preparation.medians
     )

@@ -315,7 +315,8 @@ _UNKNOWN_LABELS = frozenset({*MISSING, "-1", "-1.0", "?"})
 class Preparation:
     """Columns in the order of the estimator, and how they were scaled: (x - centre) / scale.
 
-    ``medians`` of the training rows serve --impute on new rows; ``clusters`` are names.
+    ``medians`` of the training rows serve --impute on new rows; a fit to many files has none. ``clusters``
+    are names.
     """
 
     columns: list[str]
@@ -384,6 +385,8 @@ def _checked_preparation(content: Any, model: Any, file: Path) -> Preparation:
     sizes = {"clusters": n_clusters, **dict.fromkeys(names[:-1], n_columns)}
     for name in names:
         values, kind = content[name], str if name in ("columns", "clusters") else float
+        if name == "medians" and values == []:
+            continue  # of a fit to many files
         if not isinstance(values, list) or len(values) != sizes[name]:
             raise CommandError(f"{file}: {name} must be a list of {sizes[name]}; fit the model again")
         for place, value in enumerate(values):

@@ -88,7 +88,7 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
         import pyarrow  # type: ignore[import-untyped]
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
-        raise _no_pyarrow(path) from None
+        raise no_pyarrow(path) from None
     # As floats, which pandas makes of integers with gaps, ids and classes beyond 2**53 would be rounded.
     exact = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.uint64(): pandas.UInt64Dtype()}
     try:
@@ -100,7 +100,8 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
         ) from None
 
 
-def _no_pyarrow(path: str | Path) -> CommandError:
+def no_pyarrow(path: str | Path) -> CommandError:
+    """The error for a Parquet file without pyarrow."""
     return CommandError(f'{path}: Parquet needs pyarrow; pip install "linkwise[parquet]"')
 
 
@@ -215,7 +216,7 @@ def write_frame(path: str | Path, frame: pandas.DataFrame) -> Path:
             try:
                 frame.to_parquet(draft, index=False)
             except ImportError:
-                raise _no_pyarrow(path) from None
+                raise no_pyarrow(path) from None
         else:
             write_csv(frame, draft, _SEPARATORS[suffix])
     return Path(path)

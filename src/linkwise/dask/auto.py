@@ -80,8 +80,9 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         As in :class:`linkwise.LinkedClustering`.
     candidates : "auto" or list, default="auto"
         Names of candidates, or estimators of ``linkwise`` whose namesakes are in ``linkwise.dask``.
-    client : distributed.Client, optional
-        As in :class:`linkwise.dask.PPC`.
+    client, checkpoint : optional
+        As in :class:`linkwise.dask.PPC`; the checkpoint is that of the winner. A choice that was interrupted
+        is made again.
 
     Attributes
     ----------
@@ -94,6 +95,8 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
     """
 
     local_class = auto.LinkedClustering
+    more = ("client", "checkpoint")
+    checkpoint: Any
 
     def fit(
         self,
@@ -176,7 +179,11 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
 
     def _counterpart(self, model: Any) -> Any:
         """The estimator for Dask with the parameters of one in memory."""
-        return _CLASSES[type(model).__name__](**model.get_params(deep=False), client=self.client)
+        found = _CLASSES[type(model).__name__](
+            **model.get_params(deep=False), client=self.client, checkpoint=self.checkpoint
+        )
+        found._watch = self._watch
+        return found
 
     def to_local(self, *, labels: bool = True) -> Any:
         """Return the estimator of ``linkwise``, with the winner in memory; see :class:`linkwise.dask.PPC`."""

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from linkwise.mixture.em import EMRun, MixtureParameters
 from linkwise.mixture.gaussian.gaussians import Gaussians
 from linkwise.mixture.links.em_step import LinkedStep
 
-__all__ = ["Checkpoint", "fit_identity"]
+__all__ = ["Checkpoint", "damaged", "fit_identity", "read_arrays", "write_arrays"]
 
 _FORMAT = 1
+#: What a file raises that is cut off, overwritten, or none of ours.
+_DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile)
 #: Parameters that do not change what a fit finds.
 _IRRELEVANT = ("client", "checkpoint", "verbose", "n_jobs", "warm_start")
 
@@ -52,11 +54,51 @@ def _digest(*arrays: np.ndarray) -> str:
     return found.hexdigest()
 
 
-class Checkpoint:
-    """The runs of one fit in a folder; ``identity`` tells the fit from others."""
+def write_arrays(
+    path: Path, identity: Mapping[str, str], about: Mapping[str, Any], arrays: Mapping[str, Any]
+) -> None:
+    """Store arrays and plain values of a fit at once."""
+    head = json.dumps({**about, "format": _FORMAT, "fit": dict(identity)})
+    with replacing(path) as draft, draft.open("wb") as file:
+        np.savez(file, about=np.array(head), **arrays)
 
-    def __init__(self, folder: str | os.PathLike[str], identity: dict[str, str]) -> None:
-        self.folder, self.identity = Path(folder), identity
+
+def read_arrays(path: Path, identity: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Read what ``write_arrays`` stored; that of another fit is refused."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+        if about["format"] != _FORMAT:
+            raise KeyError("format")
+        fit = about["fit"]
+    except _DAMAGED as error:
+        raise damaged(path, error) from None
+    other = next((name for name in identity if fit.get(name) != identity[name]), None)
+    if other is not None:
+        raise ValueError(
+            f"{path} is the checkpoint of another fit: {other} differs; remove it or choose another folder"
+        )
+    return about, arrays
+
+
+def damaged(path: Path, error: Exception) -> ValueError:
+    """The error for a file that is no checkpoint."""
+    return ValueError(
+        f"{path} is no checkpoint that can be read ({error}); remove it, or choose another folder"
+    )
+
+
+class Checkpoint:
+    """The runs of one fit of a mixture in a folder; ``identity`` tells the fit from others."""
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        identity: dict[str, str],
+        watch: Callable[[int, float], None] | None = None,
+    ) -> None:
+        self.folder, self.identity, self._watch = Path(folder), identity, watch
 
     def _file(self, number: int) -> Path:
         return self.folder / f"start-{number}.npz"
@@ -69,8 +111,6 @@ class Checkpoint:
         state = step.state()
         arrays |= {f"step_{name}": value for name, value in state.items() if isinstance(value, np.ndarray)}
         about = {
-            "format": _FORMAT,
-            "fit": self.identity,
             "converged": run.converged,
             "n_decreases": run.n_decreases,
             "covariance_type": run.parameters.gaussians.covariance_type,
@@ -82,21 +122,17 @@ class Checkpoint:
                 if not isinstance(value, np.ndarray)
             },
         }
-        with replacing(self._file(number)) as draft, draft.open("wb") as file:
-            np.savez(file, about=np.array(json.dumps(about)), **arrays)
+        write_arrays(self._file(number), self.identity, about, arrays)
+        if self._watch is not None:
+            self._watch(len(run.lower_bounds), run.lower_bounds[-1] if run.lower_bounds else np.nan)
 
     def load(self, number: int, step: LinkedStep) -> EMRun | None:
         """Return a stored run and restore its step; None if there is none."""
         path = self._file(number)
         if not path.exists():
             return None
+        about, arrays = read_arrays(path, self.identity)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in file.files}
-            about = json.loads(str(arrays.pop("about")))
-            if about["format"] != _FORMAT:
-                raise KeyError("format")
-            fit = about["fit"]
             kind = about["covariance_type"]
             now, start = (_parameters(name, arrays, kind) for name in ("now", "start"))
             state = {**about["step"], **_under("step_", arrays)}
@@ -107,16 +143,8 @@ class Checkpoint:
                 int(about["n_decreases"]),
                 start=start,
             )
-        except (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"{path} is no checkpoint that can be read ({error}); remove it, or choose another folder"
-            ) from None
-        other = next((name for name in self.identity if fit.get(name) != self.identity[name]), None)
-        if other is not None:
-            raise ValueError(
-                f"{path} is the checkpoint of another fit: {other} differs; remove it or choose "
-                "another folder"
-            )
+        except _DAMAGED as error:
+            raise damaged(path, error) from None
         step.restore(state)
         return run
 

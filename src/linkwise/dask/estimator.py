@@ -49,6 +49,8 @@ class DaskEstimator:
     #: Parameters beside those of the namesake in memory.
     more: ClassVar[tuple[str, ...]] = ("client",)
     client: Any
+    #: Is told the number of each iteration and its objective, where there is a checkpoint.
+    _watch: Any = None
 
     def __sklearn_clone__(self) -> Self:
         """Clone parameters; the client, a connection, is shared."""

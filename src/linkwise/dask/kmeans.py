@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from linkwise._validation import as_generator, check_constraints
 from linkwise.constraints import Constraints
-from linkwise.dask.collections import read_table
+from linkwise.dask.checkpoint import fit_identity
+from linkwise.dask.collections import Table, read_table
 from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
+from linkwise.dask.journal import JournalRunner
 from linkwise.dask.kmeans_rows import (
+    RESULTS,
     ClusterLabels,
     DaskDescent,
     DaskEuclidean,
@@ -28,6 +31,9 @@ __all__ = ["HMRFKMeans", "MPCKMeans", "PCKMeans"]
 
 class _DaskKMeans(ScoredDaskEstimator):
     """HMRF-KMeans whose rows are those of a Dask collection."""
+
+    more = ("client", "checkpoint")
+    checkpoint: Any
 
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
         """Cluster the rows of a Dask collection (n_samples, n_features) under links between them.
@@ -63,7 +69,8 @@ class _DaskKMeans(ScoredDaskEstimator):
             if constraints.row_classes is not None:
                 kept = np.union1d(kept, np.flatnonzero(constraints.row_classes >= 0))
         rng = as_generator(own.random_state)
-        rows = DaskEuclideanRows(Runner(table, self.client), kept, self._sample_seed())
+        runner = self._runner(table, constraints)
+        rows = DaskEuclideanRows(runner, kept, self._sample_seed())
         distortion = DaskEuclidean(
             own.metric, own.n_clusters, metric_weight=float(own.metric_weight),
             shrinkage=float(own.shrinkage), penalty_bound=own.penalty_bound,
@@ -72,6 +79,7 @@ class _DaskKMeans(ScoredDaskEstimator):
             distortion, rows, links, own.penalty, own.inference, options=own.inference_options,
             n_threads=effective_n_jobs(own.n_jobs), want_bound=own.compute_gap,
         )  # fmt: skip
+        descent.watch = self._watch
         some = constraints
         if constraints is not None and len(rows.rows) < len(rows):
             some = constraints[rows.rows]
@@ -83,7 +91,17 @@ class _DaskKMeans(ScoredDaskEstimator):
         finally:
             for name in ("_fitted", "_known"):
                 self.__dict__.pop(name, None)
+        if isinstance(runner, JournalRunner):
+            runner.remove()
         return self
+
+    def _runner(self, table: Table, constraints: Constraints | None) -> Runner:
+        """What computes passes; with a checkpoint their results are stored in its folder."""
+        if self.checkpoint is None:
+            return Runner(table, self.client)
+        own: Any = self
+        identity = fit_identity(own.get_params(deep=False), table.n_samples, table.n_features, constraints)
+        return JournalRunner(table, self.client, self.checkpoint, identity, RESULTS)
 
     def _check_distortion(self) -> None:
         """Refuse what needs all rows at once."""
@@ -164,8 +182,8 @@ class HMRFKMeans(_DaskKMeans, hmrf_kmeans.HMRFKMeans, auto_wrap_output_keys=None
     ----------
     n_clusters, distortion, metric, penalty, weight, inference, inference_options, init, n_init :
         As in :class:`linkwise.HMRFKMeans`, and so are all further parameters.
-    client : distributed.Client, optional
-        As in :class:`linkwise.dask.PPC`.
+    client, checkpoint : optional
+        As in :class:`linkwise.dask.PPC`; the folder holds what the passes over the rows returned.
 
     Attributes
     ----------
@@ -186,8 +204,8 @@ class PCKMeans(_DaskKMeans, variants.PCKMeans, auto_wrap_output_keys=None):  # t
     ----------
     n_clusters, weight, inference, inference_options, init, n_init, max_iter, tol, compute_gap :
         As in :class:`linkwise.PCKMeans`, and so are all further parameters.
-    client : distributed.Client, optional
-        As in :class:`linkwise.dask.PPC`.
+    client, checkpoint : optional
+        As in :class:`linkwise.dask.PPC`; the folder holds what the passes over the rows returned.
 
     Attributes
     ----------
@@ -208,8 +226,8 @@ class MPCKMeans(_DaskKMeans, variants.MPCKMeans, auto_wrap_output_keys=None):  #
     ----------
     n_clusters, metric, weight, inference, inference_options, init, n_init, max_iter, tol, compute_gap :
         As in :class:`linkwise.MPCKMeans`, and so are all further parameters.
-    client : distributed.Client, optional
-        As in :class:`linkwise.dask.PPC`.
+    client, checkpoint : optional
+        As in :class:`linkwise.dask.PPC`; the folder holds what the passes over the rows returned.
 
     Attributes
     ----------

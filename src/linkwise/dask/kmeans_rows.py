@@ -17,7 +17,7 @@ from linkwise._row_tables import origin_between, refuse_narrow, refuse_overflowi
 from linkwise.dask.passes import Runner, local_rows
 from linkwise.dask.source import first_look, sample_rows
 from linkwise.kmeans.assignment import LinkedLabels
-from linkwise.kmeans.descent import Descent
+from linkwise.kmeans.descent import Descent, Run
 from linkwise.kmeans.distortions.base import Distortion, Metric
 from linkwise.kmeans.distortions.euclidean import (
     EuclideanRows,
@@ -28,7 +28,7 @@ from linkwise.kmeans.distortions.euclidean import (
 from linkwise.kmeans.distortions.metric_steps import PenaltyBound
 from linkwise.kmeans.distortions.penalty_bounds import BoxBound, metric_factor
 
-__all__ = ["ClusterLabels", "DaskDescent", "DaskEuclidean", "DaskEuclideanRows", "KnownLabels"]
+__all__ = ["RESULTS", "ClusterLabels", "DaskDescent", "DaskEuclidean", "DaskEuclideanRows", "KnownLabels"]
 
 _DOUBLE = np.dtype(np.float64)
 
@@ -341,8 +341,24 @@ class DaskEuclidean(SquaredEuclidean):
         return bound
 
 
+#: What passes of a descent return, by name, for the journal of a checkpoint.
+RESULTS = {kind.__name__: kind for kind in (_Sums, _Costly, _Farthest)}
+
+
 class DaskDescent(Descent):
-    """The descent of HMRF-KMeans on ``DaskEuclideanRows``."""
+    """The descent of HMRF-KMeans on ``DaskEuclideanRows``; ``watch`` is told iterations and objectives."""
+
+    watch: Any = None
+    _reached = np.nan
+
+    def run(self, *arguments: Any, **options: Any) -> Run:
+        """Descend from one start."""
+        self._n_passes = 0
+        return super().run(*arguments, **options)
+
+    def _objective(self, *arguments: Any) -> float:
+        self._reached = super()._objective(*arguments)
+        return self._reached
 
     @property
     def _memory(self) -> SquaredEuclidean:
@@ -370,6 +386,9 @@ class DaskDescent(Descent):
         rng: np.random.Generator,
     ) -> tuple[LinkedLabels | None, Any]:
         """Linked rows together in this process, the others by the workers."""
+        if self.watch is not None:
+            self.watch(self._n_passes, self._reached)
+        self._n_passes += 1
         answer = self._assign_linked(centres, metric, coupling, last, rng)
         values = np.empty(0, dtype=np.int64) if answer is None else answer.labels
         sums: _Sums = self.rows.runner.sum(

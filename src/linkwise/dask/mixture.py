@@ -106,7 +106,7 @@ class _DaskMixture(DaskPrediction):
         own: Any = self
         parameters = own.get_params(deep=False)
         identity = fit_identity(parameters, source.n_samples, source.n_features, constraints)
-        return Checkpoint(self.checkpoint, identity)
+        return Checkpoint(self.checkpoint, identity, self._watch)
 
     # Results of fitting
 

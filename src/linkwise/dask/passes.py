@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple, Protocol
@@ -117,9 +118,15 @@ class Runner:
         """Compute one task of a layer on top of the data."""
         graph = HighLevelGraph.from_collections(name, layer, dependencies=[self.table.array])
         result = Delayed(key, graph, layer=name)
-        if self.client is None:
-            return dask.compute(result)[0]
-        return self.client.compute(result).result()
+        try:
+            if self.client is None:
+                return dask.compute(result)[0]
+            return self.client.compute(result).result()
+        except CancelledError:
+            raise ConnectionError(
+                "the connection to the scheduler was lost in the middle of a fit; start the same fit again when "
+                "there is a scheduler: with a checkpoint it goes on from the last iteration"
+            ) from None
 
 
 def _work(job: Job, blocks: list[NDArray[Any]], chosen: NDArray[np.int64]) -> Any:

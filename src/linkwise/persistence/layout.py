@@ -588,6 +588,9 @@ LAYOUTS = {
 }
 
 
+_MANY_ROWS = 2**62
+
+
 def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
     """Refuse an estimator whose parameters and fitted attributes do not belong together.
 
@@ -596,15 +599,21 @@ def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any]
     """
     layout = LAYOUTS[type(model).__name__]
     labels = fitted.get("labels_")
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1:
-        raise LayoutError("fitted/labels_", "it is missing, or not one label for each row")
+    counted = "labels_" in fitted  # not where rows were beyond memory
+    if counted and (not isinstance(labels, np.ndarray) or labels.ndim != 1):
+        raise LayoutError("fitted/labels_", "it is not one label for each row")
     try:
         _check_common_parameters(model)
-        layout.parameters(model, len(labels))
+        layout.parameters(model, len(labels) if isinstance(labels, np.ndarray) else _MANY_ROWS)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise LayoutError("parameters", str(error)) from None
     sizes = Sizes(layout.sizes(model, fitted))
+    if not counted:
+        sizes["N"] = _MANY_ROWS
     entries = layout.entries(model)
+    if not counted:
+        required = {name: check for name, check in entries.required.items() if name != "labels_"}
+        entries = Entries(required, entries.optional)
     entries.check(fitted, sizes, "fitted")
     missing = [name for name in _CLASSES if name in entries.optional and name not in fitted]
     if 0 < len(missing) < len(_CLASSES):

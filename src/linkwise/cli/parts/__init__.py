@@ -1,0 +1,1 @@
+"""``linkwise fit`` and ``linkwise predict`` on many Parquet files, computed with Dask chunk by chunk."""

@@ -1,0 +1,354 @@
+"""``linkwise fit`` on many Parquet files: links by id or row, a fit chunk by chunk, labels for every file."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise._pages import Page, TextTable
+from linkwise.cli.errors import CommandError
+from linkwise.cli.options import METHODS, Settings
+from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.parts.files import Parts, find_parts, id_rows, read_columns
+from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
+from linkwise.cli.samples import Preparation, free_name, save_prepared_model
+from linkwise.cli.tables import build_links, check_links, read_link_list, write_frame
+from linkwise.constraints import Constraints
+from linkwise.constraints.io import Columns, records
+
+_METHODS = ("auto", "ppc", "cem", "hmrf")
+# Rows whose labels are in memory at once, unless a file has more.
+_ROWS_AT_ONCE = 4_000_000
+_LISTED_FILES = 30
+
+
+@dataclass(frozen=True)
+class PartsRequest:
+    """What the user asked for."""
+
+    data: Path
+    output: Path
+    links: Path | None
+    method: str
+    settings: Settings
+    id_column: str | None
+    features: Sequence[str]
+    ignore: Sequence[str]
+    standardize: bool
+    certainty: float | None
+    by_row: bool
+    link_columns: Columns
+    scheduler: str | None
+
+
+@dataclass(frozen=True)
+class _Links:
+    """Links between rows, and how the file of links names the rows."""
+
+    constraints: Constraints
+    names: dict[int, str]
+
+    def name(self, row: int) -> Any:
+        """Id or number of a row."""
+        return self.names.get(row, row)
+
+
+def fit_parts(out: Output, request: PartsRequest) -> None:
+    """Fit many files and write labels for each of them, the model, the links and a report."""
+    check_scheduler(request.scheduler)
+    if request.method not in _METHODS:
+        raise CommandError(
+            f"--method {request.method} needs all rows in memory; use {', '.join(_METHODS)}, or one file"
+        )
+    parts = find_parts(
+        request.data, id_column=request.id_column, features=request.features, ignore=request.ignore
+    )
+    links = _read_links(request, parts)
+    _check_links(request, links)
+    check_folder(request.output, "fit", ["labels", "model", REPORT, *(["links.parquet"] if links else [])])
+    checkpoint = request.output / f".checkpoint-{parts.fingerprint()}"
+    progress = Progress(parts.n_rows)
+    began = time.perf_counter()
+    with connected(request.scheduler) as client, _warnings_of(out):
+        progress.say(f"{parts.n_rows} rows in {len(parts.paths)} files, {len(parts.columns)} columns")
+        preparation = _preparation(parts, client, request.standardize)
+        model = _build(request, client, checkpoint)
+        model._watch = progress
+        X = parts.array(preparation)
+        try:
+            model.fit(X, constraints=None if links is None else links.constraints)
+        finally:
+            progress.end()
+            _remove_empty(checkpoint)
+        n_clusters = int(getattr(model, "n_clusters_", 0) or request.settings.n_clusters)
+        preparation = _with_clusters(preparation, n_clusters)
+        with writing_results(request.output, "fit") as draft:
+            sizes = _write_labels(draft / "labels", parts, model, X, n_clusters, progress)
+            tables = _tables(request, parts, links, model, sizes, time.perf_counter() - began)
+            _write_rest(draft, out, request, links, model, preparation, tables)
+    for table in tables:
+        out.table(table)
+    files = {name: request.output / name for name in ("labels", "model", REPORT)}
+    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    out.finish(
+        {
+            "method": request.method,
+            "n_clusters": n_clusters,
+            "n_rows": parts.n_rows,
+            "n_files": len(parts.paths),
+            "n_links": 0 if links is None else links.constraints.n_pairs,
+            "n_violated": int(model.violations_.sum()),
+            "converged": bool(model.converged_),
+            "n_iter": int(getattr(model, "best_estimator_", model).n_iter_),
+            "sizes": sizes,
+            "files": files,
+        }
+    )
+
+
+@contextmanager
+def _warnings_of(out: Output) -> Iterator[None]:
+    """Print warnings of the library as lines."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("default")
+        yield
+    for warning in raised:
+        if issubclass(warning.category, UserWarning):
+            out.warn(str(warning.message))
+
+
+def _remove_empty(folder: Path) -> None:
+    """Remove the folder of a checkpoint whose fit is done."""
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _read_links(request: PartsRequest, parts: Parts) -> _Links | None:
+    """Read the links; of ids only those that the links name are looked for in the data."""
+    if request.links is None:
+        return None
+    places: dict[str, int] | None = None
+    if request.id_column is not None and not request.by_row:
+        try:
+            wanted = {
+                cells[end] for _, cells in records(request.links, request.link_columns) for end in ("i", "j")
+            }
+        except ValueError as error:
+            raise CommandError(str(error)) from None
+        places = id_rows(parts, wanted)
+    found = read_link_list(
+        request.links, parts.n_rows, places=places, certainty=request.certainty, columns=request.link_columns
+    )
+    constraints = build_links(found, parts.n_rows)
+    return _Links(constraints, {row: name for name, row in (places or {}).items()})
+
+
+def _check_links(request: PartsRequest, links: _Links | None) -> None:
+    """Refuse a number of clusters that the links, or a method that their weights, do not allow."""
+    if links is None:
+        return
+    counts = request.settings.n_clusters
+    if counts != "auto":
+        check_links(links.constraints, max(counts) if isinstance(counts, list) else counts)
+
+
+def _preparation(parts: Parts, client: Any, standardize: bool) -> Preparation:
+    """Look at all rows once or twice: refuse what is no number, and find mean and spread of each column."""
+    from linkwise.dask.collections import Table
+    from linkwise.dask.jobs import ColumnMoments, Look
+    from linkwise.dask.passes import Runner
+
+    runner = Runner(Table(parts.array(None), None), client)
+    nothing = [np.empty(0, dtype=np.int64) for _ in runner.groups]
+    look = runner.sum(Look(parts.dtype), nothing)
+    if look.bad is not None:
+        row, column, value = look.bad
+        what = "is missing" if np.isnan(value) else "is infinite"
+        raise CommandError(
+            f"{parts.place(row)}: {parts.columns[column]!r} {what}; fill it in, leave the row out, or leave "
+            "the column out with --ignore"
+        )
+    centres, scales = np.zeros(len(parts.columns)), np.ones(len(parts.columns))
+    if standardize:
+        centres = np.clip(look.total / look.n_rows, look.low, look.high)
+        first, second = runner.sum(ColumnMoments(parts.dtype, centres)) / look.n_rows
+        spread = np.sqrt(np.maximum(second - first**2, 0.0))
+        constant = spread <= 1e-12 * np.maximum(np.maximum(np.abs(look.low), np.abs(look.high)), 1e-300)
+        scales = np.where(constant, 1.0, spread)
+    return Preparation(list(parts.columns), centres.tolist(), scales.tolist(), [], [])
+
+
+def _with_clusters(preparation: Preparation, n_clusters: int) -> Preparation:
+    from dataclasses import replace
+
+    return replace(preparation, clusters=[str(number) for number in range(n_clusters)])
+
+
+def _build(request: PartsRequest, client: Any, checkpoint: Path) -> Any:
+    """The estimator of ``linkwise.dask`` with the settings of the one that the method has in memory."""
+    import linkwise.dask
+
+    local = METHODS[request.method].build(request.settings)
+    kind = getattr(linkwise.dask, type(local).__name__)
+    return kind(**local.get_params(deep=False), client=client, checkpoint=checkpoint)
+
+
+def _write_labels(
+    folder: Path, parts: Parts, model: Any, X: Any, n_clusters: int, progress: Progress
+) -> NDArray[np.int64]:
+    """Write a Parquet file of clusters and probabilities for every file; return the rows of each cluster."""
+    sizes = np.zeros(n_clusters, dtype=np.int64)
+    best = getattr(model, "best_estimator_", model)
+    prob = getattr(best, "responsibilities_", None)
+    if prob is None and hasattr(best, "predict_proba"):
+        prob = best.predict_proba(X)
+    done = 0
+    for batch in batches(parts):
+        labels, probabilities = _computed(
+            model.labels_, prob, [n for file in batch for n in parts.pieces_of(parts.paths[file])]
+        )
+        start = 0
+        for file in batch:
+            stop = start + sum(parts.pieces[number].n_rows for number in parts.pieces_of(parts.paths[file]))
+            some = None if probabilities is None else probabilities[start:stop]
+            write_part(folder, parts, file, done + start, labels[start:stop], some)
+            start = stop
+        sizes += np.bincount(labels, minlength=n_clusters)
+        done += len(labels)
+        progress.say(f"labels of {done} rows written")
+    progress.end()
+    return sizes
+
+
+def batches(parts: Parts) -> Iterator[list[int]]:
+    """Numbers of files whose labels are computed together."""
+    batch: list[int] = []
+    n_rows = 0
+    for file, path in enumerate(parts.paths):
+        size = sum(parts.pieces[number].n_rows for number in parts.pieces_of(path))
+        if batch and n_rows + size > _ROWS_AT_ONCE:
+            yield batch
+            batch, n_rows = [], 0
+        batch.append(file)
+        n_rows += size
+    yield batch
+
+
+def _computed(labels: Any, prob: Any, pieces: list[int]) -> tuple[NDArray[np.int64], Any]:
+    """Labels and probabilities of some pieces, read once for both."""
+    import dask
+
+    if not pieces:
+        return np.empty(0, dtype=np.int64), None if prob is None else np.empty((0, prob.shape[1]))
+    wanted = [labels.blocks[pieces]] if prob is None else [labels.blocks[pieces], prob.blocks[pieces]]
+    found = dask.compute(*wanted)
+    return np.asarray(found[0]), None if prob is None else np.asarray(found[1])
+
+
+def write_part(
+    folder: Path,
+    parts: Parts,
+    file: int,
+    first_row: int,
+    labels: NDArray[np.int64],
+    prob: NDArray[np.floating] | None,
+) -> None:
+    """Write the results of one file: ids or row numbers of all files together, clusters, probabilities."""
+    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
+    columns: dict[str, Any] = {}
+    if parts.id_column is None:
+        columns["row"] = pyarrow.array(np.arange(first_row, first_row + len(labels)))
+    else:
+        pieces = [parts.pieces[number] for number in parts.pieces_of(parts.paths[file])]
+        ids = [read_columns(piece, [parts.id_column]).column(0) for piece in pieces]
+        columns[parts.id_column] = (
+            pyarrow.chunked_array([one for column in ids for one in column.chunks])
+            if ids
+            else pyarrow.array([])
+        )
+    columns[free_name("cluster", columns)] = pyarrow.array(labels)
+    if prob is not None:
+        for k, column in enumerate(prob.T):
+            columns[free_name(f"probability_{k}", columns)] = pyarrow.array(np.ascontiguousarray(column))
+    path = folder / parts.names[file]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+
+
+def _tables(
+    request: PartsRequest,
+    parts: Parts,
+    links: _Links | None,
+    model: Any,
+    sizes: NDArray[np.int64],
+    seconds: float,
+) -> list[TextTable]:
+    best = getattr(model, "best_estimator_", model)
+    method = METHODS[request.method].title
+    if best is not model:
+        chosen = next(record.candidate for record in model.selection_ if record.chosen)
+        method = f"{method}: {chosen}"
+    facts = [
+        ["rows", f"{parts.n_rows} in {len(parts.paths)} files"],
+        ["columns", str(len(parts.columns))],
+        ["method", method],
+        ["clusters", str(len(sizes))],
+        ["iterations", f"{best.n_iter_}{'' if best.converged_ else ' (not converged)'}"],
+    ]
+    if links is not None:
+        kept = links.constraints.n_pairs - int(model.violations_.sum())
+        facts.append(["links kept", f"{kept} of {links.constraints.n_pairs}"])
+    facts.append(["seconds", f"{seconds:.1f}"])
+    rows = [[str(k), str(size), f"{size / sizes.sum():.1%}"] for k, size in enumerate(sizes.tolist())]
+    return [
+        TextTable("Fit", ["", ""], facts, 2),
+        TextTable("Clusters", ["cluster", "rows", "share"], rows, 1),
+    ]
+
+
+def _write_rest(
+    draft: Path,
+    out: Output,
+    request: PartsRequest,
+    links: _Links | None,
+    model: Any,
+    preparation: Preparation,
+    tables: Sequence[TextTable],
+) -> None:
+    """Write links, model and report."""
+    best = getattr(model, "best_estimator_", model)
+    if links is not None:
+        write_frame(draft / "links.parquet", _link_frame(links, model))
+    save_prepared_model(draft / "model", best.to_local(labels=False), preparation)
+    page = Page(f"{len(preparation.clusters)} clusters of {request.data}")
+    for warning in out.warnings:
+        page.text(warning, "warning")
+    for table in tables:
+        page.table(table)
+    write_text(draft / REPORT, page.html())
+
+
+def _link_frame(links: _Links, model: Any) -> Any:
+    """Tabulate the links: ends, kind, weight, and whether they were kept."""
+    import pandas
+
+    weights, pairs = links.constraints.weights, links.constraints.pairs.tolist()
+    return pandas.DataFrame(
+        {
+            "i": [links.name(i) for i, _ in pairs],
+            "j": [links.name(j) for _, j in pairs],
+            "kind": np.where(weights > 0, "must_link", "cannot_link"),
+            "weight": np.abs(weights),
+            "kept": ~model.violations_,
+        }
+    )

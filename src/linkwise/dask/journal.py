@@ -1,0 +1,110 @@
+"""Passes of K-means on disk: a fit that was interrupted is led through the same steps by what they returned.
+
+What a pass of the workers returns, sums of K x D numbers, is stored in a file of its own before it is used.
+The same fit, started again, does the same steps in this process, and takes what its first passes return from
+the files. So it comes to where it was without reading the data, and goes on from there. The files hold
+arrays and text, no code. They are removed when the fit is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.dask.checkpoint import damaged, read_arrays, write_arrays
+from linkwise.dask.collections import Table
+from linkwise.dask.passes import Job, Runner
+
+__all__ = ["JournalRunner"]
+
+
+class JournalRunner(Runner):
+    """A runner that stores what its passes return; ``kinds`` are the classes of results, by name."""
+
+    def __init__(
+        self,
+        table: Table,
+        client: Any,
+        folder: str | os.PathLike[str],
+        identity: Mapping[str, str],
+        kinds: Mapping[str, Any],
+    ) -> None:
+        super().__init__(table, client)
+        self.folder, self.identity, self.kinds = Path(folder), identity, kinds
+        self._n_passes = 0
+
+    def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
+        """What the pass returned before the interruption, or what it returns now."""
+        path = self.folder / f"pass-{self._n_passes}.npz"
+        question = _digest(job, chosen)
+        if path.exists():
+            about, arrays = read_arrays(path, self.identity)
+            if about.get("question") == question:
+                self._n_passes += 1
+                try:
+                    return _decoded(about["answer"], arrays, self.kinds)
+                except (KeyError, TypeError) as error:
+                    raise damaged(path, error) from None
+            self.remove(self._n_passes)  # without a random_state the fit goes another way
+        found = super().sum(job, chosen)
+        arrays = {}
+        answer = _encoded(found, arrays, self.kinds)
+        if answer is not None:  # the first look has all rows of the sample, and is done again
+            write_arrays(path, self.identity, {"question": question, "answer": answer}, arrays)
+            self._n_passes += 1
+        return found
+
+    def remove(self, first: int = 0) -> None:
+        """Remove the files from this number on; the folder stays."""
+        for path in self.folder.glob("pass-*.npz"):
+            number = path.stem.removeprefix("pass-")
+            if number.isdecimal() and int(number) >= first:
+                path.unlink(missing_ok=True)
+
+
+def _encoded(value: Any, arrays: dict[str, Any], kinds: Mapping[str, Any]) -> Any:
+    """Results as plain values, with the names of their arrays; None if they are not to be stored."""
+    if isinstance(value, np.ndarray):
+        name = f"array_{len(arrays)}"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return {"tuple": [_encoded(item, arrays, kinds) for item in value]}
+    if isinstance(value, float | int | np.generic):
+        return value.item() if isinstance(value, np.generic) else value
+    kind = type(value).__name__
+    if kind not in kinds:
+        return None
+    fields = {name: _encoded(getattr(value, name), arrays, kinds) for name in type(value).__annotations__}
+    return {"kind": kind, "fields": fields}
+
+
+def _decoded(value: Any, arrays: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]]
+    if "tuple" in value:
+        return tuple(_decoded(item, arrays, kinds) for item in value["tuple"])
+    fields = {name: _decoded(item, arrays, kinds) for name, item in value["fields"].items()}
+    return kinds[value["kind"]](**fields)
+
+
+def _digest(job: Job, chosen: list[NDArray[np.int64]] | None) -> str:
+    """What a pass asks: the numbers of its job, and the rows that are chosen."""
+    found = hashlib.sha256(type(job).__name__.encode())
+    for name, value in sorted(vars(job).items()):
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, np.ndarray):
+                found.update(name.encode() + np.ascontiguousarray(part).tobytes())
+            elif isinstance(part, float | int):
+                found.update(f"{name}={part!r}".encode())
+    for rows in chosen or ():
+        found.update(np.ascontiguousarray(rows).tobytes())
+    return found.hexdigest()
