@@ -154,7 +154,7 @@ def test_the_scheduler_is_lost_during_a_fit(client, in_memory, monkeypatch, tmp_
         with Client(address, timeout=PATIENCE, set_as_default=False) as other:
             model = PPC(3, **PARAMETERS, client=other, checkpoint=tmp_path)
             with pytest.raises(
-                ConnectionError, match="connection to the scheduler was lost .*; start the same"
+                ConnectionError, match=r"connection to the scheduler was lost .*; start the same"
             ):
                 quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
             monkeypatch.setattr(passes.Runner, "compute", compute)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-import types
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import xarray
 import zarr
 
 import linkwise
 from linkwise import Constraints
-from linkwise.dask import PPC, collections
+from linkwise.dask import PPC
 from tests.dask.dask_cases import assert_same_fit, blobs, lazy, links_of, quietly
 
 X, Y = blobs()
@@ -58,14 +56,22 @@ class TestSources:
             assert_same_fit(model, theirs)
         np.testing.assert_array_equal(model.predict(store).compute(), theirs.predict(X))
 
-    def test_xarray_with_dask_inside(self, monkeypatch):
-        """xarray itself is not needed: its arrays have their data in ``data``."""
-        kind = type("DataArray", (), {"__module__": "xarray.core.dataarray"})
-        wrapped = kind()
-        wrapped.data = lazy(X, ((60, 60), (3,)))
-        assert collections.lazy_array(wrapped)[0] is wrapped.data
-        monkeypatch.setitem(sys.modules, "xarray", types.ModuleType("xarray"))
-        assert fit(wrapped).means_.shape == (3, 3)
+    def test_xarray(self, in_memory):
+        """Arrays with Dask inside; others are refused."""
+        array = xarray.DataArray(X, dims=("row", "band"))
+        for wrapped in (
+            array.chunk({"row": 50, "band": 2}),
+            array.to_dataset(name="x").chunk({"row": 50}).to_dataarray("v").squeeze("v"),
+        ):
+            model = fit(wrapped)
+            np.testing.assert_allclose(model.means_, in_memory.means_, rtol=1e-8)
+            np.testing.assert_array_equal(model.predict(wrapped).compute(), in_memory.predict(FRAME))
+        with pytest.raises(TypeError, match=r"X is a DataArray without Dask inside; pass X\.chunk\(\)"):
+            fit(array)
+        with pytest.raises(TypeError, match=r"X is a Dataset; pass one of its arrays"):
+            fit(array.to_dataset(name="x").chunk())
+        with pytest.raises(ValueError, match="3 dimensions; reshape"):
+            fit(array.expand_dims("time").chunk())
 
     def test_unknown_sizes_of_chunks_are_computed(self, in_memory):
         unknown = dd.from_pandas(FRAME, npartitions=3, sort=False).to_dask_array()

@@ -125,9 +125,13 @@ def _opened(X: Any) -> Any:
     kind = type(X).__module__.split(".")[0]
     if kind == "zarr":
         return da.from_zarr(X)
-    if kind == "xarray" and hasattr(X, "data"):
-        return X.data
-    return X
+    if kind == "xarray" and not hasattr(X, "data"):
+        raise TypeError(f"X is a {type(X).__name__}; pass one of its arrays, as in X.to_dataarray()")
+    if kind == "xarray" and not isinstance(X.data, da.Array):
+        raise TypeError(
+            "X is a DataArray without Dask inside; pass X.chunk(), or use the estimators of linkwise itself"
+        )
+    return X.data if kind == "xarray" else X
 
 
 def _is_frame(X: Any) -> bool:

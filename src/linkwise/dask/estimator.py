@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from typing import Any, ClassVar, Self, TypeVar
 
 import dask.array as da
@@ -103,7 +104,9 @@ class DaskEstimator:
     def _is_lazy(self, X: Any) -> bool:
         """Whether X is a collection of Dask, or a place to read one from; else it is data in memory."""
         return (
-            hasattr(X, "__dask_graph__") or isinstance(X, str) or type(X).__module__.split(".")[0] == "zarr"
+            hasattr(X, "__dask_graph__")
+            or isinstance(X, str | os.PathLike)
+            or type(X).__module__.split(".")[0] == "zarr"
         )
 
     def _lazily(self, X: Any, method: str, dtype: Any, n_columns: int | None = None) -> da.Array:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from linkwise.dask.checkpoint import damaged, read_arrays, write_arrays
 from linkwise.dask.collections import Table
+from linkwise.dask.jobs import Look
 from linkwise.dask.passes import Job, Runner
 
 __all__ = ["JournalRunner"]
@@ -41,6 +42,8 @@ class JournalRunner(Runner):
 
     def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
         """What the pass returned before the interruption, or what it returns now."""
+        if isinstance(job, Look):  # it has all rows of the sample, and is done again
+            return super().sum(job, chosen)
         path = self.folder / f"pass-{self._n_passes}.npz"
         question = _digest(job, chosen)
         if path.exists():
@@ -54,10 +57,9 @@ class JournalRunner(Runner):
             self.remove(self._n_passes)  # without a random_state the fit goes another way
         found = super().sum(job, chosen)
         arrays = {}
-        answer = _encoded(found, arrays, self.kinds)
-        if answer is not None:  # the first look has all rows of the sample, and is done again
-            write_arrays(path, self.identity, {"question": question, "answer": answer}, arrays)
-            self._n_passes += 1
+        answer = _encoded(found, arrays)
+        write_arrays(path, self.identity, {"question": question, "answer": answer}, arrays)
+        self._n_passes += 1
         return found
 
     def remove(self, first: int = 0) -> None:
@@ -68,21 +70,18 @@ class JournalRunner(Runner):
                 path.unlink(missing_ok=True)
 
 
-def _encoded(value: Any, arrays: dict[str, Any], kinds: Mapping[str, Any]) -> Any:
-    """Results as plain values, with the names of their arrays; None if they are not to be stored."""
+def _encoded(value: Any, arrays: dict[str, Any]) -> Any:
+    """Results as plain values, with the names of their arrays."""
     if isinstance(value, np.ndarray):
         name = f"array_{len(arrays)}"
         arrays[name] = value
         return {"array": name}
-    if isinstance(value, tuple) and not hasattr(value, "_fields"):
-        return {"tuple": [_encoded(item, arrays, kinds) for item in value]}
     if isinstance(value, float | int | np.generic):
         return value.item() if isinstance(value, np.generic) else value
-    kind = type(value).__name__
-    if kind not in kinds:
-        return None
-    fields = {name: _encoded(getattr(value, name), arrays, kinds) for name in type(value).__annotations__}
-    return {"kind": kind, "fields": fields}
+    if type(value) is tuple:
+        return {"tuple": [_encoded(item, arrays) for item in value]}
+    fields = {name: _encoded(getattr(value, name), arrays) for name in type(value).__annotations__}
+    return {"kind": type(value).__name__, "fields": fields}
 
 
 def _decoded(value: Any, arrays: Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:

@@ -124,8 +124,8 @@ class Runner:
             return self.client.compute(result).result()
         except CancelledError:
             raise ConnectionError(
-                "the connection to the scheduler was lost in the middle of a fit; start the same fit again when "
-                "there is a scheduler: with a checkpoint it goes on from the last iteration"
+                "the connection to the scheduler was lost in the middle of a fit; start the same fit again "
+                "when there is a scheduler: with a checkpoint it goes on from the last iteration"
             ) from None
 
 

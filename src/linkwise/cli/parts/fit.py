@@ -329,7 +329,9 @@ def _write_rest(
     best = getattr(model, "best_estimator_", model)
     if links is not None:
         write_frame(draft / "links.parquet", _link_frame(links, model))
-    save_prepared_model(draft / "model", best.to_local(labels=False), preparation)
+    local = best.to_local(labels=False)
+    local.feature_names_in_ = np.array(preparation.columns, dtype=object)
+    save_prepared_model(draft / "model", local, preparation)
     page = Page(f"{len(preparation.clusters)} clusters of {request.data}")
     for warning in out.warnings:
         page.text(warning, "warning")
