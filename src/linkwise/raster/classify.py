@@ -140,24 +140,24 @@ def _run(
     halo = 0 if coupling is None else HALO
     nodata = nodata_of(stack)
     any_valid = False
-    with rasterio.Env(GDAL_CACHEMAX=CACHE):
-        for window in windows_of(*grid.shape, side):
-            row, column = int(window.row_off), int(window.col_off)
-            if (row, column) in done:
-                any_valid = True
-                continue
-            # Even, see smoothing.HALO.
-            top, left = (max(start - halo - (start & 1 and halo > 0), 0) for start in (row, column))
-            bottom, right = (
-                min(row + window.height + halo, grid.height),
-                min(column + window.width + halo, grid.width),
-            )
+    for window in windows_of(*grid.shape, side):
+        row, column = int(window.row_off), int(window.col_off)
+        if (row, column) in done:
+            any_valid = True
+            continue
+        # Even, see smoothing.HALO.
+        top, left = (max(start - halo - (start & 1 and halo > 0), 0) for start in (row, column))
+        bottom, right = (
+            min(row + window.height + halo, grid.height),
+            min(column + window.width + halo, grid.width),
+        )
+        with rasterio.Env(GDAL_CACHEMAX=CACHE):
             values = stack[:, top:bottom, left:right].values
-            valid = valid_pixels(values, nodata)
-            any_valid |= bool(valid.any())
-            classes, confidence = _tile(values, valid, pixels, coupling, (top, left))
-            inner = np.s_[row - top : row - top + window.height, column - left : column - left + window.width]
-            yield window, classes[inner], confidence[inner]
+        valid = valid_pixels(values, nodata)
+        any_valid |= bool(valid.any())
+        classes, confidence = _tile(values, valid, pixels, coupling, (top, left))
+        inner = np.s_[row - top : row - top + window.height, column - left : column - left + window.width]
+        yield window, classes[inner], confidence[inner]
     if not any_valid:
         raise ValueError(
             "no pixel of the stack has data in every band: check its nodata value, or pass nodata="

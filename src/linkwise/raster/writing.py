@@ -183,10 +183,11 @@ class MapWriter:
 
     def _percent(self, confidence: NDArray[Any], codes: NDArray[Any]) -> NDArray[np.unsignedinteger]:
         """Whole percent, at least 1 because 0 is no data."""
-        percent = np.where(codes > 0, np.nan_to_num(100.0 * confidence), 0.0).round()
-        percent = np.clip(percent, 0.0, 100.0)
-        percent[(percent < 1.0) & (codes > 0)] = 1.0
-        return percent.astype(self._dtype)
+        percent = np.rint(np.float32(100.0) * confidence.astype(np.float32, copy=False))
+        # NaN becomes the smaller number.
+        percent = np.fmin(np.fmax(percent, np.float32(1.0)), np.float32(100.0)).astype(self._dtype)
+        percent[codes == 0] = 0
+        return percent
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -269,9 +270,7 @@ class MapWriter:
         """Write the GeoTIFF from the journal, read it back, and put it in its place."""
         missing = self.grid.height * self.grid.width - sum(h * w for _, _, h, w in self._offsets)
         if missing:
-            raise ValueError(
-                f"the windows leave {missing} pixels of the map out or overlap: write every pixel once"
-            )
+            raise ValueError(f"the windows leave {missing} pixels of the map out; write every pixel once")
         self._check_free()
         try:
             with ExitStack() as stack:
@@ -336,11 +335,18 @@ class MapWriter:
         for strip, places in self._strip_windows():
             top, height = int(strip.row_off), int(strip.height)
             pixels = np.zeros((1 + self._confidence, height, self.grid.width), dtype=self._dtype)
+            written = np.zeros((height, self.grid.width), dtype=bool)
             for place in places:
                 row, column, its_height, its_width = place
                 first, last = max(row, top), min(row + its_height, top + height)
-                part = self._window(place)[:, first - row : last - row]
-                pixels[:, first - top : last - top, column : column + its_width] = part
+                inner = np.s_[first - top : last - top, column : column + its_width]
+                if written[inner].any():
+                    raise ValueError(
+                        f"the window at row {row}, column {column} covers pixels of another one; write every "
+                        "pixel once"
+                    )
+                written[inner] = True
+                pixels[:, *inner] = self._window(place)[:, first - row : last - row]
             yield strip, pixels
 
 
