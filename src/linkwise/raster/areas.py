@@ -104,7 +104,7 @@ def areas(
         names = [known.get(code, str(code)) for code in range(1, n_classes + 1)]
     if len(names) < n_classes:
         raise ValueError(
-            f"the map has {n_classes} classes, but there are {len(names)} names: pass one for each"
+            f"the map has {n_classes} classes, but there are {len(names)} names; pass one for each"
         )
     n_classes = len(names)
     counts = np.pad(counts, ((0, 0), (0, n_classes - counts.shape[1])))
@@ -126,11 +126,11 @@ def _adjust(
     n_classes = len(hectares)
     if confusion.shape != (n_classes, n_classes):
         raise ValueError(
-            f"confusion has shape {confusion.shape}, but there are {n_classes} classes: pass a row for each "
+            f"confusion has shape {confusion.shape}, but there are {n_classes} classes; pass a row for each "
             "class of the map and a column for each true class"
         )
     if not (confusion >= 0.0).all():
-        raise ValueError("confusion holds a negative or missing count: pass numbers of samples")
+        raise ValueError("confusion holds a negative or missing count; pass numbers of samples")
     on_map = hectares > 0.0
     rows = confusion[on_map]
     weights = hectares[on_map] / hectares.sum() if on_map.any() else hectares[on_map]

@@ -122,7 +122,7 @@ def class_type(n_classes: int) -> np.dtype[np.unsignedinteger]:
     """The smallest type that holds 0 to ``n_classes``."""
     if n_classes > np.iinfo(np.uint16).max:
         raise ValueError(
-            f"a map holds at most {np.iinfo(np.uint16).max} classes, not {n_classes}: take fewer"
+            f"a map holds at most {np.iinfo(np.uint16).max} classes, not {n_classes}; take fewer"
         )
     return np.dtype(np.uint8 if n_classes <= np.iinfo(np.uint8).max else np.uint16)
 
@@ -160,7 +160,7 @@ def _run(
         yield window, classes[inner], confidence[inner]
     if not any_valid:
         raise ValueError(
-            "no pixel of the stack has data in every band: check its nodata value, or pass nodata="
+            "no pixel of the stack has data in every band; check its nodata value, or pass nodata="
         )
 
 
@@ -200,6 +200,6 @@ def _refuse_huge(values: NDArray[Any], valid: NDArray[np.bool_], corner: tuple[i
         band, row, column = bad[0].tolist()
         raise ValueError(
             f"band {band + 1} holds {values[band, row, column]:.3g} in row {corner[0] + row}, column "
-            f"{corner[1] + column}: if it stands for no data, pass "
+            f"{corner[1] + column}; if it stands for no data, pass "
             f"nodata={float(values[band, row, column])!r} to read_stack"
         )

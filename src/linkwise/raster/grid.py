@@ -116,7 +116,7 @@ def pixel_areas(grid: Grid) -> NDArray[np.float64]:
     """
     if grid.crs is None:
         raise ValueError(
-            "the raster has no CRS, so areas are not known: give it one, e.g. by gdal_edit.py -a_srs"
+            "the raster has no CRS, so areas are not known; give it one, e.g. by gdal_edit.py -a_srs"
         )
     crs = CRS.from_user_input(grid.crs)
     transform = grid.transform
@@ -135,5 +135,5 @@ def pixel_areas(grid: Grid) -> NDArray[np.float64]:
     longitude, latitude = Transformer.from_crs(crs, crs.geodetic_crs, always_xy=True).transform(x, y)
     scale = np.asarray(Proj(crs).get_factors(longitude, latitude).areal_scale)
     if not np.isfinite(scale).all():
-        raise ValueError("parts of the raster lie outside its projection, so areas are not known: crop it")
+        raise ValueError("parts of the raster lie outside its projection, so areas are not known; crop it")
     return flat_area / np.interp(np.arange(grid.height) + 0.5, rows, scale)

@@ -40,18 +40,18 @@ class Legend:
     def __init__(self, names: Iterable[Any], colors: Iterable[str] | None = None) -> None:
         self.names = [str(name) for name in names]
         if not self.names:
-            raise ValueError("a legend needs at least one class: pass their names")
+            raise ValueError("a legend needs at least one class; pass their names")
         if len(set(self.names)) < len(self.names):
             twice = next(name for place, name in enumerate(self.names) if name in self.names[:place])
-            raise ValueError(f"two classes are named {twice!r}: give them different names")
+            raise ValueError(f"two classes are named {twice!r}; give them different names")
         self.colors = _palette(len(self.names)) if colors is None else [str(color) for color in colors]
         if len(self.colors) != len(self.names):
             raise ValueError(
-                f"there are {len(self.names)} classes and {len(self.colors)} colours: pass one for each class"
+                f"there are {len(self.names)} classes and {len(self.colors)} colours; pass one for each class"
             )
         for name, color in zip(self.names, self.colors, strict=True):
             if _channels(color) is None:
-                raise ValueError(f"the colour of {name!r} is {color!r}: write it as '#RRGGBB'")
+                raise ValueError(f"the colour of {name!r} is {color!r}; write it as '#RRGGBB'")
 
     def __len__(self) -> int:
         return len(self.names)

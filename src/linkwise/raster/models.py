@@ -91,14 +91,14 @@ def pixel_model(model: Any, n_bands: int) -> PixelModel:
     """Prepare a fitted model for pixels of so many bands."""
     if not hasattr(model, "predict_proba"):
         raise ValueError(
-            f"{type(model).__name__} has no predict_proba, so it gives no confidence: pass a mixture such as "
+            f"{type(model).__name__} has no predict_proba, so it gives no confidence; pass a mixture such as "
             "CPPC, or a classifier with probabilities"
         )
     check_is_fitted(model)
     wanted = getattr(model, "n_features_in_", n_bands)
     if wanted != n_bands:
         raise ValueError(
-            f"the model was fitted to {wanted} bands, but the stack has {n_bands}: pass the same bands"
+            f"the model was fitted to {wanted} bands, but the stack has {n_bands}; pass the same bands"
         )
     folded = _fold(model)
     if folded is not None:

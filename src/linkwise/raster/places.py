@@ -1,32 +1,26 @@
-"""Which pixels points, polygons and label rasters lie on."""
+"""Which pixels points and polygons lie on."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import rasterio
 import shapely
-import xarray as xr
 from numpy.typing import NDArray
 from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError
-from rasterio.enums import Resampling
 from rasterio.features import rasterize
-from rasterio.vrt import WarpedVRT
-from scipy import sparse
-from scipy.sparse import csgraph
 
-from linkwise.raster.grid import Grid, applied, grid_of, same_place, windows_of
-from linkwise.raster.legend import names_in
+from linkwise.raster.grid import Grid, applied
 
 __all__ = [
+    "MOST_PIXELS",
     "Places",
     "class_texts",
     "coordinate_columns",
-    "label_raster_places",
     "point_places",
     "table_points",
     "vector_places",
@@ -43,8 +37,8 @@ _PAIRS = (
     ("x", "y", False),
     ("easting", "northing", False),
 )
-_MOST_PIXELS = 50_000_000
-_READ = 1024
+#: Most pixels that samples may cover.
+MOST_PIXELS = 50_000_000
 
 
 class Places(NamedTuple):
@@ -97,11 +91,11 @@ def _listed(kind: str, numbers: Sequence[str]) -> str:
 def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, str, bool] | None:
     """Columns of the coordinates and whether they are longitude and latitude; None if there are none."""
     if (x is None) != (y is None):
-        raise ValueError("x and y belong together: name both columns, or none")
+        raise ValueError("x and y belong together; name both columns, or none")
     if x is not None and y is not None:
         for name in (x, y):
             if name not in table.columns:
-                raise ValueError(f"there is no column {name!r} in the samples: name one of {_names(table)}")
+                raise ValueError(f"there is no column {name!r} in the samples; name one of {_names(table)}")
         degrees = any(x.lower() == a and y.lower() == b and flag for a, b, flag in _PAIRS)
         return x, y, degrees
     by_lower = {str(name).lower(): str(name) for name in table.columns}
@@ -114,9 +108,9 @@ def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, s
 def class_texts(table: Any, label: str | None) -> NDArray[Any]:
     """Class of each row as text, "" where it is missing."""
     if label is None:
-        raise ValueError(f"label is missing: name the column with the classes; there are {_names(table)}")
+        raise ValueError(f"label is missing; name the column with the classes, one of {_names(table)}")
     if label not in table.columns:
-        raise ValueError(f"there is no column {label!r} in the samples: name one of {_names(table)}")
+        raise ValueError(f"there is no column {label!r} in the samples; name one of {_names(table)}")
     return texts_of(table[label].to_numpy(dtype=object))
 
 
@@ -154,7 +148,7 @@ def table_points(
     columns = coordinate_columns(table, x, y)
     if columns is None:
         raise ValueError(
-            f"the samples have no columns lon/lat or x/y; there are {_names(table)}: name them by x= and "
+            f"the samples have no columns lon/lat or x/y, but {_names(table)}; name them by x= and "
             "y=, or the columns of band values by values="
         )
     first, second, degrees = columns
@@ -176,7 +170,7 @@ def table_points(
     skipped = [f"{int((~known).sum())} samples without a class"] if not known.all() else []
     if crs is None and not degrees and _looks_like_degrees(coordinates, known, grid):
         raise ValueError(
-            f"{first} and {second} look like degrees, but the raster is in {_unit(grid)}: pass "
+            f"{first} and {second} look like degrees, but the raster is in {_unit(grid)}; pass "
             'crs="EPSG:4326"'
         )
     source = crs if crs is not None else (_LON_LAT if degrees else grid.crs)
@@ -211,19 +205,19 @@ def _transformer(source: Any, target: Any) -> Transformer | None:
     """None if both are the same."""
     if target is None:
         raise ValueError(
-            'the raster has no CRS, so samples cannot be placed on it: pass crs="EPSG:..." to read_stack'
+            'the raster has no CRS, so samples cannot be placed on it; pass crs="EPSG:..." to read_stack'
         )
     try:
         first, second = CRS.from_user_input(source), CRS.from_user_input(target)
     except CRSError as error:
-        raise ValueError(f"{source!r} is no CRS that is known: write e.g. EPSG:4326") from error
+        raise ValueError(f"{source!r} is no CRS that is known; write e.g. EPSG:4326") from error
     return None if first == second else Transformer.from_crs(first, second, always_xy=True)
 
 
 def point_places(points: Points, grid: Grid, outside: str) -> Places:
     """Pixels that points lie on."""
     if not len(points.rows):
-        raise ValueError("no sample has a class: name another column of classes")
+        raise ValueError("no sample has a class; name another column of classes")
     rows, columns, inside = _cells(points.x, points.y, grid)
     skipped = list(points.skipped)
     if not inside.all():
@@ -252,12 +246,12 @@ def _check_outside(kind: str, numbers: list[str], n_samples: int, outside: str) 
     """Refuse samples outside the raster, or all of them."""
     if len(numbers) == n_samples:
         raise ValueError(
-            f"all {n_samples} samples lie outside the raster: longitude and latitude swapped? Otherwise pass "
+            f"all {n_samples} samples lie outside the raster; longitude and latitude swapped? Otherwise pass "
             "their crs"
         )
     if outside == "raise":
         raise ValueError(
-            f"{_listed(kind, numbers)} of the samples outside the raster ({len(numbers)} of {n_samples}): "
+            f"{_listed(kind, numbers)} of the samples outside the raster ({len(numbers)} of {n_samples}); "
             'remove them, or pass outside="skip"'
         )
 
@@ -278,16 +272,16 @@ def vector_places(
     except DataSourceError as error:
         reason = " ".join(str(error).split())[:120]
         raise ValueError(
-            f"{path} is no file of samples that can be read ({reason}): pass a table, a vector file or a "
+            f"{path} is no file of samples that can be read ({reason}); pass a table, a vector file or a "
             "label raster"
         ) from error
     names = [str(name) for name in about["fields"]]
     if label is None or label not in names:
         wrong = "label is missing" if label is None else f"there is no column {label!r} in {path}"
-        raise ValueError(f"{wrong}: name one of {', '.join(names[:20]) or 'its columns, but it has none'}")
+        raise ValueError(f"{wrong}; name one of {', '.join(names[:20]) or 'its columns, but it has none'}")
     source = about["crs"] if about["crs"] is not None else crs
     if source is None:
-        raise ValueError(f'{path} has no CRS: pass crs="EPSG:..."')
+        raise ValueError(f'{path} has no CRS; pass crs="EPSG:..."')
     classes = texts_of(np.asarray(fields[names.index(label)], dtype=object))
     shapes = shapely.from_wkb(np.asarray(geometries, dtype=object))
     known = classes != ""
@@ -297,7 +291,7 @@ def vector_places(
         skipped.append(f"{int(empty.sum())} features without a shape")
     rows = np.flatnonzero(known & ~empty)
     if not len(rows):
-        raise ValueError(f"no feature of {path} has a class and a shape: correct the column {label!r}")
+        raise ValueError(f"no feature of {path} has a class and a shape; correct the column {label!r}")
     shapes = _moved_shapes(shapes[rows], source, grid.crs)
 
     def number(row: int) -> str:
@@ -318,7 +312,7 @@ def vector_places(
     odd = np.flatnonzero(~np.isin(kinds, (3, 6)))
     if len(odd):
         raise ValueError(
-            f"feature {number(int(rows[odd[0]]))} of {path} is a {shapes[odd[0]].geom_type}: "
+            f"feature {number(int(rows[odd[0]]))} of {path} is a {shapes[odd[0]].geom_type}; "
             "pass a file of polygons, or one of points"
         )
     return _polygon_places(
@@ -378,8 +372,8 @@ def _polygon_places(
         row, column = np.nonzero(drawn)
         pixels.append((row + top) * grid.width + column + left)
         counts[place] = len(row)
-        if counts.sum() > _MOST_PIXELS:
-            raise ValueError(f"the polygons cover more than {_MOST_PIXELS} pixels: pass smaller ones")
+        if counts.sum() > MOST_PIXELS:
+            raise ValueError(f"the polygons cover more than {MOST_PIXELS} pixels; pass smaller ones")
     thin = np.flatnonzero(inside & (counts == 0))
     if len(thin):
         numbers = [number(int(row)) for row in rows[thin]]
@@ -398,126 +392,3 @@ def _polygon_places(
         "feature",
         number,
     )
-
-
-# Label rasters
-
-
-def label_raster_places(labels: Any, grid: Grid, names: Mapping[int, str] | None) -> Places:
-    """Pixels of a label raster, moved to the grid of the stack by nearest neighbours if needed."""
-    known_names: dict[int, str] = {}
-    if isinstance(labels, xr.DataArray):
-        codes = _codes_of_array(labels, grid)
-    else:
-        codes, known_names = _codes_of_file(os.fspath(labels), grid)
-    known_names.update(names or {})
-    pixels, found = codes
-    if not len(pixels):
-        raise ValueError(
-            "the label raster has no class inside the raster: is its CRS right, or is all of it nodata?"
-        )
-    distinct, inverse = np.unique(found, return_inverse=True)
-    texts = np.array([known_names.get(int(code), str(int(code))) for code in distinct])
-    patches = _patches(pixels, inverse, grid.width)
-    code_of_patch = np.zeros(patches.max() + 1, dtype=np.int64)
-    code_of_patch[patches] = inverse
-    return Places(
-        pixels,
-        texts[inverse],
-        patches,
-        [],
-        sorted(set(texts.tolist())),
-        "class",
-        lambda group: str(texts[code_of_patch[group]]),
-    )
-
-
-def _patches(pixels: NDArray[np.int64], codes: NDArray[np.int64], width: int) -> NDArray[np.int64]:
-    """Number of the connected patch of one class that each pixel is in; neighbours may meet at a corner."""
-    edges = []
-    # Right, and below: left, straight and right.
-    for down, across in ((0, 1), (1, -1), (1, 0), (1, 1)):
-        columns = pixels % width + across
-        here = np.flatnonzero((columns >= 0) & (columns < width))
-        wanted = pixels[here] + down * width + across
-        place = np.minimum(np.searchsorted(pixels, wanted), len(pixels) - 1)
-        same = (pixels[place] == wanted) & (codes[place] == codes[here])
-        edges.append((here[same], place[same]))
-    ends = [np.concatenate(side) for side in zip(*edges, strict=True)]
-    graph = sparse.coo_array((np.ones(len(ends[0]), dtype=np.int8), tuple(ends)), shape=(len(pixels),) * 2)
-    return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
-
-
-def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    array = labels.squeeze()
-    if array.ndim != 2:
-        raise ValueError(f"the label raster has shape {labels.shape}: pass one band (y, x)")
-    own = grid_of(array)
-    if (
-        own.shape != grid.shape
-        or (own.crs is not None and own.crs != grid.crs)
-        or not same_place(own.transform, grid.transform, grid.shape)
-    ):
-        if own.crs is None:
-            raise ValueError(
-                "the label raster has no CRS and another grid than the stack: set it by "
-                'labels.rio.write_crs("EPSG:...")'
-            )
-        array = array.rio.reproject(
-            grid.crs, transform=grid.transform, shape=grid.shape, resampling=Resampling.nearest
-        )
-    codes = np.asarray(array.values)
-    return _known(codes, array.rio.nodata, 0)
-
-
-def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[NDArray[np.int64], NDArray[Any]], dict[int, str]]:
-    with rasterio.open(path) as file:
-        if file.crs is None:
-            raise ValueError(f"{path} has no CRS: write it by gdal_edit.py -a_srs")
-        same = (
-            file.shape == grid.shape
-            and file.crs == grid.crs
-            and same_place(file.transform, grid.transform, grid.shape)
-        )
-        names = names_in(file.tags(1))
-        pixels, codes = [], []
-        with (
-            WarpedVRT(
-                file,
-                crs=grid.crs,
-                transform=grid.transform,
-                height=grid.height,
-                width=grid.width,
-                resampling=Resampling.nearest,
-            )
-            if not same
-            else rasterio.open(path) as on_grid
-        ):
-            for window in windows_of(*grid.shape, _READ):
-                some, their_codes = _known(on_grid.read(1, window=window), file.nodata, 0)
-                row, column = np.divmod(some, int(window.width))
-                pixels.append((row + int(window.row_off)) * grid.width + column + int(window.col_off))
-                codes.append(their_codes)
-                if sum(map(len, pixels)) > _MOST_PIXELS:
-                    raise ValueError(
-                        f"{path} has more than {_MOST_PIXELS} labelled pixels: pass a part of it"
-                    )
-    everything = np.concatenate(pixels)
-    order = np.argsort(everything, kind="stable")
-    return (everything[order], np.concatenate(codes)[order]), names
-
-
-def _known(codes: NDArray[Any], nodata: float | None, unknown: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """Numbers in reading order and codes of the pixels that have a class."""
-    flat = codes.ravel()
-    known = flat != unknown
-    if flat.dtype.kind == "f":
-        known &= np.isfinite(flat)
-    if nodata is not None:
-        known &= flat != nodata
-    pixels = np.flatnonzero(known)
-    found = flat[pixels]
-    if found.dtype.kind == "f" and len(found) and (found != np.round(found)).any():
-        bad = found[found != np.round(found)][0]
-        raise ValueError(f"the label raster holds {bad:g}: classes must be whole numbers")
-    return pixels, found

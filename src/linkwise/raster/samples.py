@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from linkwise._validation import check_choice
 from linkwise.raster.grid import Grid, grid_of, nodata_of, valid_pixels
+from linkwise.raster.label_rasters import label_raster_places
 from linkwise.raster.places import (
     Places,
     class_texts,
     coordinate_columns,
-    label_raster_places,
     point_places,
     table_points,
     vector_places,
@@ -172,7 +172,7 @@ def _rows_of_pixels(
     skipped = list(places.skipped)
     if not valid.all():
         if not valid.any():
-            raise ValueError("all samples lie on pixels without data: pass the right nodata= to read_stack")
+            raise ValueError("all samples lie on pixels without data; pass the right nodata= to read_stack")
         listed = places.named(places.groups[~valid])
         skipped.append(f"{int((~valid).sum())} pixels without data ({listed})")
     pixels = np.column_stack(np.divmod(places.pixels, grid.width))
@@ -268,7 +268,7 @@ def _table_of(samples: Any) -> Any:
     path = Path(os.fspath(samples))
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: check the folder and the name")
+        raise FileNotFoundError(f"{path} does not exist; check the folder and the name")
     if suffix not in _TABLES:
         return None
     try:
@@ -279,7 +279,7 @@ def _table_of(samples: Any) -> Any:
         )
     except (ValueError, OSError, EOFError) as error:
         reason = " ".join(str(error).split())[:120]
-        raise ValueError(f"{path} is no table that can be read ({reason}): correct it") from error
+        raise ValueError(f"{path} is no table that can be read ({reason}); correct it") from error
 
 
 def _value_columns(
@@ -294,11 +294,11 @@ def _value_columns(
     columns = list(values)
     missing = [name for name in columns if name not in table.columns]
     if missing:
-        raise ValueError(f"there is no column {missing[0]!r} in the samples: name one of {_columns(table)}")
+        raise ValueError(f"there is no column {missing[0]!r} in the samples; name one of {_columns(table)}")
     n_bands = int(stack.sizes["band"])
     if len(columns) != n_bands:
         raise ValueError(
-            f"values names {len(columns)} columns, but the stack has {n_bands} bands: name one for each"
+            f"values names {len(columns)} columns, but the stack has {n_bands} bands; name one for each"
         )
     return columns
 
@@ -336,7 +336,7 @@ def _rows_with_values(
     used = np.flatnonzero(known & whole)
     if not len(used):
         raise ValueError(
-            f"no sample has a class and a number in all of {', '.join(columns[:4])}: correct the table"
+            f"no sample has a class and a number in all of {', '.join(columns[:4])}; correct the table"
         )
     _check_units(X[used], stack)
     none = np.full((len(used), 2), -1, dtype=np.int64)
@@ -363,6 +363,6 @@ def _check_units(X: NDArray[np.float64], stack: xr.DataArray) -> None:
     if not 1.0 / _OTHER_UNITS < ratio < _OTHER_UNITS:
         likely = 10.0 ** np.round(np.log10(ratio))
         raise ValueError(
-            f"samples have values of about {of_samples:.3g}, pixels of about {of_raster:.3g}: pass "
+            f"samples have values of about {of_samples:.3g}, pixels of about {of_raster:.3g}; pass "
             f"factor={likely:g} if the samples are in other units"
         )

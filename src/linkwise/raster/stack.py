@@ -92,7 +92,7 @@ class _Bands(BackendArray):
                     file.read(numbers, window=window, out=part)
                 except RasterioIOError as error:
                     raise OSError(
-                        f"{path} cannot be read ({_reason(error)}): is the file damaged?"
+                        f"{path} cannot be read ({_reason(error)}); is the file damaged?"
                     ) from error
             start += len(numbers)
 
@@ -195,14 +195,14 @@ def _listed(paths: PathLike | Iterable[PathLike]) -> list[str]:
         else:
             found = sorted(glob.glob(text))
             if not found:
-                raise FileNotFoundError(f"no file matches {text}: check the folder and the pattern")
+                raise FileNotFoundError(f"no file matches {text}; check the folder and the pattern")
     else:
         found = [os.fspath(path) for path in paths]
         if not found:
-            raise ValueError("no raster was given: pass a path, a pattern such as 'scene/*.tif', or a list")
+            raise ValueError("no raster was given; pass a path, a pattern such as 'scene/*.tif', or a list")
     twice = [path for place, path in enumerate(found) if path in found[:place]]
     if twice:
-        raise ValueError(f"{twice[0]} is listed twice: remove one")
+        raise ValueError(f"{twice[0]} is listed twice; remove one")
     return found
 
 
@@ -212,17 +212,17 @@ def _describe(path: str, one_of_many: bool, crs: Any) -> tuple[list[_Source], Gr
         with rasterio.open(path) as file:
             if not file.count:
                 raise ValueError(
-                    f"{path} holds no bands of its own: pass one of its parts, "
+                    f"{path} holds no bands of its own; pass one of its parts, "
                     f"{', '.join(file.subdatasets[:3]) or 'but it has none'}"
                 )
             its_crs = file.crs or (rasterio.CRS.from_user_input(crs) if crs is not None else None)
             if its_crs is None:
                 raise ValueError(
-                    f'{path} has no CRS: pass crs="EPSG:...", or write it by gdal_edit.py -a_srs'
+                    f'{path} has no CRS; pass crs="EPSG:...", or write it by gdal_edit.py -a_srs'
                 )
             if file.transform.is_identity:
                 raise ValueError(
-                    f"{path} has no transform, so the place of its pixels is not known: write one by "
+                    f"{path} has no transform, so the place of its pixels is not known; write one by "
                     "gdal_edit.py -a_ullr"
                 )
             grid = Grid(file.height, file.width, its_crs, file.transform)
@@ -240,16 +240,16 @@ def _describe(path: str, one_of_many: bool, crs: Any) -> tuple[list[_Source], Gr
                 if when is None and (one_of_many or file.count == 1):
                     when = _date_in(stem)
                 if file.dtypes[number - 1].startswith("complex"):
-                    raise ValueError(f"band {number} of {path} holds complex numbers: pass its amplitude")
+                    raise ValueError(f"band {number} of {path} holds complex numbers; pass its amplitude")
                 sources.append(
                     _Source(path, number, name, file.dtypes[number - 1], file.nodatavals[number - 1], when)
                 )
             return sources, grid
     except RasterioIOError as error:
         if not os.path.exists(path) and "://" not in path and ":" not in path[2:]:
-            raise FileNotFoundError(f"{path} does not exist: check the folder and the name") from error
+            raise FileNotFoundError(f"{path} does not exist; check the folder and the name") from error
         raise ValueError(
-            f"{path} is no raster that GDAL can read ({_reason(error)}): pass a GeoTIFF, for instance"
+            f"{path} is no raster that GDAL can read ({_reason(error)}); pass a GeoTIFF, for instance"
         ) from error
 
 
@@ -263,15 +263,15 @@ def _check_same(first: str, a: Grid, second: str, b: Grid) -> None:
     fix = "warp one to the grid of the other, e.g. by gdalwarp"
     if a.shape != b.shape:
         raise ValueError(
-            f"{first} has {a.width} x {a.height} pixels, {second} has {b.width} x {b.height}: {fix}"
+            f"{first} has {a.width} x {a.height} pixels, {second} has {b.width} x {b.height}; {fix}"
         )
     if a.crs != b.crs:
-        raise ValueError(f"{first} and {second} have different CRS ({_short(a.crs)}, {_short(b.crs)}): {fix}")
+        raise ValueError(f"{first} and {second} have different CRS ({_short(a.crs)}, {_short(b.crs)}); {fix}")
     if not same_place(a.transform, b.transform, a.shape):
         raise ValueError(
             f"{first} and {second} have different transforms (upper left corners "
             f"{a.transform.c:.8g}, {a.transform.f:.8g} and {b.transform.c:.8g}, {b.transform.f:.8g}; pixels "
-            f"{a.transform.a:.6g} and {b.transform.a:.6g} wide): {fix}"
+            f"{a.transform.a:.6g} and {b.transform.a:.6g} wide); {fix}"
         )
 
 
@@ -311,12 +311,12 @@ def _chosen(bands: Sequence[int | str], names: list[str]) -> list[int]:
     for band in bands:
         if isinstance(band, str):
             if band not in names:
-                raise ValueError(f"there is no band {band!r}: name one of {', '.join(names[:12])}")
+                raise ValueError(f"there is no band {band!r}; name one of {', '.join(names[:12])}")
             places.append(names.index(band))
         elif 1 <= int(band) <= len(names):
             places.append(int(band) - 1)
         else:
-            raise ValueError(f"there is no band {band}: give numbers from 1 to {len(names)}")
+            raise ValueError(f"there is no band {band}; give numbers from 1 to {len(names)}")
     if not places:
-        raise ValueError("bands is empty: name at least one band")
+        raise ValueError("bands is empty; name at least one band")
     return places

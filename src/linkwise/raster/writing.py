@@ -106,12 +106,12 @@ class MapWriter:
         self.grid = grid_of(like)
         if self.grid.crs is None:
             raise ValueError(
-                'the stack has no CRS, so the map would have none: set it by stack.rio.write_crs("EPSG:...")'
+                'the stack has no CRS, so the map would have none; set it by stack.rio.write_crs("EPSG:...")'
             )
         self._overwrite, self._confidence, self._fingerprint = overwrite, confidence, fingerprint
         self._dtype = class_type(len(self.legend))
         if self.path.suffix.lower() not in (".tif", ".tiff"):
-            raise ValueError(f"{path} is no name of a GeoTIFF: end it with .tif")
+            raise ValueError(f"{path} is no name of a GeoTIFF; end it with .tif")
         self._check_free()
         self.done: set[tuple[int, int]] = set()
 
@@ -129,7 +129,7 @@ class MapWriter:
                 raise FileExistsError(f"{path} is in the way: it is a folder; choose another name")
             if path.exists() and not self._overwrite:
                 raise FileExistsError(
-                    f"{path} exists: choose another name, or pass overwrite=True to replace it"
+                    f"{path} exists; choose another name, or pass overwrite=True to replace it"
                 )
 
     def __enter__(self) -> Self:
@@ -139,7 +139,7 @@ class MapWriter:
             self._journal_path.touch()
         lock = try_lock(self._journal_path)
         if lock is None:
-            raise BlockingIOError(f"another run is writing {self.path}: wait for it, or choose another name")
+            raise BlockingIOError(f"another run is writing {self.path}; wait for it, or choose another name")
         self._lock = lock
         self._journal: BinaryIO = open(self._journal_path, "r+b")
         try:
@@ -156,20 +156,20 @@ class MapWriter:
         row, column, height, width = place
         if row < 0 or column < 0 or row + height > self.grid.height or column + width > self.grid.width:
             raise ValueError(
-                f"window {place} reaches over the map of {self.grid.shape}: pass windows inside it"
+                f"window {place} reaches over the map of {self.grid.shape}; pass windows inside it"
             )
         if codes.shape != (height, width):
             raise ValueError(
-                f"classes have shape {codes.shape}, but the window is {(height, width)}: pass that"
+                f"classes have shape {codes.shape}, but the window is {(height, width)}; pass that"
             )
         if codes.size and int(codes.max()) > len(self.legend):
             raise ValueError(
-                f"class {int(codes.max())} is not in the legend of {len(self.legend)}: add its name"
+                f"class {int(codes.max())} is not in the legend of {len(self.legend)}; add its name"
             )
         parts = [codes.astype(self._dtype).tobytes()]
         if self._confidence:
             if confidence is None:
-                raise ValueError("confidence is missing: pass it, or MapWriter(..., confidence=False)")
+                raise ValueError("confidence is missing; pass it, or MapWriter(..., confidence=False)")
             parts.append(self._percent(np.asarray(confidence), codes).tobytes())
         packed = zlib.compress(b"".join(parts), 1)
         try:
@@ -425,5 +425,5 @@ def _not_written(path: Path, error: Exception) -> OSError:
         or not isinstance(error, OSError)
         or number is None
     ):
-        return OSError(f"{path} could not be written ({text}): is the disk full? Nothing was left there")
+        return OSError(f"{path} could not be written ({text}); is the disk full? Nothing was left there")
     return OSError(number, text, str(path))
