@@ -78,7 +78,7 @@ def areas(
         share_j = sum_i W_i n_ij / n_i ,
         Var(share_j) = sum_i W_i^2 (n_ij / n_i) (1 - n_ij / n_i) / (n_i - 1)
 
-    (Olofsson et al. 2013, Eq. 2 and 5). This supposes that samples were drawn at random within each class of
+    (Olofsson et al. 2013). This supposes that samples were drawn at random within each class of
     the map. A class of the map with fewer than two samples leaves all areas without a standard error, and
     without samples also without adjusted areas.
 

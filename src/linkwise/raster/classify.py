@@ -115,6 +115,8 @@ def iter_windows(
     ValueError
         If the model has another number of bands, or no pixel of the stack has data.
     """
+    check_smooth(smooth)
+    check_whole_number(window, "window", 16)
     return _run(stack, pixel_model(model, int(stack.sizes["band"])), smooth, window, done)
 
 

@@ -196,7 +196,7 @@ def _without_repeats(places: Places, grid: Grid) -> Places:
             f"{places.kind} {places.number(first)} ({classes[clash[0]]}) and {places.kind} "
             f"{places.number(second)} ({classes[clash[0] + 1]}) overlap at pixel (row {row}, column {column})"
             + (f" and {n_pixels - 1} more pixels are in two classes" if n_pixels > 1 else "")
-            + ": correct one of them"
+            + "; correct one of them"
         )
     kept = np.sort(order[np.append(True, ~repeated)]) if len(order) else order
     return places.at(kept)

@@ -133,7 +133,8 @@ def read_stack(
     --------
     >>> import tempfile, numpy as np, rasterio
     >>> from linkwise.raster import read_stack
-    >>> path = f"{tempfile.mkdtemp()}/scene.tif"
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = f"{folder.name}/scene.tif"
     >>> profile = {"count": 2, "height": 3, "width": 4, "dtype": "int16", "crs": "EPSG:32721"}
     >>> with rasterio.open(path, "w", transform=rasterio.Affine(10, 0, 5e5, 0, -10, 9e6), **profile) as file:
     ...     file.write(np.arange(24, dtype="int16").reshape(2, 3, 4))

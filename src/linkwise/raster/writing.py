@@ -81,7 +81,8 @@ class MapWriter:
     >>> from rasterio.windows import Window
     >>> from linkwise.raster import MapWriter
     >>> stack = xr.DataArray(np.zeros((1, 4, 6)), dims=("band", "y", "x")).rio.write_crs("EPSG:32721")
-    >>> path = f"{tempfile.mkdtemp()}/map.tif"
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = f"{folder.name}/map.tif"
     >>> with MapWriter(path, like=stack, legend=["water", "wood"]) as writer:
     ...     for column in (0, 3):
     ...         classes = np.full((4, 3), 1 + (column > 0), dtype=np.uint8)
