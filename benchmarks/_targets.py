@@ -59,6 +59,9 @@ TARGETS: dict[str, Target] = {
         f"question {name}": Target("active", f"next question, {name} rows", "seconds", "<=", limit)
         for name, limit in (("1e4", 0.2), ("1e5", 1.0), ("1e6", 3.0))
     },
+    "page": Target("workbench", "first page of the workbench, 1e4 rows, server warm", "s", "<=", 1.0),
+    "answer": Target("workbench", "answer to next question, 1e5 rows, 95 of 100", "s", "<=", 0.3),
+    "answers memory": Target("workbench", "900 more answers after the first 100", "MiB", "<=", 50.0),
     "em memory": Target(
         "em", "unconstrained fit, the dearest of these shapes", "MiB beyond the data", "<=", 10.0
     ),

@@ -29,6 +29,8 @@ _WORDS = {number: word for word, number in SAYS.items()}
 _PATIENCE = 0.12
 # Seconds after which a question is given although none is prepared.
 _MOST_PATIENCE = 0.15
+# Seconds of the last questions from which on nobody waits for the next ones.
+_HOPELESS = 1.0
 # Random pairs that are looked at then.
 _TRIES = 200
 # A question that somebody left is free for others after so many seconds.
@@ -246,7 +248,7 @@ class Desk:
             if found is not None or self.model.nothing_left:
                 return found
             left = began + _MOST_PATIENCE - time.monotonic()
-            if self.model.trouble or left <= 0.0:
+            if self.model.trouble or left <= 0.0 or self.model.question_time > _HOPELESS:
                 return None if self.model.questions is None else self._any_pair()
             self._changed.wait(left)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.active.knowledge import NO_ANSWERS, Knowledge, append
+from linkwise.active.landscape import survey
 from linkwise.active.posterior import SURE
 from linkwise.active.strategies.information import expected_questions, information
 from tests.active.strategies.sessions import faulty, rng_at, small_set
@@ -76,3 +77,20 @@ def test_first_question_is_about_the_centre():
     knowledge = Knowledge(X)
     (pair,) = information(knowledge, 1, rng_at(0, 0))
     assert knowledge.surveyed.centre in pair.tolist()
+
+
+def test_without_doubts_it_asks_about_landmarks():
+    """Another row would have to be surveyed first, with all that follows from it."""
+    X = np.repeat([[0.0, 0.0], [50.0, 50.0]], 30, axis=0) + np.random.default_rng(0).normal(size=(60, 2))
+    landscape = survey(X, n_landmarks=20)
+    rows = landscape.rows[landscape.rows < 30]
+    answers = NO_ANSWERS
+    for row in rows[1:].tolist():
+        answers = append(answers, row, int(rows[0]), 1)
+    for row in landscape.rows[landscape.rows >= 30].tolist():
+        answers = append(answers, row, int(rows[0]), -1)
+    knowledge = Knowledge(X, answers, 2, landscape)
+    pairs = information(knowledge, 25, np.random.default_rng(0))
+    assert len(pairs) == 25
+    assert np.isin(pairs, landscape.rows).all()
+    assert not knowledge.is_asked(pairs).any()

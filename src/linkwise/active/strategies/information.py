@@ -69,8 +69,12 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
         step = covariance[row]
         covariance = covariance - np.outer(step, step) / (max(step[row], 0.0) + _NOISE)
     pairs = landscape.rows[np.array(chosen, dtype=np.int64).reshape(-1, 2)]
-    if len(pairs) < n_pairs:  # nothing is left in doubt: any pair that was not asked about
-        more = new_random_pairs(knowledge.n_samples, knowledge.asked, n_pairs, rng)
+    if len(pairs) < n_pairs:  # nothing is left in doubt: any pair of landmarks that was not asked about
+        told = landscape.place[knowledge.asked]
+        told = told[(told >= 0).all(axis=1)]
+        more = landscape.rows[new_random_pairs(len(landscape.rows), told, n_pairs, rng)]
+        if not len(more):
+            more = new_random_pairs(knowledge.n_samples, knowledge.asked, n_pairs, rng)
         both = np.concatenate([pairs, more])
         codes = both.min(axis=1) * knowledge.n_samples + both.max(axis=1)
         pairs = both[np.sort(np.unique(codes, return_index=True)[1])][:n_pairs]
