@@ -129,8 +129,8 @@ def answers() -> Table:
         f"From an answer to the next question, {N_ROWS:,} rows: seconds",
         ["answers", "median", "95 of 100", "slowest", "MiB of the server"],
         rows,
-        f"A person looks at each question for {LOOKING} s. Before the first answer the server has {start:.0f} "
-        "MiB. After 500 different rows in answers the model takes 2000 landmarks instead of 1000, whose "
+        f"A person looks at each question for {LOOKING} s. Before the first answer the server has {start:.0f}"
+        " MiB. After 500 different rows in answers the model takes 2000 landmarks instead of 1000, whose "
         "kernels have 224 MB instead of 56.",
         {"answer": Measured(slow), "answers memory": Measured(many - some)},
     )

@@ -89,7 +89,7 @@ class ClassDesk:
     def believe(self, i: int, j: int, belief: str) -> None:
         """Change one belief; when this returns it is on disk."""
         if max(i, j) >= len(self.classes):
-            raise ValueError(f"there is no class {max(i, j)}; classes are 0..{len(self.classes) - 1}")
+            raise ValueError(f"there is no class {max(i, j)}; pass one of 0..{len(self.classes) - 1}")
         words = ("split", "keep", "unsure") if i == j else ("merge", "apart", "unsure")
         if belief not in words:
             about = "one class" if i == j else "two classes"
