@@ -170,6 +170,10 @@ def map_raster(
         bool,
         typer.Option("--skip-outside", help="Leave out samples outside the raster instead of refusing them."),
     ] = False,
+    per_class: Annotated[
+        int | None,
+        typer.Option("--per-class", min=2, help="Most pixels of a class to fit; more are drawn at random."),
+    ] = None,
     nodata: Annotated[
         float | None,
         typer.Option("--nodata", help="Value that means no data, if the raster does not say it."),
@@ -218,6 +222,7 @@ def map_raster(
             rows = training_rows(
                 stack, samples, label=label, x=x, y=y, values=_value_columns(values, samples), factor=factor,
                 crs=crs, all_touched=all_touched, outside="skip" if skip_outside else "raise",
+                max_per_class=per_class, random_state=seed,
             )  # fmt: skip
             for line in rows.skipped:
                 out.warn(f"left out: {line}")

@@ -140,9 +140,7 @@ def renamed(legend: NewLegend, wanted: Sequence[str]) -> NewLegend:
         if not new:
             raise CommandError(f"--rename {text!r} has no new name; write it as 'open (a)=pasture'")
         if old not in legend.names:
-            raise CommandError(
-                f"--rename: there is no class {old!r}; name one of {listed(legend.names, 12)}"
-            )
+            raise CommandError(f"--rename: there is no class {old!r}; name one of {listed(legend.names, 12)}")
         names[legend.names.index(old)] = clusters[legend.preparation.clusters.index(old)] = new
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
