@@ -33,6 +33,10 @@ _STYLE = """
 .linkwise .list .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .linkwise figure{margin:1rem 0}.linkwise figcaption{color:#555;font-size:.9rem;max-width:46rem}
 .linkwise img{max-width:100%;height:auto}.linkwise .maps{display:flex;flex-wrap:wrap;gap:2em}
+.linkwise pre{background:#f3f4f6;padding:.7rem .9rem;overflow-x:auto;font-size:.85rem;line-height:1.4}
+.linkwise .panels{display:flex;flex-wrap:wrap;gap:.5rem 1rem}
+.linkwise .panels figure{flex:1 1 10rem;margin:.5rem 0;max-width:22rem}
+.linkwise .panels figure:only-child{flex-basis:100%;max-width:36rem}
 .linkwise .warning{border-left:4px solid #e69f00;background:#fdf6e3;padding:.4rem .8rem;margin:.5rem 0}
 .linkwise .kind{font-weight:600}.linkwise .far{color:#b2182b;font-weight:600}.linkwise .quiet{color:#666}
 .linkwise footer{border-top:1px solid #ddd;padding-top:.6rem;color:#666;font-size:.85rem}
@@ -89,7 +93,16 @@ class Page:
 
     def heading(self, text: str) -> None:
         """Begin a section."""
-        self.add(f"<h2>{escape(text)}</h2>")
+        self.add(f"<h2 id='{_anchor(text)}'>{escape(text)}</h2>")
+
+    def contents(self, headings: Sequence[str]) -> None:
+        """List sections of the page, to jump to."""
+        lines = [f"<li><a href='#{_anchor(text)}'>{escape(text)}</a></li>" for text in headings]
+        self.add(f"<nav><ul>{''.join(lines)}</ul></nav>")
+
+    def code(self, text: str) -> None:
+        """Add lines of code or commands, which scroll where they are wider than the page."""
+        self.add(f"<pre>{escape(text)}</pre>")
 
     def text(self, text: str, kind: str = "") -> None:
         """Add a paragraph; ``kind`` is a class of the style sheet."""
@@ -101,11 +114,12 @@ class Page:
 
     def picture(self, png: bytes, description: str, caption: str = "") -> None:
         """Add a picture inside the page; ``description`` is for readers who do not see it."""
-        image = base64.b64encode(png).decode("ascii")
-        below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-        self.add(
-            f"<figure><img alt='{escape(description)}' src='data:image/png;base64,{image}'>{below}</figure>"
-        )
+        self.add(_figure(png, description, caption))
+
+    def pictures(self, pictures: Sequence[tuple[bytes, str, str]]) -> None:
+        """Add pictures, each with description and caption, beside each other as far as the page is wide."""
+        figures = "".join(_figure(*picture) for picture in pictures)
+        self.add(f"<div class='panels'>{figures}</div>")
 
     def body(self) -> str:
         """Give the content with its style, for a notebook."""
@@ -122,6 +136,16 @@ class Page:
             "<meta name='viewport' content='width=device-width, initial-scale=1'>"
             f"<title>{escape(self._title)}</title></head>\n<body>{self.body()}{footer}</body></html>\n"
         )
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", heading.lower()).strip("-")
+
+
+def _figure(png: bytes, description: str, caption: str) -> str:
+    image = base64.b64encode(png).decode("ascii")
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    return f"<figure><img alt='{escape(description)}' src='data:image/png;base64,{image}'>{below}</figure>"
 
 
 def new_figure(n_columns: int = 1, size: tuple[float, float] = (7.2, 4.8)) -> tuple[Any, Any]:
