@@ -52,6 +52,7 @@ THROUGH = {
     "mixture.gaussian.kernel_layout": "mixture/gaussian/test_passes.py",
     "mixture.prediction": "mixture/test_ppc.py",
     "persistence.votes": "persistence/test_persistence.py",
+    "raster.label_rasters": "raster/test_samples.py",
     "raster.places": "raster/test_samples.py",
     "spectral.base": "spectral/test_constrained.py",
     "spectral.solvers": "spectral/test_constrained.py",

@@ -86,6 +86,27 @@ def test_a_cut_stack_keeps_its_place(stack, fitted):
     assert (transform.c, transform.f) == (stack.rio.transform().c + 600.0, stack.rio.transform().f - 300.0)
 
 
+def test_any_array_with_bands_is_a_stack(stack, fitted):
+    """As rioxarray opens it, in Dask chunks, in memory with other dimensions first."""
+    import rioxarray
+
+    expected = classify(stack, fitted)["classes"]
+    path = stack.attrs["files"][0]
+    for other in (
+        rioxarray.open_rasterio(path),
+        rioxarray.open_rasterio(path, masked=True),
+        rioxarray.open_rasterio(path, chunks={"x": 32, "y": 32}),
+        stack.load().transpose("y", "x", "band"),
+    ):
+        found = classify(other, fitted, window=48)
+        np.testing.assert_array_equal(found["classes"], expected)
+        assert found["classes"].rio.transform() == stack.rio.transform()
+    with pytest.raises(ValueError, match="dimensions band, y and x, not ndarray"):
+        classify(stack.values, fitted)
+    with pytest.raises(ValueError, match="dimensions band, y and x"):
+        iter_windows(stack.rename(y="row"), fitted)
+
+
 def test_float64_stays_float64(tmp_path):
     """Differences of 1e-9 would be lost in float32."""
     values = (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rasterio.windows import Window
 
 from linkwise._validation import check_whole_number
-from linkwise.raster.grid import grid_of, nodata_of, valid_pixels, windows_of
+from linkwise.raster.grid import as_stack, grid_of, nodata_of, valid_pixels, windows_of
 from linkwise.raster.models import PixelModel, pixel_model
 from linkwise.raster.smoothing import HALO, check_smooth, smooth_tile
 
@@ -67,6 +67,7 @@ def classify(
     >>> found["classes"].dtype, bool((found["classes"][:, :10] == found["classes"][0, 0]).all())
     (dtype('uint8'), True)
     """
+    stack = as_stack(stack)
     grid = grid_of(stack)
     pixels = pixel_model(model, int(stack.sizes["band"]))
     classes = np.zeros(grid.shape, dtype=class_type(pixels.n_classes))
@@ -115,6 +116,7 @@ def iter_windows(
     ValueError
         If the model has another number of bands, or no pixel of the stack has data.
     """
+    stack = as_stack(stack)
     check_smooth(smooth)
     check_whole_number(window, "window", 16)
     return _run(stack, pixel_model(model, int(stack.sizes["band"])), smooth, window, done)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 from affine import Affine
 from numpy.typing import NDArray
 from pyproj import CRS, Proj, Transformer
@@ -14,6 +15,7 @@ from rasterio.windows import Window
 __all__ = [
     "Grid",
     "applied",
+    "as_stack",
     "grid_of",
     "nodata_of",
     "pixel_areas",
@@ -42,6 +44,16 @@ class Grid(NamedTuple):
         return self.height, self.width
 
 
+def as_stack(stack: Any) -> Any:
+    """A DataArray with its dimensions in the order (band, y, x); a single band gets its dimension."""
+    if not isinstance(stack, xr.DataArray) or not {"y", "x"} <= set(stack.dims) <= {"band", "y", "x"}:
+        given = stack.dims if isinstance(stack, xr.DataArray) else type(stack).__name__
+        raise ValueError(f"a stack is a DataArray with dimensions band, y and x, not {given}; use read_stack")
+    if "band" not in stack.dims:
+        stack = stack.expand_dims("band")
+    return stack.transpose("band", "y", "x")
+
+
 def grid_of(stack: Any) -> Grid:
     """Read the grid of a DataArray or Dataset, of its part if it was cut."""
     height, width = int(stack.sizes["y"]), int(stack.sizes["x"])
@@ -52,6 +64,8 @@ def grid_of(stack: Any) -> Grid:
         column, row = applied(~transform, x, y)
         column, row = round(column - 0.5, 2), round(row - 0.5, 2)
         if (column, row) != (0.0, 0.0):
+            if transform.b or transform.d:
+                raise ValueError("a part of a rotated raster has no place of its own; pass the whole raster")
             c, f = applied(transform, column, row)
             transform = Affine(transform.a, transform.b, c, transform.d, transform.e, f)
     return Grid(height, width, stack.rio.crs, transform)

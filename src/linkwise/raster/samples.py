@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from linkwise._validation import check_choice
-from linkwise.raster.grid import Grid, grid_of, nodata_of, valid_pixels
+from linkwise.raster.grid import Grid, as_stack, grid_of, nodata_of, valid_pixels
 from linkwise.raster.label_rasters import label_raster_places
 from linkwise.raster.places import (
     Places,
@@ -137,6 +137,7 @@ def training_rows(
            [11., 23.]]), [[0, 0], [1, 0], [2, 3]])
     """
     check_choice(outside, "outside", ("raise", "skip"))
+    stack = as_stack(stack)
     grid = grid_of(stack)
     table = _table_of(samples)
     if table is not None:

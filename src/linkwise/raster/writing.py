@@ -30,7 +30,7 @@ from rasterio.windows import Window
 
 from linkwise._files import naming, replacing, to_disk, try_lock
 from linkwise.raster.classify import CACHE, class_type
-from linkwise.raster.grid import grid_of
+from linkwise.raster.grid import as_stack, grid_of
 from linkwise.raster.legend import Legend
 
 __all__ = ["MapWriter", "fingerprint", "write_map"]
@@ -398,6 +398,7 @@ def fingerprint(stack: xr.DataArray, model: Any, *, smooth: float | None = None,
     -------
     str
     """
+    stack = as_stack(stack)
     grid = grid_of(stack)
     about: list[Any] = [_VERSION, smooth, window, grid.shape, grid.transform[:6], str(stack.dtype)]
     about += [

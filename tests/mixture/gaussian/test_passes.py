@@ -78,10 +78,11 @@ def test_every_pass_equals_the_oracle(seed, n, d, k, covariance_type, dtype):
 
     q, log_likelihood = oracle.posterior(X, np.exp(log_weights), gaussians.means, matrices)
     result = posterior_pass(
-        points, gaussians, log_weights, labels=True, probabilities=True, log_likelihood=True
+        points, gaussians, log_weights, labels=True, probabilities=True, log_likelihood=True, confidence=True
     )
     np.testing.assert_allclose(result.probabilities, q.astype(np.float64), rtol=0, atol=32 * eps)
-    assert result.probabilities.dtype == dtype
+    np.testing.assert_allclose(result.confidence, q.max(axis=1).astype(np.float64), rtol=0, atol=32 * eps)
+    assert result.probabilities.dtype == result.confidence.dtype == dtype
     assert np.all(np.abs(result.log_likelihood - log_likelihood) <= 16 * eps * scale.max(axis=1))
     assert np.all(q[np.arange(n), result.labels] >= q.max(axis=1) - 64 * eps)
 
