@@ -33,6 +33,19 @@ def test_the_address_is_printed_and_opened(iris, tmp_path, started):
     assert len(started) == 3
 
 
+def test_ctrl_c_ends_it_without_an_error(iris, tmp_path, monkeypatch):
+    def interrupted(self):
+        self.desk.tell(0, 1, "same")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server.Server, "run", interrupted)
+    options = ["--id", "id", "--ignore", "class", "--session", tmp_path / "s", "--no-browser"]
+    result = run(iris[0], *options)
+    assert result.exit_code == 0
+    assert "1 answer kept" in result.output
+    assert "Going on after 1 answer in" in run(iris[0], *options).output
+
+
 def test_other_machines_are_let_in_with_a_warning(iris, tmp_path, started):
     result = run(
         iris[0], "--id", "id", "--ignore", "class", "--session", tmp_path, "--host", "0.0.0.0", "--no-browser"

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
+from linkwise import Constraints
 from linkwise.active import ActiveClustering, LabelOracle
 from tests.workbench.conftest import Client, serving
 
@@ -219,6 +220,33 @@ class _Address:
     def __init__(self, address):
         where, _, self.token = address.partition("/?token=")
         self.port = int(where.rpartition(":")[2])
+
+
+def test_links_given_at_first_are_known(iris, tmp_path):
+    links = Constraints(150, [(0, 1)], [(0, 60)])
+    with (
+        serving(iris[0], tmp_path, links=links, id_column="id", ignore=["class"]) as server,
+        Client(server) as client,
+    ):
+        assert server.desk.shown((1, 60))["reask"]
+        assert not server.desk.shown((1, 61))["reask"]
+        client.json_of("/api/answer", i=5, j=6, says="same")
+        client.settled()
+        exported = client.get("/api/export/links.csv").text.splitlines()
+        assert [line.split(",")[:3] for line in exported[1:]] == [
+            ["s0", "s1", "must_link"], ["s0", "s60", "cannot_link"], ["s5", "s6", "must_link"],
+        ]  # fmt: skip
+
+
+def test_an_answer_that_cannot_be_kept_is_refused(server, client):
+    client.settled()
+    (server.desk.folder / "answers.journal").rename(server.desk.folder / "moved")
+    reply = client.post("/api/answer", json={"i": 0, "j": 1, "says": "same"})
+    assert reply.status_code == 507
+    assert "was moved" in reply.json()["error"]
+    assert client.json_of("/api/state")["n_answers"] == 0
+    (server.desk.folder / "moved").rename(server.desk.folder / "answers.journal")
+    assert client.json_of("/api/answer", i=0, j=1, says="same")["state"]["n_answers"] == 1
 
 
 def test_facts_that_contradict_are_refused_and_not_kept(server, client):

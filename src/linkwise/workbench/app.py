@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException as StarletteException
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.workbench import exports
 from linkwise.workbench.classes import ClassDesk
-from linkwise.workbench.desk import Conflict, Desk
+from linkwise.workbench.desk import Conflict, Desk, Missing
 from linkwise.workbench.groups import answers_of_groups
 from linkwise.workbench.pictures import Pictures
 from linkwise.workbench.table import image_type
@@ -301,10 +301,9 @@ def _add_errors(app: FastAPI) -> None:
     def wrong(request: Request, error: ValueError) -> Response:
         return JSONResponse({"error": str(error).splitlines()[0]}, 400)
 
-    @app.exception_handler(FileNotFoundError)
-    def not_there(request: Request, error: FileNotFoundError) -> Response:
-        # With a number it is the system's, about a file of the session.
-        return JSONResponse({"error": str(error)}, 404 if error.errno is None else 507)
+    @app.exception_handler(Missing)
+    def missing(request: Request, error: Missing) -> Response:
+        return JSONResponse({"error": str(error)}, 404)
 
     @app.exception_handler(OSError)
     def no_disk(request: Request, error: OSError) -> Response:

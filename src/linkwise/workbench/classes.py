@@ -20,6 +20,7 @@ from linkwise.cli.classes import MOST_CLASSES, present_classes, propose_classes,
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import output_frame
 from linkwise.cli.tables import write_csv, write_frame
+from linkwise.workbench.desk import Missing
 from linkwise.workbench.table import Table
 
 if TYPE_CHECKING:
@@ -205,7 +206,7 @@ class ClassDesk:
     def _done(self) -> tuple[CPPC, ClassReport]:
         run = self.run
         if run.model is None or run.report is None:
-            raise FileNotFoundError("there is no proposal of new classes yet; run one first")
+            raise Missing("there is no proposal of new classes yet; run one first")
         return run.model, run.report
 
     def proposal(self) -> pandas.DataFrame:
@@ -238,7 +239,7 @@ class ClassDesk:
         """Write the new classes to a new file in the folder of the session; earlier ones stay."""
         frame = self.proposal()
         if self._folder is None:
-            raise FileNotFoundError("the session has no folder to write to; take classes.csv home instead")
+            raise Missing("the session has no folder to write to; take classes.csv home instead")
         with self._lock:
             number = 1
             while (self._folder / f"classes-{number}.csv").exists():

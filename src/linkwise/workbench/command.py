@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from linkwise.cli import options
+from linkwise.cli.ask.conversation import counted
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.tables import read_links
@@ -135,11 +136,15 @@ def workbench(
                 "has the address below can read the data and answer"
             )
         if len(desk.answers.says):
-            out.say(f"Going on after {len(desk.answers.says)} answers in {folder}.")
+            out.say(f"Going on after {counted(len(desk.answers.says), 'answer')} in {folder}.")
         out.say(f"Workbench: {server.address}")
         out.say("Ctrl-C ends it; every answer is kept.")
         if browser:
             webbrowser.open(server.address)
         server.run()
+    except KeyboardInterrupt:
+        out.say(
+            f"Ended. {counted(len(desk.answers.says), 'answer')} kept in {folder}; the same command goes on."
+        )
     finally:
         desk.close()

@@ -20,7 +20,7 @@ from linkwise.graph import group_labels
 from linkwise.workbench.model import Make, Model, Questions, View
 from linkwise.workbench.table import Table
 
-__all__ = ["Conflict", "Desk"]
+__all__ = ["Conflict", "Desk", "Missing"]
 
 JOURNAL = "answers.journal"
 _WORDS = {number: word for word, number in SAYS.items()}
@@ -39,6 +39,10 @@ _HELD = 600.0
 
 class Conflict(ValueError):
     """What was asked for does not fit what there is now; the page should look again."""
+
+
+class Missing(ValueError):
+    """What was asked for is not there yet, or not at all."""
 
 
 class Held(NamedTuple):

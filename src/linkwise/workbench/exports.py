@@ -18,7 +18,7 @@ from linkwise.cli.ask.conversation import counted
 from linkwise.cli.samples import output_frame, save_prepared_model
 from linkwise.cli.tables import write_csv
 from linkwise.constraints import Constraints
-from linkwise.workbench.desk import Desk
+from linkwise.workbench.desk import Desk, Missing
 from linkwise.workbench.model import View
 from linkwise.workbench.pictures import principal_plane
 
@@ -72,9 +72,7 @@ def model_zip(desk: Desk) -> bytes:
 
     view, table = _seen(desk), desk.table
     if table.preparation is None:
-        raise FileNotFoundError(
-            "rows were clustered by words; there is no model that takes words: use labels"
-        )
+        raise Missing("rows were clustered by words; there is no model that takes words: use labels")
     clusters, labels = np.unique(view.labels, return_inverse=True)
     means = np.stack([table.X[labels == place].mean(axis=0) for place in range(len(clusters))])
     # A common width at the start: a cluster of few rows has none of its own.
@@ -218,5 +216,5 @@ def _picture(X: Any, view: View) -> bytes | None:
 
 def _seen(desk: Desk) -> View:
     if desk.view is None:
-        raise FileNotFoundError("there are no clusters yet; wait until the first ones are found")
+        raise Missing("there are no clusters yet; wait until the first ones are found")
     return desk.view

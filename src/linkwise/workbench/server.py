@@ -35,6 +35,7 @@ class Server:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((host, port))
+            self._socket.listen()  # a browser that is early waits
         except OSError as error:
             self._socket.close()
             reason = error.strerror or str(error)

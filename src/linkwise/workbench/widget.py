@@ -31,7 +31,6 @@ def widget_of(
     """A widget that asks the questions of a session; see ``ActiveClustering.widget``."""
     try:
         import anywidget
-        import traitlets
 
         from linkwise.workbench.app import make_app
         from linkwise.workbench.classes import ClassDesk
@@ -52,10 +51,9 @@ def widget_of(
         """The page; requests and replies are messages of the notebook."""
 
         _esm = _STATIC / "widget.js"
-        n_answers = traitlets.Int(0).tag(sync=True)
 
         def __init__(self) -> None:
-            super().__init__(n_answers=session.n_answers)
+            super().__init__()
             self.desk = desk
             self.on_msg(self._answer)
 
