@@ -7,6 +7,7 @@ pass needs beside the rows, its job, stands in the graph once, and is sent to ea
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from functools import reduce
@@ -83,6 +84,7 @@ class Runner:
         self.table = table
         self.groups = groups_of(table)
         self.client = client
+        self._reading = _tasks_of_chunks(table)
 
     @staticmethod
     def new_name(kind: str) -> str:
@@ -99,7 +101,9 @@ class Runner:
             blocks = List(*(TaskRef((source, chunk, 0)) for chunk in group.chunks))
             rows = nothing if chosen is None else chosen[number]
             key = (name, 0, number)
-            layer[key] = Task(key, _work, TaskRef(f"{name}-job"), blocks, rows)
+            work = Task(key, _work, TaskRef(f"{name}-job"), blocks, rows)
+            # One task reads and sums: what was read is gone at once, and no worker reads ahead.
+            layer[key] = Task.fuse(*(task for chunk in group.chunks for task in self._reading[chunk]), work)
             level.append(key)
         return self.compute(name, *self.summed(name, layer, level))
 
@@ -127,6 +131,22 @@ class Runner:
                 "the connection to the scheduler was lost in the middle of a fit; start the same fit again "
                 "when there is a scheduler: with a checkpoint it goes on from the last iteration"
             ) from None
+
+
+def _tasks_of_chunks(table: Table) -> list[list[Task]]:
+    """The tasks that make each chunk and nothing else; data that workers hold already have none."""
+    graph = {key: node for key, node in table.array.dask.items() if isinstance(node, Task)}
+    n_uses = Counter(name for node in graph.values() for name in node.dependencies)
+    found: list[list[Task]] = []
+    for chunk in range(len(table.array.chunks[0])):
+        waiting, tasks = [(table.array.name, chunk, 0)], list[Task]()
+        while waiting:
+            node = graph.get(waiting.pop())
+            if node is not None:
+                tasks.append(node)
+                waiting += [name for name in node.dependencies if n_uses[name] == 1]
+        found.append(tasks)
+    return found
 
 
 def _work(job: Job, blocks: list[NDArray[Any]], chosen: NDArray[np.int64]) -> Any:
