@@ -22,7 +22,7 @@ __all__ = ["Make", "Model", "Questions", "View"]
 _WORDS = {number: word for word, number in SAYS.items()}
 # Questions prepared ahead: at least, and at most while the model is slower than the person who answers.
 # Seconds that the thread is waited for at the end.
-_PARTING = 2.0
+_PARTING = 0.5
 _LEAST_AHEAD, _MOST_AHEAD = 8, 64
 # So many answers take a while to be understood when a session goes on: its first questions are those of a
 # strategy that needs no more than the rows and who was joined to whom.
