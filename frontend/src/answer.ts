@@ -14,6 +14,8 @@ const LEVELS: { name: string; certainty: number | null; hint: string }[] = [
     { name: "a fact", certainty: 1, hint: "never overruled" },
 ];
 const USUAL = 2;
+/** Answers in the list of the last ones. */
+const SHOWN = 8;
 const WORDS: Record<Says, string> = { same: "Same", different: "Different", unsure: "Not sure" };
 export const SIGNS: Record<Says, string> = { same: "=", different: "≠", unsure: "?" };
 /** Milliseconds in which no answer is taken after the question changed without one. */
@@ -225,14 +227,14 @@ function drawProgress(now: State): void {
 }
 
 async function drawLast(): Promise<void> {
-    const all = await attempt(() => api.answers());
-    if (!all) return;
+    const recent = await attempt(() => api.answers(Math.max(0, (state()?.n_answers ?? 0) - SHOWN)));
+    if (!recent) return;
     const list = el("ul", { class: "answers" });
-    for (const entry of all.slice(-8).reverse()) list.append(answerLine(entry));
+    for (const entry of recent.slice(-SHOWN).reverse()) list.append(answerLine(entry));
     fill(
         last,
         el("h2", {}, "Last answers"),
-        all.length ? list : el("p", { class: "muted" }, "Your answers appear here. Each can be taken back."),
+        recent.length ? list : el("p", { class: "muted" }, "Your answers appear here. Each can be taken back."),
     );
 }
 

@@ -208,7 +208,7 @@ export const api = {
     undo: (source: string | null) => json<Reply>("POST", "/api/undo", { source }),
     retract: (answer: Answer, source: string | null) =>
         json<Reply>("POST", "/api/retract", { answer: answer.answer, i: answer.i, j: answer.j, source }),
-    answers: () => json<Answer[]>("GET", "/api/answers"),
+    answers: (after = 0) => json<Answer[]>("GET", `/api/answers?after=${after}`),
     embeddings: () => json<Embedding[]>("GET", "/api/embeddings"),
     embedding: async (name: string) => new Float32Array(await bytes(`/api/embedding/${encodeURIComponent(name)}`)),
     labels: async () => new Uint16Array(await bytes("/api/labels")),

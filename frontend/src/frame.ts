@@ -51,7 +51,7 @@ shell.append(
 function mark(): SVGSVGElement {
     const drawing = icon("M11 11 21 21", "M11 6a5 5 0 1 0 .01 0z", "M21 16a5 5 0 1 0 .01 0z");
     drawing.setAttribute("viewBox", "0 0 32 32");
-    drawing.setAttribute("class", "mark");
+    drawing.setAttribute("class", "logo");
     return drawing;
 }
 
