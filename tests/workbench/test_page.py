@@ -92,8 +92,8 @@ def test_thirty_answers_by_keyboard(visit, bench):
     assert len(told) == 30
     assert {source for *_, source in told} == {EVIL}
 
-    # A busy machine prepares questions late, so that they are not those which a session alone would ask. But what
-    # is made of the answers must be the same: these rows are solved by thirty answers to good questions.
+    # A busy machine prepares questions late, so that they are not those which a session alone would ask.
+    # But what is made of the answers must be the same: thirty answers to good questions solve these rows.
     alone = ActiveClustering(StandardScaler().fit_transform(X), random_state=0)
     before = adjusted_rand_score(y, alone.labels_)
     for i, j, says, certainty, source in told:
