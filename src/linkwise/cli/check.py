@@ -30,7 +30,7 @@ _BELOW_EXACT = "belief propagation (approximate)"
 
 def check(
     links: Annotated[
-        Path, typer.Argument(metavar="LINKS", help="File of links: columns i, j, kind, weight or certainty.")
+        Path, typer.Argument(metavar="LINKS", help="File of links, as for `linkwise fit --links`.")
     ],
     n_samples: Annotated[
         int | None, typer.Option("-n", "--samples", min=1, help="Number of rows of the data.")

@@ -218,7 +218,8 @@ LinksOption = Annotated[
         "--links",
         "-l",
         metavar="FILE",
-        help="Links: columns i, j, kind (must_link or cannot_link); also weight or certainty, and source.",
+        help="Links: two columns of ids or row numbers, and kind (same or different); also weight or "
+        "certainty, and source.",
     ),
 ]
 LinksByOption = Annotated[
