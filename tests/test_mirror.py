@@ -56,6 +56,8 @@ THROUGH = {
     "raster.places": "raster/test_samples.py",
     "spectral.base": "spectral/test_constrained.py",
     "spectral.solvers": "spectral/test_constrained.py",
+    "workbench.exports": "workbench/test_classes.py",
+    "workbench.groups": "workbench/test_desk.py",
 }
 
 
