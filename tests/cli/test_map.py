@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import rasterio
+from scipy import stats
 
 from tests.cli.map_scene import GAP, NAMES, make_scene, write_polygons
 
@@ -104,6 +105,10 @@ class TestMap:
         assert table.to_numpy().tolist() == record["confusion"]
         assert table.to_numpy().sum() == record["n_samples"] == 240
         assert record["accuracy"] > 0.95
+        # Wilson's interval by scipy; it is no point even if all samples are right.
+        right = int(np.trace(table.to_numpy()))
+        expected = stats.binomtest(right, 240).proportion_ci(method="wilson")
+        np.testing.assert_allclose(record["accuracy_interval"], expected, atol=1e-4)
         by_class = pd.read_csv(folder / "map_files" / "confusion_by_class.csv", index_col=0)
         assert by_class.index.tolist() == ["forest", "open", "water"]
         assert by_class.to_numpy().sum() == 240

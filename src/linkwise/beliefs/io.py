@@ -107,7 +107,7 @@ def same_names(rows: Sequence[Hashable], columns: Sequence[Hashable]) -> None:
     only_columns = [name for name in columns if name not in row_set]
     if only_rows or only_columns:
         parts = [
-            f"{', '.join(repr(name) for name in found)} only among the {where}"
+            f"{', '.join(repr(name) for name in found[:5])}{' ...' * (len(found) > 5)} only among the {where}"
             for found, where in ((only_rows, "rows"), (only_columns, "columns"))
             if found
         ]

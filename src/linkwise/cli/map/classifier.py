@@ -63,9 +63,12 @@ class HeldOut:
         return float(np.trace(self.confusion) / self.confusion.sum())
 
     @property
-    def accuracy_error(self) -> float:
-        """Standard error of the accuracy, as if the samples were drawn at random."""
-        return float(np.sqrt(self.accuracy * (1.0 - self.accuracy) / max(self.confusion.sum() - 1, 1)))
+    def accuracy_interval(self) -> tuple[float, float]:
+        """Interval of 95 % (Wilson), as if the samples were drawn at random; not empty if all are right."""
+        z, n, share = 1.96, float(self.confusion.sum()), self.accuracy
+        middle = (share + z**2 / (2.0 * n)) / (1.0 + z**2 / n)
+        half = z * np.sqrt(share * (1.0 - share) / n + z**2 / (4.0 * n**2)) / (1.0 + z**2 / n)
+        return float(middle - half), float(min(middle + half, 1.0))
 
 
 def held_out(

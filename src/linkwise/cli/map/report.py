@@ -212,6 +212,8 @@ def page(facts: Facts, warnings: Sequence[str]) -> Page:
     shown = areas_table(facts.areas)
     made.table(TextTable("", shown.columns, shown.rows, shown.text_columns))
     made.text(_AREAS_NOTE if facts.held_out is not None else _AREAS_NOTE.split(" Adjusted")[0], "quiet")
+    if any(area.standard_error == 0.0 for area in facts.areas):
+        made.text("An interval of ± 0 says that no held-out sample was wrong, not that no pixel is.", "quiet")
     if facts.held_out is not None:
         if facts.rows is not None and (facts.rows.pixels < 0).all():
             made.text(_ELSEWHERE_NOTE, "quiet")
@@ -237,8 +239,9 @@ def _add_errors(made: Page, facts: Facts, found: HeldOut) -> None:
 
 def accuracy_line(found: HeldOut) -> str:
     """Say how many held-out samples get their new class."""
+    low, high = found.accuracy_interval
     return (
-        f"{found.accuracy:.1%} (± {_95_PERCENT * found.accuracy_error:.1%}) of {int(found.confusion.sum())} "
+        f"{found.accuracy:.1%} (95 % interval: {low:.1%} to {high:.1%}) of {int(found.confusion.sum())} "
         "samples get their new class from a classifier that has not seen their point or polygon "
         f"({found.n_folds} folds of {found.n_groups} points or polygons)."
     )
@@ -290,6 +293,7 @@ def as_record(facts: Facts) -> dict[str, Any]:
         "n_samples": None if facts.rows is None else len(facts.rows.y),
         "areas": [area._asdict() for area in facts.areas],
         "accuracy": None if found is None else found.accuracy,
+        "accuracy_interval": None if found is None else found.accuracy_interval,
         "confusion": None if found is None else found.confusion,
         "confusion_by_class": None
         if found is None
