@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from linkwise._pages import Page, TextTable, new_figure, png_of
+from linkwise._pages import Page, TextTable
 from linkwise.auto.summary import (
     candidate_table,
     chosen_in_words,
@@ -37,6 +37,7 @@ from linkwise.cli.options import (
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.parts.files import is_parts
 from linkwise.cli.parts.fit import PartsRequest, fit_parts
+from linkwise.cli.pictures import annotators_png, clusters_png, convergence_png, criterion_png
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
 from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
 from linkwise.constraints.io import cell_text
@@ -56,8 +57,6 @@ _UNKNOWN_CERTAINTY = 0.8
 _CRITERIA = {"held_out_links": "share of held-out links broken"}
 # Every start of a fit to many files reads all of them dozens of times.
 _STARTS_OF_PARTS = 2
-# Beyond this a scatter plot takes long and shows no more.
-_MOST_POINTS = 20_000
 
 
 @dataclass(frozen=True)
@@ -748,56 +747,3 @@ def _as_record(done: Fit, files: dict[str, Path]) -> dict[str, Any]:
     if not files:
         record["labels"] = done.labels
     return record
-
-
-def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: int = 0) -> bytes:
-    """Draw rows by cluster with the links; a random part of the rows if they are very many."""
-    from linkwise.displays import ClusterDisplay
-
-    shown, names = X, np.asarray(labels)
-    if len(names) > _MOST_POINTS:
-        rows = _rows_to_show(len(names), links, seed)
-        shown, names = (X.iloc[rows] if hasattr(X, "iloc") else X[rows]), names[rows]
-        links = None if links is None else links[rows]
-    figure, ax = new_figure()
-    ClusterDisplay.from_predictions(shown, names, constraints=links, ax=ax)
-    return png_of(figure)
-
-
-def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[np.int64]:
-    """Choose linked rows first, then others at random."""
-    order = np.random.default_rng(seed).permutation(n_rows)
-    if links is not None and links.n_pairs:
-        linked = np.zeros(n_rows, dtype=bool)
-        linked[links.pairs.ravel()] = True
-        order = order[np.argsort(~linked[order], kind="stable")]
-    return np.sort(order[:_MOST_POINTS])
-
-
-def criterion_png(sweep: ComponentSweep, criterion: str) -> bytes:
-    """Draw a criterion over the numbers of clusters."""
-    from linkwise.displays import CriterionDisplay
-
-    figure, ax = new_figure(size=(7.2, 3.8))
-    CriterionDisplay.from_sweep(sweep, criterion=criterion, ax=ax)
-    return png_of(figure)
-
-
-def annotators_png(model: Any, links: Constraints) -> bytes:
-    """Draw the error rate of each source."""
-    from linkwise.displays import AnnotatorDisplay
-
-    figure, ax = new_figure(size=(7.2, 1.4 + 0.4 * len(model.noise_)))
-    AnnotatorDisplay.from_estimator(model, constraints=links, ax=ax)
-    return png_of(figure)
-
-
-def convergence_png(model: Any) -> bytes | None:
-    """Draw the objective over the iterations, for estimators that keep it."""
-    from linkwise.displays import ConvergenceDisplay
-
-    if len(getattr(model, "objectives_", ())) < 2:
-        return None
-    figure, ax = new_figure(size=(7.2, 3.4))
-    ConvergenceDisplay.from_estimator(model, ax=ax)
-    return png_of(figure)
