@@ -162,8 +162,17 @@ export async function retract(entry: Answer): Promise<boolean> {
     return true;
 }
 
+/** Somebody else answers from now on, and has a question of their own. */
+export async function renamed(): Promise<void> {
+    asked += 1;
+    setBusy(true);
+    const next = await attempt(() => api.question(annotator()));
+    if (next) show(next, "");
+    setBusy(false);
+}
+
 /** Ask for the question; it is the same as before unless another tab answered. */
-export async function fetchQuestion(): Promise<void> {
+async function fetchQuestion(): Promise<void> {
     const mine = ++asked;
     const next = await attempt(() => api.question(annotator()));
     if (!next || busy || mine !== asked) return;

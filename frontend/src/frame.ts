@@ -1,5 +1,5 @@
 // The frame around the rooms: head, keys, the name of who answers.
-import { answerRoom, fetchQuestion } from "./answer";
+import { answerRoom, renamed } from "./answer";
 import { classesRoom } from "./classes";
 import { doubtRoom } from "./doubt";
 import { byId, el, fill, icon, memory, shell, typing } from "./dom";
@@ -83,8 +83,7 @@ function enter(wanted: string, focus: boolean): void {
 
 name.value = memory.get("annotator") ?? "";
 name.addEventListener("input", () => memory.set("annotator", name.value));
-// Each person has a question of their own.
-name.addEventListener("change", () => void fetchQuestion());
+name.addEventListener("change", () => void renamed());
 name.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === "Escape") name.blur();
 });
