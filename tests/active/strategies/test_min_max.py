@@ -24,7 +24,8 @@ def transcription(X, person, k, seed):
     n = len(X)
     distances = np.linalg.norm(X[:, None] - X[None], axis=2)
     width = np.percentile(distances[np.triu_indices(n, 1)], 20)
-    similarity = np.exp(-(distances**2) / (2.0 * width**2))
+    similarity = np.exp(-(distances**2) / (2.0 * width**2)).tolist()
+    distances = distances.tolist()  # numbers of Python, for loops
     neighbourhoods = [[int(rng_at(seed, 0).choice(n))]]
     used = {neighbourhoods[0][0]}
     try:
@@ -32,13 +33,13 @@ def transcription(X, person, k, seed):
             free = [row for row in range(n) if row not in used]
             skeleton = [row for N in neighbourhoods for row in N]
             if k is not None and len(neighbourhoods) < k:
-                row = max(free, key=lambda row: min(distances[row, y] for y in skeleton))
+                row = max(free, key=lambda row: min(distances[row][y] for y in skeleton))
             else:
-                row = min(free, key=lambda row: max(similarity[row, y] for y in skeleton))
+                row = min(free, key=lambda row: max(similarity[row][y] for y in skeleton))
             used.add(row)
             answers = []
             for h in sorted(
-                range(len(neighbourhoods)), key=lambda h: -max(similarity[row, y] for y in neighbourhoods[h])
+                range(len(neighbourhoods)), key=lambda h: -max(similarity[row][y] for y in neighbourhoods[h])
             ):
                 answers.append(person(row, nearest(X, row, neighbourhoods[h])))
                 if answers[-1] == SAME:
