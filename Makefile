@@ -42,7 +42,9 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-test: lint
+# One process compiles the kernels while another lints: else both workers of the tests would compile the same.
+test: $(VENV)/.dev
+	@$(RUN) -m tests.compile_kernels & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
 	$(RUN) -m pytest -n 2 --dist loadfile
 
 check: lint

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
-from linkwise.inference.problem import log_agree, log_differ
 
 __all__ = ["fill_best_labels", "fill_marginals"]
 
@@ -137,13 +136,13 @@ def _project(
 
 @kernel
 def _add_link(
-    table: NDArray[np.float64], n_labels: int, stride: int, coupling: NDArray[np.float64], edge: int
+    table: NDArray[np.float64], n_labels: int, stride: int, coupling: NDArray[np.float64], rewards: bool
 ) -> None:
     """Add the link between the node of a bucket and the separator axis of this stride."""
     size = table.shape[0] // n_labels
-    differ = log_differ(coupling, edge)
+    differ = 0.0 if rewards else -max(coupling[0], 0.0)
     for a in range(n_labels):
-        agree = log_agree(coupling, edge, a)
+        agree = coupling[a] if rewards else min(coupling[0], 0.0)
         for start in range(0, size, stride * n_labels):
             for b in range(n_labels):
                 value = agree if a == b else differ
@@ -227,6 +226,7 @@ def _load_component(
     last: int,
     unary: NDArray[np.float64],
     coupling: NDArray[np.float64],
+    rewards: bool,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
@@ -237,7 +237,11 @@ def _load_component(
     offset: NDArray[np.int64],
     tables: NDArray[np.float64],
 ) -> None:
-    """Unary scores and links of the nodes eliminated at steps ``first`` to ``last`` into their tables."""
+    """Unary scores and links of the nodes eliminated at steps ``first`` to ``last`` into their tables.
+
+    ``coupling`` (m, K) if it is ``rewards``, else (m, 1): see :mod:`linkwise.inference.problem`. One type for
+    both forms, so that one kernel is compiled.
+    """
     n_labels = unary.shape[1]
     for step in range(first, last):
         node = order[step]
@@ -251,13 +255,15 @@ def _load_component(
             later = step_of[neighbours[slot]]
             if later > step:
                 axis = begin + np.searchsorted(separators[begin:end], later)
-                _add_link(table, n_labels, n_labels ** (end - 1 - axis), coupling, edges[slot])
+                stride = n_labels ** (end - 1 - axis)
+                _add_link(table, n_labels, stride, coupling[edges[slot]], rewards)
 
 
 @kernel
 def fill_marginals(
     unary: NDArray[np.float64],
     coupling: NDArray[np.float64],
+    rewards: bool,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
@@ -288,8 +294,8 @@ def fill_marginals(
     for c in range(component_start.shape[0] - 1):
         first, last = component_start[c], component_start[c + 1]
         _load_component(
-            first, last, unary, coupling, indptr, neighbours, edges, order, step_of, separator_indptr,
-            separators, offset, tables,
+            first, last, unary, coupling, rewards, indptr, neighbours, edges, order, step_of,
+            separator_indptr, separators, offset, tables,
         )  # fmt: skip
         for step in range(first, last):
             separator = separators[separator_indptr[step] : separator_indptr[step + 1]]
@@ -342,6 +348,7 @@ def fill_marginals(
 def fill_best_labels(
     unary: NDArray[np.float64],
     coupling: NDArray[np.float64],
+    rewards: bool,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
     edges: NDArray[np.int64],
@@ -365,8 +372,8 @@ def fill_best_labels(
     for c in range(component_start.shape[0] - 1):
         first, last = component_start[c], component_start[c + 1]
         _load_component(
-            first, last, unary, coupling, indptr, neighbours, edges, order, step_of, separator_indptr,
-            separators, offset, tables,
+            first, last, unary, coupling, rewards, indptr, neighbours, edges, order, step_of,
+            separator_indptr, separators, offset, tables,
         )  # fmt: skip
         for step in range(first, last):
             separator = separators[separator_indptr[step] : separator_indptr[step + 1]]

@@ -292,10 +292,10 @@ def junction_marginals(
     ``prob`` (n, K) receives P(z_i = k) in the rows of the nodes eliminated, NaN where no labelling is
     allowed, and ``agreement`` (m,) P(z_i == z_j) of their links. Returns their log partition.
     """
-    graph = problem.graph
+    graph, links = problem.graph, _links(problem)
     shift = np.zeros(len(buckets.order))
     for some in _at_a_time(buckets, problem.unary.shape[1]):
-        fill_marginals(problem.unary, problem.coupling, *graph, *some, prob, agreement, shift)
+        fill_marginals(problem.unary, *links, *graph, *some, prob, agreement, shift)
     return float(shift.sum())
 
 
@@ -304,9 +304,15 @@ def junction_best_labels(problem: Problem, buckets: Buckets, labels: NDArray[np.
 
     ``labels`` (n,) receives a labelling of highest score at the nodes eliminated.
     """
-    graph = problem.graph
+    graph, links = problem.graph, _links(problem)
     for some in _at_a_time(buckets, problem.unary.shape[1]):
-        fill_best_labels(problem.unary, problem.coupling, *graph, *some, labels)
+        fill_best_labels(problem.unary, *links, *graph, *some, labels)
+
+
+def _links(problem: Problem) -> tuple[NDArray[np.float64], bool]:
+    """Coupling as a table (m, K) or (m, 1), and whether it is rewards for each label."""
+    rewards = problem.coupling.ndim == 2
+    return problem.coupling if rewards else problem.coupling[:, np.newaxis], rewards
 
 
 def _at_a_time(buckets: Buckets, n_labels: int) -> Iterator[Buckets]:
