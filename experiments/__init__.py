@@ -14,7 +14,7 @@ _MODULES = (
     "hmrf.curves", "hmrf.inference", "hmrf.newsgroups",
     "spectral.figures", "spectral.curves", "spectral.images",
     "ppc.engines", "leaderboard.leaderboard", "leaderboard.hard_groups", "leaderboard.few_labels",
-    "leaderboard.other_packages", "active.ask", "maps.sinop",
+    "leaderboard.other_packages", "leaderboard.unknown_number", "active.ask", "maps.sinop",
 )  # fmt: skip
 
 #: Every experiment by its name on the command line, in the order of the papers.

@@ -32,7 +32,7 @@ from experiments.leaderboard.summary import (
 
 __all__ = [
     "INCLUDES", "ON_THIS_PAGE", "changes", "details", "few_labels", "hard_groups", "includes",
-    "other_packages", "standings", "target_table",
+    "other_packages", "standings", "target_table", "unknown_number",
 ]  # fmt: skip
 
 _CONDITION_NAMES = [str(condition) for condition in CONDITIONS]
@@ -231,6 +231,37 @@ def other_packages(table: Sequence[Row]) -> str:
     return f"{_draws(table)}\n\n{markdown_table(head, rows)}\n"
 
 
+def unknown_number(table: Sequence[Row]) -> str:
+    """Means over the sets of the experiment "unknown_number", and by how many clusters numbers are wrong.
+
+    Parameters
+    ----------
+    table : list of dict
+
+    Returns
+    -------
+    str
+        Markdown.
+    """
+    kinds = tuple(dict.fromkeys(row["links"] for row in table))
+    rows = []
+    for name in dict.fromkeys(row["method"] for row in table):
+        row: list[Any] = [name]
+        for kind in kinds:
+            own = [one for one in table if one["method"] == name and one["links"] == kind]
+            half_b = [one for one in own if half_of(one["set"]) == "B"]
+            row += [
+                _mean_over_sets(own, "ari"), _mean_over_sets(half_b, "ari"), _mean_over_sets(own, "off")
+            ]  # fmt: skip
+        rows.append(row)
+    head = [
+        f"{'no links' if kind == 'none' else f'links of {kind}'}{part}"
+        for kind in kinds
+        for part in ("", ", half B", ", clusters off")
+    ]
+    return f"{_draws(table)}\n\n{markdown_table(['method', *head], rows)}\n"
+
+
 #: Generated parts of the page: file name, and the experiment and the function that make it.
 INCLUDES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "leaderboard_standings.inc": ("leaderboard", standings),
@@ -240,6 +271,7 @@ INCLUDES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "hard_groups.inc": ("hard_groups", hard_groups),
     "few_labels.inc": ("few_labels", few_labels),
     "other_packages.inc": ("other_packages", other_packages),
+    "unknown_number.inc": ("unknown_number", unknown_number),
 }
 
 #: Experiments that stand on the page of the leaderboard and not among the claims.

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from experiments.leaderboard import few_labels, hard_groups
-from experiments.leaderboard.data import SETS, half_of
+from experiments.leaderboard import few_labels, hard_groups, unknown_number
+from experiments.leaderboard.data import SETS, draw_links, half_of
 from experiments.leaderboard.few_labels import CLASSIFIERS, few_labels_trial, labels_of_few
 from experiments.leaderboard.hard_groups import hard_groups_trial, links_among
 from experiments.leaderboard.leaderboard import Clustered, cluster
 from experiments.leaderboard.page import few_labels as few_labels_text
 from experiments.leaderboard.page import hard_groups as hard_groups_text
 from experiments.leaderboard.page import other_packages as other_packages_text
+from experiments.leaderboard.page import unknown_number as unknown_number_text
+from experiments.leaderboard.unknown_number import unknown_number_trial
 
 
 def test_links_among_rows_are_all_pairs_and_true():
@@ -92,8 +94,41 @@ def test_cluster_passes_labels_on():
     assert found.labels.tolist() == [0, 1, -1]
 
 
+def test_the_number_of_clusters_is_found_and_free_rows_are_scored(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(3), 20)
+    X = 9.0 * np.eye(3)[y] + 0.5 * rng.standard_normal((60, 3))
+    monkeypatch.setattr(unknown_number, "load_set", lambda *_: (X, y))
+    for links in ("none", "30 %"):
+        rows = {row["method"]: row for row in unknown_number_trial(0, "iris", links)}
+        assert len(rows) == 4
+        assert all(row == {"method": name, "ari": 1.0, "off": 0.0} for name, row in rows.items())
+    # A number that is not found is off by the difference, and linked rows are not scored.
+    linked = draw_links(y, 0.3, 0.0, 0)[2]
+    wrong = np.where(linked, np.arange(60), y)
+    monkeypatch.setattr(unknown_number, "_by_bic", lambda *_: wrong)
+    found = unknown_number_trial(0, "iris", "30 %")[-1]
+    assert found["ari"] == 1.0
+    assert found["off"] == len(np.unique(wrong)) - 3 > 0
+
+
 def row(mean, **values):
     return {"measure": "ari", "n": 2, "mean": mean, "text": "", **values}
+
+
+def test_table_of_unknown_numbers():
+    a, b = (next(name for name in SETS if half_of(name) == half) for half in "AB")
+    table = [
+        row(0.9, set=a, links="none", method="one"), row(0.5, set=b, links="none", method="one"),
+        row(0.4, set=b, links="10 %", method="one"),
+        row(2.0, set=b, links="10 %", method="one") | {"measure": "off"},
+    ]  # fmt: skip
+    lines = unknown_number_text(table).splitlines()
+    assert lines[2].startswith(
+        "| method | no links | no links, half B | no links, clusters off | links of 10 %"
+    )
+    assert lines[4].startswith("| one | 0.700 | 0.500 |")
+    assert lines[4].endswith("| 0.400 | 0.400 | 2.000 |")
 
 
 def test_tables_are_means_over_sets():
