@@ -38,8 +38,9 @@ __all__ = ["ActiveClustering", "Doubt", "StopHint", "suggest_pairs"]
 
 #: After so many answers one more question is taken from each look at all rows.
 _ANSWERS_PER_QUESTION = 25
-#: New landmarks are drawn when more than this share of them was asked about.
-_MOST_ASKED = 0.5
+#: More landmarks are drawn when more than this share of them was asked about: a quarter of the first number
+#: each time, since time and memory grow with their square and more.
+_MOST_ASKED, _MORE = 0.8, 0.25
 #: Pairs that are right and expected errors per row at which more answers hardly pay.
 _GOOD, _FEW_ERRORS = 0.99, 0.005
 #: Links from answers without a certainty are at most this certain.
@@ -449,7 +450,7 @@ class ActiveClustering:
         asked = np.unique(np.concatenate([given.pairs, told.pairs]))
         wanted = N_LANDMARKS
         while len(asked) > _MOST_ASKED * wanted:
-            wanted *= 2
+            wanted += int(_MORE * N_LANDMARKS)
         rows = landmarks(len(self._X), asked, n_landmarks=wanted, seed=self._seed)
         if self._landscape is None or not np.array_equal(self._landscape.rows, rows):
             self._landscape = survey(
