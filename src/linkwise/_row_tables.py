@@ -126,9 +126,10 @@ SMALLEST_RANGE = 1e-140
 def exact_origin(X: Any) -> NDArray[np.float64]:
     """A point (d,) amid the rows whose differences from them are exact in floating point.
 
-    The middle of each feature, rounded to a multiple of a power of two that is at least its range. The
-    difference of a row from it needs no more digits than the row has. Features around zero have the origin 0,
-    so that ordinary data are left as they are; so have sparse data, which could not stay sparse.
+    The middle of each feature, rounded toward 0 to a multiple of a power of two that is at least its range.
+    So a row is never nearer to 0 than to the origin, and their difference needs no more digits than the row
+    has. Features around zero have the origin 0, so that ordinary data are left as they are; so have sparse
+    data, which could not stay sparse.
     """
     if issparse(X):
         return np.zeros(X.shape[1])
@@ -141,7 +142,7 @@ def origin_between(lowest: NDArray[np.float64], spread: NDArray[np.float64]) -> 
     wide = spread > _LARGEST
     middle = np.where(wide, 0.0, lowest + 0.5 * np.where(wide, 0.0, spread))
     step = np.exp2(np.ceil(np.log2(np.clip(spread, np.spacing(np.abs(middle)), _LARGEST))))
-    return np.where(spread == 0.0, lowest, np.round(middle / step) * step)
+    return np.where(spread == 0.0, lowest, np.trunc(middle / step) * step)
 
 
 def from_origin(X: Any, origin: NDArray[np.float64]) -> Any:

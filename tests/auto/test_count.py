@@ -47,14 +47,19 @@ class TestByLinks:
         assert n_clusters_by_links(trials(kept), questions(90, 10), {2: 1.0, 5: 0.0}) == 5
 
     def test_the_shape_decides_where_links_cannot(self):
-        """Of 3 and 4 clusters each keeps links that the other breaks: 2 and 1 of 20 are no difference."""
-        kept = [(4, [0] + [1] * 19), (3, [1] * 10 + [1] * 8 + [0, 0]), (2, [0, 0, 0] + [1] * 13 + [0] * 4)]
-        lost, noise = 2 / 10 - 1 / 10, np.sqrt(3) / 10
-        assert 0.5 * noise < lost < noise  # more than half a standard error: 3 is out
-        assert n_clusters_by_links(trials(kept), questions(10, 10), {2: 0.9, 3: 0.8, 4: 0.1}) == 4
-        kept = [(4, [0] + [1] * 19), (3, [1] * 19 + [0]), (2, [0, 0, 0] + [1] * 13 + [0] * 4)]
-        assert n_clusters_by_links(trials(kept), questions(10, 10), {2: 0.9, 3: 0.8, 4: 0.1}) == 3
+        """4 breaks one link that 3 keeps, and 3 one, two or three that 4 keeps."""
+        for n_broken, chosen in ((1, 3), (2, 3), (3, 4)):
+            kept = [(4, [0] + [1] * 19), (3, [1] * (20 - n_broken) + [0] * n_broken), (2, [0] * 20)]
+            lost, noise = (n_broken - 1) / 10, np.sqrt(n_broken + 1) / 10
+            assert (lost <= max(0.5 * noise, 0.1)) == (chosen == 3)
+            assert n_clusters_by_links(trials(kept), questions(10, 10), {2: 0.9, 3: 0.8, 4: 0.1}) == chosen
         assert n_clusters_by_links(trials(kept), questions(10, 10), {2: 0.9, 3: 0.1, 4: 0.8}) == 4
+
+    def test_a_single_link_decides_nothing(self):
+        kept = [(3, [1] * 10 + [0]), (4, [1] * 11)]
+        assert n_clusters_by_links(trials(kept), questions(5, 6), {3: 0.8, 4: 0.1}) == 3
+        kept = [(3, [1] * 9 + [0, 0]), (4, [1] * 11)]
+        assert n_clusters_by_links(trials(kept), questions(5, 6), {3: 0.8, 4: 0.1}) == 4
 
     def test_of_several_candidates_the_best_counts(self):
         kept = [(2, [1, 0, 1, 0]), (2, [1, 1, 1, 1]), (3, [0, 0, 0, 0]), (3, [1, 0, 0, 1])]

@@ -138,9 +138,12 @@ def test_combinations_of_options(invoke, rings, clusters, links, labels, certain
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
     assert record["method"] == "auto"
-    assert record["n_clusters"] == 2
-    # Twelve labels say less than thirty links.
-    assert record["scores"]["accuracy"] > (0.8 if links is None else 0.9)
+    # Doubtful links leave 2 and 3 open; then the shape decides, and K-means sees more than two in rings.
+    open_number = (clusters, links) == ("2:3", "mixed.csv")
+    assert record["n_clusters"] in ((2, 3) if open_number else (2,))
+    if record["n_clusters"] == 2:
+        # Twelve labels say less than thirty links.
+        assert record["scores"]["accuracy"] > (0.8 if links is None else 0.9)
     found = np.array(record["labels"])
     if links == "links.csv" and certainty is None:
         assert not told.violations(found).any()
@@ -178,7 +181,8 @@ def test_a_range_is_kept_to_and_its_edge_is_told(invoke, rings):
 def test_numbers_that_hard_links_do_not_allow_are_left_out(invoke, tmp_path):
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1, 2], 20)
-    pd.DataFrame({"x": 9.0 * y + rng.normal(size=60), "z": rng.normal(size=60)}).to_csv(
+    corner = 9.0 * (y == 1)  # columns are standardised, so that both must tell clusters apart
+    pd.DataFrame({"x": 9.0 * y + rng.normal(size=60), "z": corner + rng.normal(size=60)}).to_csv(
         tmp_path / "data.csv", index=False
     )
     apart = [(0, 20), (20, 40), (0, 40), (1, 2), (21, 22), (41, 42), (3, 44), (25, 47)]

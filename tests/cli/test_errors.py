@@ -136,7 +136,7 @@ INVOCATIONS = [
     ("fit data.csv -k 2 --method magic", 2), ("fit data.csv -k 2 --certainty 0.2", 2),
     ("fit data.csv -k 2 --nonsense", 2), ("fit data.csv extra -k 2", 2), ("nonsense", 2), ("--nonsense", 2),
     ("fit data.csv -k 2 --seed -1", 2), ("fit data.csv -k 2 --format xml", 2), ("fit data.csv -k", 2),
-    ("fit nothing.csv -k 2", 1), ("fit . -k 2", 1), ("fit table.xlsx -k 2", 1), ("fit table.parquet -k 2", 1),
+    ("fit nothing.csv -k 2", 1), ("fit . -k 2", 2), ("fit table.xlsx -k 2", 1), ("fit table.parquet -k 2", 1),
     *((f"fit {name}.csv -k 2", 1) for name in (
         "empty", "head", "numbers", "twice", "nameless", "ragged", "semicolons", "quote", "text", "holes",
         "inf", "latin",

@@ -33,8 +33,9 @@ _FEW = (1, 2, 3)
 def n_clusters_by_links(trials: Sequence[Trial], questions: Questions, shape: dict[int, float]) -> int:
     """The number of clusters that keeps most held-out links, must-links and cannot-links counting half.
 
-    Numbers whose best trial is not worse by more than a standard error of the difference if both were as good
-    (McNemar) are possible, too; of these the one with the highest value in ``shape`` is taken.
+    Numbers whose best trial is not worse by more than one link, or half a standard error of the difference if
+    both were as good (McNemar), are possible, too; of these the one with the highest value in ``shape`` is
+    taken.
     """
     weight = questions.trust.copy()
     for kind in (questions.same, ~questions.same):
@@ -52,8 +53,9 @@ def n_clusters_by_links(trials: Sequence[Trial], questions: Questions, shape: di
     for k in sorted(best_of):
         difference = best.kept - best_of[k][1].kept
         asked = np.isfinite(difference)
-        lost, noise = weight[asked] @ difference[asked], np.linalg.norm(weight[asked] * difference[asked])
-        if lost <= _CAUTION * noise:
+        by_link = weight[asked] * difference[asked]
+        # A single link decides nothing.
+        if by_link.sum() <= max(_CAUTION * np.linalg.norm(by_link), np.abs(by_link).max(initial=0.0)):
             possible.append(k)
     return max(possible, key=lambda k: shape[k])
 

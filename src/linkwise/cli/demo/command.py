@@ -14,7 +14,7 @@ from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.demo.chapter import Chapter, Gain
 from linkwise.cli.demo.choices import chosen_method, new_classes
-from linkwise.cli.demo.people import annotators, refusals, ten_answers
+from linkwise.cli.demo.people import annotators, answers, refusals
 from linkwise.cli.demo.pixels import objects, textures
 from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_text, writing_results
 
@@ -23,7 +23,7 @@ _CHAPTERS: list[Callable[[Output], Chapter]] = [
     textures,
     annotators,
     new_classes,
-    ten_answers,
+    answers,
     chosen_method,
     refusals,
 ]
@@ -43,8 +43,8 @@ def demo(
 ) -> None:
     """Show on bundled data, in about a minute, what links gain.
 
-    Images from a few links, annotators who err, classes redefined, ten answers. Writes report.html, which
-    needs nothing beside itself, and its pictures.
+    Images from a few links, annotators who err, classes redefined, answers to questions. Writes
+    report.html, which needs nothing beside itself, and its pictures.
     """
     out = Output(as_json)
     check_folder(output, "demo", [REPORT])

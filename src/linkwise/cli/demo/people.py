@@ -13,7 +13,7 @@ from linkwise.cli.output import Output
 
 _ANNOTATORS = {"Ann": 0.03, "Bob": 0.15, "Carl": 0.35}
 _ANSWERS, _SHARED, _AGAIN = 100, 33, 30
-_QUESTIONS = 10
+_QUESTIONS = 25
 
 
 def annotators(out: Output) -> Chapter:
@@ -84,17 +84,17 @@ def annotators(out: Output) -> Chapter:
     )
 
 
-def ten_answers(out: Output) -> Chapter:
-    """Wine with a person who answers ten questions; the number of clusters is not given."""
+def answers(out: Output) -> Chapter:
+    """Irises with a person who answers questions; the number of clusters is not given."""
     from sklearn.metrics import adjusted_rand_score
     from sklearn.preprocessing import StandardScaler
 
     from linkwise.active import ActiveClustering, LabelOracle
     from linkwise.datasets import load_bundled
 
-    X, y = load_bundled("wine")
+    X, y = load_bundled("iris")
     person = LabelOracle(y)
-    with out.progress("ten answers", _QUESTIONS) as advance:
+    with out.progress("answers", _QUESTIONS) as advance:
         session = ActiveClustering(StandardScaler().fit_transform(X), random_state=0)
         before, rows = adjusted_rand_score(y, session.labels_), []
         for number in range(1, _QUESTIONS + 1):
@@ -104,19 +104,19 @@ def ten_answers(out: Output) -> Chapter:
             rows.append([str(number), f"{i} and {j}", person(i, j), str(session.n_clusters_), f"{score:.2f}"])
             advance()
     return Chapter(
-        "Ten answers to good questions",
+        "Answers to good questions",
         [
-            "178 wines of three cultivars, of which nothing is known, not even how many there are. linkwise "
+            "150 irises of three species, of which nothing is known, not even how many there are. linkwise "
             "asks a person about one pair at a time, the pair whose answer tells most. The index compares "
-            "the clusters with the cultivars: 1 is perfect, 0 is chance."
+            "the clusters with the species: 1 is perfect, 0 is chance."
         ],
-        [Gain("wine, no labels", f"{_QUESTIONS} answers", "adjusted Rand index", before, score)],
-        [TextTable("The questions", ["", "wines", "answer", "clusters", "index"], rows, 3)],
+        [Gain("iris, no labels", f"{_QUESTIONS} answers", "adjusted Rand index", before, score)],
+        [TextTable("The questions", ["", "flowers", "answer", "clusters", "index"], rows, 3)],
         code="session = ActiveClustering(X)\n"
         "i, j = session.ask()\n"
         'session.tell(i, j, "same")\n'
         "session.labels_",
-        command="linkwise ask wines.csv --id id -o pairs.csv",
+        command="linkwise ask irises.csv --id id -o pairs.csv",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +21,10 @@ from linkwise.cli.parts.files import Parts, find_parts, id_rows, read_columns
 from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
 from linkwise.cli.samples import Preparation, free_name, save_prepared_model
 from linkwise.cli.tables import build_links, check_links, read_link_list, write_frame
-from linkwise.constraints import Constraints
-from linkwise.constraints.io import Columns, records
+
+if TYPE_CHECKING:
+    from linkwise.constraints import Constraints
+    from linkwise.constraints.io import Columns
 
 _METHODS = ("auto", "ppc", "cem", "hmrf")
 # Rows whose labels are in memory at once, unless a file has more.
@@ -133,6 +135,8 @@ def _remove_empty(folder: Path) -> None:
 
 def _read_links(request: PartsRequest, parts: Parts) -> _Links | None:
     """Read the links; of ids only those that the links name are looked for in the data."""
+    from linkwise.constraints.io import records
+
     if request.links is None:
         return None
     places: dict[str, int] | None = None
