@@ -12,7 +12,7 @@ from numba.core import event
 #: Options of every kernel. ``nogil`` lets a thread pool run kernels side by side (numba's own
 #: parallel back end is not used: its default layer aborts when two Python threads enter it).
 #: ``error_model="numpy"`` drops the zero-division check that keeps loops from vectorising. Nobody calls
-#: kernels from C, and the function for that is 8 % of compilation.
+#: kernels from C, so that no function for that is compiled.
 OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 #: Logged while kernels are compiled for the first time; the time is that of a first PPC fit.
