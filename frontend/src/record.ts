@@ -4,7 +4,7 @@ import { el, type Child } from "./dom";
 import { clusterColour, swatch } from "./palette";
 import { state } from "./store";
 
-export const clusterName = (cluster: number | null): string => (cluster === null || cluster < 0 ? "a new one" : `cluster ${cluster + 1}`);
+export const clusterName = (cluster: number | null): string => (cluster === null || cluster < 0 ? "a new one" : `cluster ${cluster}`);
 
 /** How a picture is shown; a notebook has to fetch it first. */
 export const pictures = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import dask
@@ -207,3 +208,14 @@ def test_float32_stays_and_equal_names_get_folders(invoke, data, tmp_path):
     assert [len(one) for one in found] == [60, 60]
     assert found[1]["row"].tolist() == list(range(60, 120))
     assert found[0]["probability_0"].dtype == np.float32
+
+
+def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_path, monkeypatch):
+    build = parts_fit._build
+    monkeypatch.setattr(parts_fit, "_build", lambda *given: build(*given).set_params(max_iter=1))
+    result = invoke(*FIT, "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert not found["converged"]
+    (warning,) = [text for text in found["warnings"] if "did not converge" in text]
+    assert warning in html.unescape((tmp_path / "out" / "report.html").read_text())

@@ -30,6 +30,7 @@ __all__ = [
     "answered_groups",
     "append",
     "as_constraints",
+    "learned_certainty",
     "without",
     "without_last",
 ]
@@ -38,6 +39,9 @@ SAME, DIFFERENT, UNSURE = 1, -1, 0
 
 #: The words of an answer and their numbers in ``Answers.says``.
 SAYS = {"same": SAME, "different": DIFFERENT, "unsure": UNSURE}
+
+# Certainties that are learned lie within these: no answer is ignored, and none becomes a hard link.
+_LEAST_CERTAIN, _MOST_CERTAIN = 0.55, 0.99
 
 
 class Answers(NamedTuple):
@@ -88,6 +92,11 @@ def without(answers: Answers, number: int) -> Answers:
     kept = np.arange(len(answers.says)) != number
     source = answers.source[:number] + answers.source[number + 1 :]
     return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
+
+
+def learned_certainty(error_rate: float) -> float:
+    """Certainty of an answer without one, of people who err so often."""
+    return float(np.clip(1.0 - error_rate, _LEAST_CERTAIN, _MOST_CERTAIN))
 
 
 def as_constraints(answers: Answers, n_samples: int, *, certainty: float = 0.95) -> Constraints:

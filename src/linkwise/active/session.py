@@ -27,6 +27,7 @@ from linkwise.active.knowledge import (
     Knowledge,
     append,
     as_constraints,
+    learned_certainty,
 )
 from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
@@ -43,8 +44,6 @@ _ANSWERS_PER_QUESTION = 25
 _MOST_ASKED, _MORE = 0.8, 0.25
 #: Pairs that are right and expected errors per row at which more answers hardly pay.
 _GOOD, _FEW_ERRORS = 0.99, 0.005
-#: Links from answers without a certainty are at most this certain.
-_MOST_CERTAIN = 0.99
 
 
 class Doubt(NamedTuple):
@@ -375,8 +374,7 @@ class ActiveClustering:
     @property
     def constraints(self) -> Constraints:
         """The links given at first, and the answers as links."""
-        certainty = float(np.clip(1.0 - self.error_rate_, 0.55, _MOST_CERTAIN))
-        told = as_constraints(self.answers, len(self._X), certainty=certainty)
+        told = as_constraints(self.answers, len(self._X), certainty=learned_certainty(self.error_rate_))
         return told if self._given is None else self._given + told
 
     def widget(self, records: Any = None, *, labels: ArrayLike | None = None) -> Any:

@@ -105,18 +105,20 @@ class Output:
             transient=True,
             disable=not self._errors.is_terminal,
         )
+        with self.hearing_warnings(), bar:
+            number = bar.add_task(task, total=total)
+            yield lambda: bar.advance(number)
+
+    @contextmanager
+    def hearing_warnings(self) -> Iterator[None]:
+        """Turn warnings raised inside the block into lines of :meth:`warn` at its end."""
         with warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("default")
             for kind in (DeprecationWarning, PendingDeprecationWarning):  # for programmers of other libraries
                 warnings.simplefilter("ignore", kind)
-            try:
-                with bar:
-                    number = bar.add_task(task, total=total)
-                    yield lambda: bar.advance(number)
-            finally:
-                texts = [str(warning.message) for warning in raised]
-        for text in texts:
-            self.warn(text)
+            yield
+        for warning in raised:
+            self.warn(str(warning.message))
 
 
 def _plain(value: Any) -> Any:

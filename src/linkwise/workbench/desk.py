@@ -150,7 +150,7 @@ class Desk:
             "n_rows": len(self.table),
             "title": self.table.samples.path.name,
             "session": None if self.folder is None else self.folder.name,
-            "notes": list(self.table.notes),
+            "notes": [*self.table.notes, *(() if view is None else view.notes)],
             "columns": self.table.columns,
             "image_column": None if self.table.images is None else self.table.images.name,
             "text_column": None if self.table.texts is None else self.table.texts.name,

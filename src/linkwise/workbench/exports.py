@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from linkwise._pages import Page, TextTable, new_figure, png_of
-from linkwise.active.knowledge import as_constraints
+from linkwise.active.knowledge import as_constraints, learned_certainty
 from linkwise.cli.ask.conversation import counted
 from linkwise.cli.samples import output_frame, save_prepared_model
 from linkwise.cli.tables import write_csv
@@ -24,8 +24,6 @@ from linkwise.workbench.pictures import principal_plane
 
 __all__ = ["labels_csv", "links_csv", "model_zip", "report_html"]
 
-# Certainty of answers without one: what the model found, within these.
-_LEAST_CERTAIN, _MOST_CERTAIN = 0.55, 0.99
 # Lines of a table in the report, and points of its picture.
 _MOST_LINES, _MOST_POINTS = 200, 20_000
 # Columns that say what marks a cluster, and the standard deviations from which one does.
@@ -35,8 +33,7 @@ _N_MARKS, _MARKED = 3, 0.5
 def links_of(desk: Desk) -> Constraints:
     """The links given at first, and the answers as links."""
     rate = 0.05 if desk.view is None else desk.view.error_rate
-    certainty = float(np.clip(1.0 - rate, _LEAST_CERTAIN, _MOST_CERTAIN))
-    told = as_constraints(desk.answers, len(desk.table), certainty=certainty)
+    told = as_constraints(desk.answers, len(desk.table), certainty=learned_certainty(rate))
     return told if desk.given is None else desk.given + told
 
 
@@ -127,7 +124,7 @@ def report_html(desk: Desk) -> bytes:
         ["answers that are wrong", f"about {100 * view.error_rate:.0f} %"],
         ["contradictions", str(state["n_contradictions"])],
     ]
-    for note in table.notes:
+    for note in state["notes"]:
         page.text(note, "warning")
     if view.told is not answers:
         page.text(
@@ -172,7 +169,7 @@ def _cluster_table(desk: Desk, view: View) -> TextTable:
         count = int(inside.sum())
         rows.append(
             [
-                f"cluster {number + 1}",
+                f"cluster {number}",
                 marks,
                 f"{count:,}",
                 f"{100 * count / len(X):.1f} %",

@@ -21,9 +21,9 @@ __all__ = ["Make", "Model", "Questions", "View"]
 
 _WORDS = {number: word for word, number in SAYS.items()}
 # Questions prepared ahead: at least, and at most while the model is slower than the person who answers.
+_LEAST_AHEAD, _MOST_AHEAD = 8, 64
 # Seconds that the thread is waited for at the end.
 _PARTING = 0.5
-_LEAST_AHEAD, _MOST_AHEAD = 8, 64
 # So many answers take a while to be understood when a session goes on: its first questions are those of a
 # strategy that needs no more than the rows and who was joined to whom.
 _MANY = 60
@@ -71,6 +71,17 @@ class View:
     error_rate: float = 0.0
     wrong: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     doubts: tuple[Doubt, ...] = ()
+    converged: bool = True
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the labels should know."""
+        if self.converged:
+            return ()
+        return (
+            "The probabilities did not come to rest, so that labels of doubtful rows may be wrong; look at "
+            "the answers under Doubt.",
+        )
 
     def probabilities(self, row: int) -> NDArray[np.float64]:
         """Probability of each of ``clusters`` for a row, and last of one not found: (K + 1,)."""
@@ -234,6 +245,7 @@ def _seen(session: ActiveClustering, told: Answers, before: View | None) -> View
         error_rate=session.error_rate_,
         wrong=wrong,
         doubts=tuple(doubts),
+        converged=session.converged_,
     )
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from linkwise.active import ActiveClustering
 from tests import warm_python
 from tests.cli.ask.terminal import Terminal
 
@@ -90,8 +91,13 @@ def test_answers_from_a_pipe_become_links(asked):
     assert [says for _, _, says in standing] == ["same", "different", "unsure"]
     assert links() == expected_links(standing)
     assert len(links()) == 2
+    # As certain as the session found people to be.
+    x = pd.read_csv("rows.csv")[["x", "y"]]
+    session = ActiveClustering((x - x.mean()) / x.std(ddof=0), random_state=0)
+    for i, j, says in standing:
+        session.tell(i, j, says)
     weights = pd.read_csv("links.csv")["weight"]
-    assert np.allclose(weights, 0.5 * np.log(0.95 / 0.05))
+    assert np.allclose(weights, 0.5 * np.log(1.0 / session.error_rate_ - 1.0))
     assert "Written: links.csv (2 links); every answer: links.csv.journal" in result.stdout
     # The command that is suggested works.
     command = next(line for line in result.stdout.splitlines() if line.startswith("Next: "))

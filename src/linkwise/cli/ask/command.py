@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # Without a terminal there is no width to fit in.
 _WIDTH_OF_A_FILE = 100
+# Certainty of answers that are written after an error, when the model is not asked how often people err.
+_UNLEARNED = 0.95
 
 
 def ask(
@@ -102,6 +104,7 @@ def ask(
     Every answer is kept in a journal before the next question is shown, and the same command goes on where it
     stopped. At the end the answers, and the links given, are written as a file for `linkwise fit --links`.
     """
+    from linkwise.active.knowledge import learned_certainty
     from linkwise.active.session import ActiveClustering
 
     out = Output(as_json)
@@ -164,10 +167,11 @@ def ask(
                 ended = conversation.run()
         except BaseException:
             # Ctrl-C, SIGTERM, or an error: what was answered is written all the same.
-            _rescue(console, output, session.journal, given, samples, certainty)
+            _rescue(console, output, session.journal, given, samples)
             raise
         answers = session.journal.answers()
-        written = _write_links(output, session.journal, given, answers, samples, certainty)
+        learned = learned_certainty(session.error_rate_)
+        written = _write_links(output, session.journal, given, answers, samples, learned)
         after = _fit_command(data, output, id_column, features, samples, records.columns, impute)
         _finish(out, console, session, answers, written, output, journal, ended, after)
 
@@ -240,12 +244,12 @@ def _write_links(
     given: Constraints,
     answers: Answers,
     samples: Samples,
-    certainty: float | None,
+    certainty: float,
 ) -> Constraints | None:
-    """Write the links given and the answers; None where there is nothing to write."""
+    """Write the links given and the answers, of this certainty if without one; None if there is nothing."""
     from linkwise.active.knowledge import as_constraints
 
-    links = given + as_constraints(answers, len(samples), certainty=certainty or 0.95)
+    links = given + as_constraints(answers, len(samples), certainty=certainty)
     if not links.n_pairs and not output.exists():
         return None
     with replacing(output) as draft:
@@ -261,14 +265,13 @@ def _rescue(
     journal: Journal,
     given: Constraints,
     samples: Samples,
-    certainty: float | None,
 ) -> None:
     """Write what was answered after Ctrl-C or an error, which is told afterwards: no error hides it."""
     kept = f"\nEvery answer is kept in {journal.path}; the same command goes on."
     with suppress(OSError, ValueError):
         answers = journal.reread()
         kept = f"\nKept: {counted(len(answers.says), 'answer')}; the same command goes on."
-        _write_links(output, journal, given, answers, samples, certainty)
+        _write_links(output, journal, given, answers, samples, _UNLEARNED)
     with suppress(OSError):  # the terminal was closed
         console.print(kept, markup=False, soft_wrap=True)
 

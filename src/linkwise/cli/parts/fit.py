@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,19 +77,20 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     checkpoint = request.output / f".checkpoint-{parts.fingerprint()}"
     progress = Progress(parts.n_rows)
     began = time.perf_counter()
-    with connected(request.scheduler) as client, _warnings_of(out):
+    with connected(request.scheduler) as client:
         progress.say(f"{parts.n_rows} rows in {len(parts.paths)} files, {len(parts.columns)} columns")
         preparation = _preparation(parts, client, request.standardize)
         model = _build(request, client, checkpoint)
         model._watch = progress
         X = parts.array(preparation)
-        try:
-            model.fit(X, constraints=None if links is None else links.constraints)
-        finally:
-            progress.end()
-            _remove_empty(checkpoint)
+        with out.hearing_warnings():
+            try:
+                model.fit(X, constraints=None if links is None else links.constraints)
+            finally:
+                progress.end()
+                _remove_empty(checkpoint)
         n_clusters = int(getattr(model, "n_clusters_", 0) or request.settings.n_clusters)
-        preparation = _with_clusters(preparation, n_clusters)
+        preparation = replace(preparation, clusters=[str(number) for number in range(n_clusters)])
         with writing_results(request.output, "fit") as draft:
             sizes = _write_labels(draft / "labels", parts, model, X, n_clusters, progress)
             tables = _tables(request, parts, links, model, sizes, time.perf_counter() - began)
@@ -114,17 +113,6 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
             "files": files,
         }
     )
-
-
-@contextmanager
-def _warnings_of(out: Output) -> Iterator[None]:
-    """Print warnings of the library as lines."""
-    with warnings.catch_warnings(record=True) as raised:
-        warnings.simplefilter("default")
-        yield
-    for warning in raised:
-        if issubclass(warning.category, UserWarning):
-            out.warn(str(warning.message))
 
 
 def _remove_empty(folder: Path) -> None:
@@ -156,7 +144,7 @@ def _read_links(request: PartsRequest, parts: Parts) -> _Links | None:
 
 
 def _check_links(request: PartsRequest, links: _Links | None) -> None:
-    """Refuse a number of clusters that the links, or a method that their weights, do not allow."""
+    """Refuse a number of clusters that the links do not allow."""
     if links is None:
         return
     counts = request.settings.n_clusters
@@ -188,12 +176,6 @@ def _preparation(parts: Parts, client: Any, standardize: bool) -> Preparation:
         constant = spread <= 1e-12 * np.maximum(np.maximum(np.abs(look.low), np.abs(look.high)), 1e-300)
         scales = np.where(constant, 1.0, spread)
     return Preparation(list(parts.columns), centres.tolist(), scales.tolist(), [], [])
-
-
-def _with_clusters(preparation: Preparation, n_clusters: int) -> Preparation:
-    from dataclasses import replace
-
-    return replace(preparation, clusters=[str(number) for number in range(n_clusters)])
 
 
 def _build(request: PartsRequest, client: Any, checkpoint: Path) -> Any:

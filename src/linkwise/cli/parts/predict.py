@@ -31,10 +31,10 @@ def predict_parts(
     check_folder(output, "predict", ["labels", REPORT])
     sizes = np.zeros(len(preparation.clusters), dtype=np.int64)
     progress, done = Progress(parts.n_rows), 0
-    with connected(scheduler) as client, writing_results(output, "predict") as draft:
+    with connected(scheduler), writing_results(output, "predict") as draft:
         for batch in batches(parts):
             numbers = [number for file in batch for number in parts.pieces_of(parts.paths[file])]
-            found = iter(_predicted(parts, numbers, model, preparation, client))
+            found = iter(_predicted(parts, numbers, model, preparation))
             for file in batch:
                 mine = [next(found) for _ in parts.pieces_of(parts.paths[file])]
                 labels = np.concatenate([np.empty(0, dtype=np.int64), *(one for one, _ in mine)])
@@ -57,7 +57,7 @@ def predict_parts(
 
 
 def _predicted(
-    parts: Parts, numbers: list[int], model: Any, preparation: Preparation, client: Any
+    parts: Parts, numbers: list[int], model: Any, preparation: Preparation
 ) -> list[tuple[Any, Any]]:
     """Labels and probabilities of some pieces."""
     import dask
