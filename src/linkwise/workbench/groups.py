@@ -19,7 +19,7 @@ def answers_of_groups(
 ) -> tuple[list[tuple[int, int]], str]:
     """Pairs, and the answer about each of them, that say what two groups of rows are to each other.
 
-    At most three rows speak for each group: the one nearest to its mean, and then the ones furthest from
+    At most three rows stand for each group: the one nearest to its mean, and then the ones furthest from
     those before. "together" makes a chain of answers "same" through all speakers, at most five. "apart" makes
     answers "different" about the first speakers of both groups, the second ones and the third ones. Nothing
     is said about rows that do not speak: the model draws them along.

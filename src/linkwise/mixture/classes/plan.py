@@ -194,7 +194,9 @@ def _divide(group: _Group, beliefs: NDArray[np.float64], evidence: list[Evidence
     gain = float(costs[0] - costs[told]) / 2.0
     reason = ""
     if not chosen:
-        reason = "halves of the rows divide it in other ways" if gain > 0.0 else "one Gaussian is enough"
+        reason = (
+            "fits to two halves of the rows divide it differently" if gain > 0.0 else "one Gaussian is enough"
+        )
     one = divisions[told]
     sizes = np.bincount(one.labels)
     evidence.append(

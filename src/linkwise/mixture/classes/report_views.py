@@ -181,7 +181,7 @@ def _evidence_line(one: Mapping[str, Any]) -> str:
         done = "merged" if one["accepted"] else "not merged"
         why = "" if one["accepted"] else f"; {one['reason']}"
         return f"{names}: {done} ({data}; {one['n_rows']} rows move{why})"
-    found_again = f"halves of the rows agree {one['stability']:.2f}"
+    found_again = f"fits to two halves of the rows agree {one['stability']:.2f}"
     if one["accepted"]:
         return (
             f"{names}: divided into {one['n_parts']} ({data}; {found_again}; {one['n_rows']} rows leave the "
