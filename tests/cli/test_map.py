@@ -148,6 +148,8 @@ class TestMap:
         with rasterio.open("trees.tif") as file:
             assert true_share(scene, file.read(1), record["legend"]) > 0.95
         assert record["accuracy"] > 0.9
+        with open("trees_files/report.html", encoding="utf-8") as report:
+            assert "MAP_files/model is the mixture" in report.read()
 
     def test_range_of_numbers_without_beliefs(self, scene, invoke):
         arguments = ("--samples", scene.points, "--label", "label", "-k", "3:5", *FEW)
@@ -349,7 +351,20 @@ class TestBadInput:
             rasterio.open("bare.tif", "w", **{**file.profile, "crs": None}) as bare,
         ):
             bare.write(file.read())
-        assert "no CRS" in refused_map(raster="bare.tif")
+        # --crs is that of the samples and would not help.
+        assert "no CRS; write it by gdal_edit.py" in refused_map(raster="bare.tif")
+
+    def test_no_areas(self, scene, refused_map, monkeypatch):
+        """A raster that reaches over its projection is refused before anything is fitted."""
+        globe = "+proj=geos +h=35785831 +lon_0=0"
+        place = rasterio.Affine(2e5, 0.0, -9e6, 0.0, -2e5, 6e6)
+        with (
+            rasterio.open(scene.raster) as file,
+            rasterio.open("disc.tif", "w", **{**file.profile, "crs": globe, "transform": place}) as disc,
+        ):
+            disc.write(file.read())
+        monkeypatch.setattr("linkwise.raster.training_rows", None)
+        assert "areas are not known" in refused_map(raster="disc.tif")
 
     def test_nodata_everywhere(self, scene, refused_map):
         with rasterio.open(scene.raster) as file, rasterio.open("empty.tif", "w", **file.profile) as empty:
@@ -362,6 +377,8 @@ class TestBadInput:
         assert "map.tif" in line
         assert "--overwrite" in line
         assert (tmp_path / "map.tif").read_text(encoding="utf-8") == "mine"
+        (tmp_path / "map.tif").rename(tmp_path / "map.tif.ovr")
+        assert "map.tif.ovr exists" in refused_map()
 
     def test_files_of_the_user_in_the_folder(self, refused_map, tmp_path):
         (tmp_path / "map_files").mkdir()
@@ -394,3 +411,5 @@ class TestBadInput:
         line = refused("map", scene.raster, "--model", model, "--bands", "1,2", "-o", "map.tif")
         assert "3 bands" in line
         assert "2" in line
+        line = refused("map", scene.raster, "--model", model, "--bands", "swir,nir,red", "-o", "map.tif")
+        assert "in another order; pass --bands red,nir,swir" in line

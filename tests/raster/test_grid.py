@@ -5,7 +5,7 @@ import pytest
 import rasterio
 from pyproj import Geod
 
-from linkwise.raster.grid import Grid, pixel_areas, valid_pixels, windows_of
+from linkwise.raster.grid import Grid, applied, pixel_areas, valid_pixels, windows_of
 
 
 def test_windows_cover_every_pixel_once():
@@ -22,6 +22,7 @@ def test_valid_pixels():
     # A nodata value that the type cannot hold is in no pixel: 257 is not 1.
     assert valid_pixels(values, [257.0, -9999.0]).all()
     assert valid_pixels(values, [float("nan"), 1.5]).all()
+    assert valid_pixels(values, [float("inf"), float("-inf")]).all()
     floats = values.astype(np.float32)
     floats[0, 0, 2] = np.inf
     assert valid_pixels(floats, [2.0, None]).tolist() == [[True, False, False]]
@@ -41,6 +42,14 @@ def test_areas_in_degrees_are_those_of_the_ellipsoid():
         north, south = np.full(50, 60 - step * row), np.full(50, 60 - step * (row + 1))
         expected, _ = geod.polygon_area_perimeter(np.append(lon, lon[::-1]), np.append(north, south))
         assert area == pytest.approx(abs(expected), rel=1e-6)
+
+
+def test_areas_of_rotated_pixels_in_degrees():
+    turned = rasterio.Affine(0.00866, 0.005, 179.9, 0.005, -0.00866, 60)
+    grid = Grid(3, 4, rasterio.CRS.from_epsg(4326), turned)
+    corners = [applied(turned, *corner) for corner in ((2, 1), (3, 1), (3, 2), (2, 2))]
+    expected, _ = Geod(ellps="WGS84").polygon_area_perimeter(*zip(*corners, strict=True))
+    assert pixel_areas(grid)[1] == pytest.approx(abs(expected), rel=1e-3)
 
 
 def test_areas_of_projections():

@@ -35,6 +35,13 @@ def test_map_in_memory():
     assert not display.ax_.get_xlabel()
 
 
+def test_north_is_up_also_where_the_first_row_is_the_southernmost():
+    south_up = located(CODES).rio.write_transform(rasterio.Affine(30.0, 0.0, 5e5, 0.0, 30.0, 8e6))
+    display = ClassMapDisplay.from_raster(south_up, ax=Figure().subplots())
+    whole = ClassMapDisplay.from_raster(located(CODES), ax=Figure().subplots())
+    np.testing.assert_array_equal(display.image_.get_array()[::-1], whole.image_.get_array())
+
+
 def test_written_map_brings_names_and_colours(tmp_path):
     legend = Legend(["water", "wood", "a $x$ b"], ["#123456", "#ABCDEF", "#00FF00"])
     write_map(tmp_path / "map.tif", located(CODES), names=legend)

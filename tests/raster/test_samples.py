@@ -123,6 +123,8 @@ def test_points_that_are_not_usable(stack):
     frame.loc[2, "class"] = None
     frame.loc[3, "class"] = "  "
     assert training_rows(stack, frame, label="class").skipped == ["2 samples without a class"]
+    missing = frame.assign(**{"class": frame["class"].astype("string")})
+    assert training_rows(stack, missing, label="class").skipped == ["2 samples without a class"]
     frame.loc[4, "x"] = np.nan
     with pytest.raises(ValueError, match="row 4 of the samples: no number in x or y"):
         training_rows(stack, frame, label="class")
@@ -230,6 +232,16 @@ def test_label_rasters(tmp_path, stack, values):
         training_rows(stack, write(tmp_path / "half.tif", codes[np.newaxis] / 2.0))
     with pytest.raises(ValueError, match="no class inside the raster"):
         training_rows(stack, write(tmp_path / "none.tif", 0 * codes[np.newaxis]))
+    with pytest.raises(ValueError, match=r"two\.tif has 2 bands"):
+        training_rows(stack, write(tmp_path / "two.tif", np.stack([codes, codes])))
+
+
+def test_a_label_array_of_one_row(stack):
+    row = stack[:, 3:4, :20].load()
+    labels = row[:1].copy(data=np.repeat([[[1, 2]]], 10, axis=2).astype(np.int16))
+    del labels.attrs["nodatavals"]
+    for shaped in (labels, labels.squeeze("band", drop=True), labels.squeeze("band", drop=True).T):
+        assert sorted(training_rows(row, shaped).y) == ["1"] * 10 + ["2"] * 10
 
 
 @pytest.mark.parametrize("kind", ["file", "array"])

@@ -131,6 +131,10 @@ def test_other_bad_input(tmp_path, values):
         read_stack(tmp_path / "absent.tif")
     with pytest.raises(FileNotFoundError, match="no file matches"):
         read_stack(tmp_path / "*.jp2")
+    masked = write(tmp_path / "rgba.tif", values.astype(np.uint8), photometric="RGB", alpha="YES")
+    with pytest.raises(ValueError, match=r"band 4 of .*rgba\.tif is marked as transparency"):
+        read_stack(masked)
+    assert read_stack(masked, bands=[1, 2, 3, 4]).shape == (4, 60, 80)
     with pytest.raises(ValueError, match="no raster was given"):
         read_stack([])
     good = write(tmp_path / "good.tif", values)

@@ -150,8 +150,26 @@ def test_an_error_between_windows_leaves_nothing_and_ctrl_c_a_journal(tmp_path, 
     assert names_in(tmp_path) == ["scene"]
     interrupted(tmp_path / "map.tif", stack, [first])
     assert names_in(tmp_path) == [".map.tif.windows", "scene"]
+    # A file on a network that is away for a moment: the next run goes on, too.
+    assert interrupted(tmp_path / "map.tif", stack, error=OSError) == {(0, 0)}
     assert interrupted(tmp_path / "map.tif", stack, error=RuntimeError) == {(0, 0)}
     assert names_in(tmp_path) == ["scene"]
+
+
+def test_overviews_of_an_earlier_map_go_with_it(tmp_path, stack, fitted):
+    found = classify(stack, fitted)
+    write_map(tmp_path / "map.tif", found, names=NAMES)
+    (tmp_path / "map.tif.ovr").write_text("old", encoding="utf-8")
+    with pytest.raises(ValueError, match="not in the legend"):
+        write_map(tmp_path / "map.tif", found, names=NAMES[:2], overwrite=True)
+    assert "map.tif.ovr" in names_in(tmp_path)
+    write_map(tmp_path / "map.tif", found, names=NAMES, overwrite=True)
+    assert "map.tif.ovr" not in names_in(tmp_path)
+    for name in ("map.tif", "map.qml", "map.tif.aux.xml"):
+        (tmp_path / name).unlink()
+    (tmp_path / "map.tif.ovr").write_text("of the user", encoding="utf-8")
+    with pytest.raises(FileExistsError, match=r"map\.tif\.ovr exists"):
+        write_map(tmp_path / "map.tif", found, names=NAMES)
 
 
 def test_two_writers_of_one_map(tmp_path, stack):

@@ -112,7 +112,7 @@ def _fits(value: float, dtype: np.dtype[Any]) -> bool:
     if dtype.kind == "f":
         return True
     limits = np.iinfo(dtype)
-    return value == int(value) and limits.min <= value <= limits.max
+    return limits.min <= value <= limits.max and value == int(value)
 
 
 def windows_of(height: int, width: int, side: int) -> Iterator[Window]:
@@ -125,8 +125,8 @@ def windows_of(height: int, width: int, side: int) -> Iterator[Window]:
 def pixel_areas(grid: Grid) -> NDArray[np.float64]:
     """Area on the ground of a pixel of each row (height,), in square metres.
 
-    In degrees: exact on the ellipsoid. Projected: the area on the map divided by the areal scale of the
-    projection, taken in the middle column.
+    In degrees: that of the pixel in the middle column on the ellipsoid, which is exact unless the raster is
+    rotated. Projected: the area on the map divided by the areal scale of the projection there.
     """
     if grid.crs is None:
         raise ValueError(
@@ -135,13 +135,16 @@ def pixel_areas(grid: Grid) -> NDArray[np.float64]:
     crs = CRS.from_user_input(grid.crs)
     transform = grid.transform
     if crs.is_geographic:
-        # An equal-area cylinder: the area of a cell is its width times its height there.
+        # The corners of a pixel, and their polygon on an equal-area cylinder.
         ellipsoid = crs.get_geod()
         assert ellipsoid is not None
         flat = Proj(proj="cea", a=ellipsoid.a, b=ellipsoid.b)
-        edges = transform.f + transform.e * np.arange(grid.height + 1)
-        x, y = flat(np.full(len(edges), abs(transform.a)), np.clip(edges, -90.0, 90.0))
-        return np.abs(x[:-1] * np.diff(y))
+        rows = np.arange(grid.height) + np.array([[0], [0], [1], [1]])
+        columns = grid.width // 2 + np.array([[0], [1], [1], [0]])
+        longitude, latitude = applied(transform, columns, rows)
+        x, y = flat(longitude - longitude[0], np.clip(latitude, -90.0, 90.0))
+        y = y - y[0]
+        return np.abs((x * np.roll(y, -1, axis=0) - y * np.roll(x, -1, axis=0)).sum(axis=0)) / 2.0
     unit = crs.axis_info[0].unit_conversion_factor if crs.axis_info else 1.0
     flat_area = abs(transform.determinant) * unit**2
     rows = np.linspace(0.0, grid.height, min(_AREA_ROWS, grid.height + 1))

@@ -72,8 +72,8 @@ def _patches(pixels: NDArray[np.int64], codes: NDArray[np.int64], width: int) ->
 
 
 def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    array = labels.squeeze()
-    if array.ndim != 2:
+    array = labels.squeeze([dim for dim in labels.dims if dim not in ("y", "x") and labels.sizes[dim] == 1])
+    if set(array.dims) != {"y", "x"}:
         raise ValueError(f"the label raster has shape {labels.shape}; pass one band (y, x)")
     own = grid_of(array)
     if (
@@ -89,7 +89,7 @@ def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[NDArray[np.int64]
         outside = 0 if array.rio.nodata is None else array.rio.nodata
         target = {"transform": grid.transform, "shape": grid.shape, "nodata": outside}
         array = array.rio.reproject(grid.crs, resampling=Resampling.nearest, **target)
-    codes = np.asarray(array.values)
+    codes = np.asarray(array.transpose("y", "x").values)
     return _known(codes, array.rio.nodata, 0)
 
 
@@ -97,6 +97,10 @@ def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[NDArray[np.int64], NDAr
     with rasterio.open(path) as file:
         if file.crs is None:
             raise ValueError(f"{path} has no CRS; write it by gdal_edit.py -a_srs")
+        if file.count > 1:
+            raise ValueError(
+                f"{path} has {file.count} bands; pass a label raster of one, as gdal_translate -b 1 cuts out"
+            )
         same = (
             file.shape == grid.shape
             and file.crs == grid.crs

@@ -15,7 +15,7 @@ from rasterio.enums import Resampling
 from linkwise.raster.grid import Grid, grid_of
 from linkwise.raster.legend import names_in
 
-__all__ = ["SmallMap", "every_nth", "ground_size", "small_map"]
+__all__ = ["SmallMap", "every_nth", "ground_size", "north_up", "small_map"]
 
 
 class SmallMap(NamedTuple):
@@ -54,6 +54,12 @@ def ground_size(grid: Grid) -> tuple[float, float] | None:
     return (height, width) if np.isfinite([height, width]).all() and min(height, width) > 0.0 else None
 
 
+def north_up(pixels: NDArray[Any], grid: Grid) -> NDArray[Any]:
+    """Turn pixels (..., h, w) of a raster whose first row is the southernmost, to be drawn."""
+    turned = grid.crs is not None and grid.transform.e > 0.0 and not grid.transform.is_identity
+    return pixels[..., ::-1, :] if turned else pixels
+
+
 def small_map(classes: Any, most: int) -> SmallMap:
     """Thin a map: what ``classify`` returned, or the path of a file that ``MapWriter`` wrote."""
     if isinstance(classes, str | os.PathLike):
@@ -73,7 +79,7 @@ def small_map(classes: Any, most: int) -> SmallMap:
         raise ValueError(
             f"a map holds whole numbers, not {codes.dtype}; pass what classify or write_map made"
         )
-    size = ground_size(grid)
+    codes, size = north_up(codes, grid), ground_size(grid)
     return SmallMap(codes, None if size is None else (step * size[0], step * size[1]), names, colors)
 
 

@@ -116,9 +116,11 @@ def class_texts(table: Any, label: str | None) -> NDArray[Any]:
 
 def texts_of(values: NDArray[Any]) -> NDArray[Any]:
     """Classes as text; whole numbers that became floats lose their point, missing ones are ""."""
+    import pandas
+
     texts = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        if value is None or value != value:
+    for place, (value, missing) in enumerate(zip(values, pandas.isna(values), strict=True)):
+        if missing:
             texts[place] = ""
         elif isinstance(value, float | np.floating) and float(value).is_integer():
             texts[place] = str(int(value))

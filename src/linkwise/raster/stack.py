@@ -17,6 +17,7 @@ import rasterio
 import rioxarray  # noqa: F401  (registers .rio)
 import xarray as xr
 from numpy.typing import NDArray
+from rasterio.enums import ColorInterp
 from rasterio.errors import RasterioIOError
 from rasterio.windows import Window
 from xarray.backends import BackendArray, CachingFileManager
@@ -148,7 +149,7 @@ def read_stack(
     sources: list[_Source] = []
     grid: Grid | None = None
     for path in files:
-        found, its_grid = _describe(path, len(files) > 1, crs)
+        found, its_grid = _describe(path, len(files) > 1, crs, refuse_alpha=bands is None)
         if grid is None:
             grid = its_grid
         else:
@@ -207,7 +208,7 @@ def _listed(paths: PathLike | Iterable[PathLike]) -> list[str]:
     return found
 
 
-def _describe(path: str, one_of_many: bool, crs: Any) -> tuple[list[_Source], Grid]:
+def _describe(path: str, one_of_many: bool, crs: Any, *, refuse_alpha: bool) -> tuple[list[_Source], Grid]:
     """The bands of a file and its grid."""
     try:
         with rasterio.open(path) as file:
@@ -242,6 +243,11 @@ def _describe(path: str, one_of_many: bool, crs: Any) -> tuple[list[_Source], Gr
                     when = _date_in(stem)
                 if file.dtypes[number - 1].startswith("complex"):
                     raise ValueError(f"band {number} of {path} holds complex numbers; pass its amplitude")
+                if refuse_alpha and file.colorinterp[number - 1] is ColorInterp.alpha:
+                    raise ValueError(
+                        f"band {number} of {path} is marked as transparency (alpha); name the bands to use "
+                        "(bands=), and it among them only if it was measured"
+                    )
                 sources.append(
                     _Source(path, number, name, file.dtypes[number - 1], file.nodatavals[number - 1], when)
                 )

@@ -40,6 +40,7 @@ _TILE = 256
 #: Row, column, height and width of a window, length and check sum of its pixels.
 _RECORD = struct.Struct("<IIIIQI")
 _VERSION = 1
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class MapWriter:
@@ -55,7 +56,8 @@ class MapWriter:
     legend : Legend or sequence of str
         Names and colours of the classes 1, 2, ...
     overwrite : bool, default=False
-        Replace a map of this name. Otherwise an existing file raises FileExistsError.
+        Replace a map of this name, and remove its overviews (``.ovr``). Otherwise an existing file raises
+        FileExistsError.
     fingerprint : str, optional
         What identifies stack, model and settings, see :func:`fingerprint`. A run of the same fingerprint that
         was interrupted is taken up: ``done`` then has its windows. None starts anew.
@@ -72,8 +74,8 @@ class MapWriter:
     Notes
     -----
     The class band has a colour table, nodata 0, and the names in its metadata (``class_1``, ...). After
-    Ctrl-C or a kill, a hidden journal stays beside the target for the next run; after an error, a full disk
-    among them, nothing stays.
+    Ctrl-C, a kill, or a file that could not be read or written, a hidden journal stays beside the target for
+    the next run. After bad input, or on a full disk, nothing stays.
 
     Examples
     --------
@@ -121,11 +123,16 @@ class MapWriter:
         return [self.path.with_suffix(".qml"), self.path.with_name(f"{self.path.name}.aux.xml")]
 
     @property
+    def _overviews(self) -> Path:
+        """Smaller copies of an earlier map: viewers would show them instead of the new one."""
+        return self.path.with_name(f"{self.path.name}.ovr")
+
+    @property
     def _journal_path(self) -> Path:
         return self.path.with_name(f".{self.path.name}.windows")
 
     def _check_free(self) -> None:
-        for path in [self.path, *self._beside]:
+        for path in [self.path, *self._beside, self._overviews]:
             if path.is_dir():
                 raise FileExistsError(f"{path} is in the way: it is a folder; choose another name")
             if path.exists() and not self._overwrite:
@@ -196,16 +203,21 @@ class MapWriter:
         if kind is None:
             try:
                 self._finish()
-            except Exception:
-                self._drop()
-                raise
-            except BaseException:
-                self._close()
+            except BaseException as failure:
+                self._leave(failure)
                 raise
             self._drop()
-        elif issubclass(kind, Exception):
+        else:
+            assert error is not None
+            self._leave(error)
+
+    def _leave(self, error: BaseException) -> None:
+        """Keep the journal where the same run may succeed later: after Ctrl-C, or a file out of reach."""
+        full = isinstance(error, _Full) or getattr(error, "errno", None) in _FULL
+        hopeless = full or not isinstance(error, OSError | MemoryError)
+        if isinstance(error, Exception) and hopeless:
             self._drop()
-        else:  # Ctrl-C: the next run goes on from here
+        else:
             self._close()
 
     # The journal
@@ -282,6 +294,7 @@ class MapWriter:
                 self._write_tiff(draft)
                 for path in (draft, style, names):
                     to_disk(path)
+                self._overviews.unlink(missing_ok=True)
         except (OSError, RasterioError) as error:
             raise _not_written(self.path, error) from error
 
@@ -418,14 +431,14 @@ def fingerprint(stack: xr.DataArray, model: Any, *, smooth: float | None = None,
     return str(joblib.hash([about, model]))
 
 
+class _Full(OSError):
+    """The disk is full, or may be."""
+
+
 def _not_written(path: Path, error: Exception) -> OSError:
     """One line that names the user's file."""
     number = getattr(error, "errno", None)
     text = " ".join(str(getattr(error, "strerror", None) or error).split())
-    if (
-        number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        or not isinstance(error, OSError)
-        or number is None
-    ):
-        return OSError(f"{path} could not be written ({text}); is the disk full? Nothing was left there")
+    if number in _FULL or not isinstance(error, OSError) or number is None:
+        return _Full(f"{path} could not be written ({text}); is the disk full? Nothing was left there")
     return OSError(number, text, str(path))

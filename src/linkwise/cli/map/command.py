@@ -58,7 +58,13 @@ _OPTIONS = {
     "all_touched=True": "--all-touched",
     "x= and y=": "--x and --y",
     "overwrite=True": "--overwrite",
+    "(bands=)": "(--bands)",
+    # --crs is that of the samples.
+    'pass crs="EPSG:...", or write it': "write it",
 }
+
+
+_TREES = "boosted trees, which cannot be stored: MAP_files/model is the mixture that found the classes"
 
 
 class Classifier(StrEnum):
@@ -214,9 +220,11 @@ def map_raster(
     _check_output(output, folder, overwrite)
     with _messages():
         from linkwise.raster import Legend, read_stack, training_rows
+        from linkwise.raster.grid import grid_of, pixel_areas
 
         wanted = [int(band) if band.isdecimal() else band for band in options.names(bands)] or None
         stack = read_stack(rasters[0] if len(rasters) == 1 else rasters, bands=wanted, nodata=nodata)
+        pixel_areas(grid_of(stack))  # a raster whose areas cannot be told is refused before the long work
         rows = None
         if samples is not None:
             rows = training_rows(
@@ -252,6 +260,8 @@ def map_raster(
     files = {"map": output, "style": output.with_suffix(".qml")}
     files |= {kind: folder / path.name for kind, path in written.items()}
     _tell(out, facts, n_resumed)
+    if classifier is Classifier.trees:
+        out.say(f"{folder / 'model'} is the mixture that found the classes; trees cannot be stored.")
     out.say("Written: " + ", ".join(str(path) for path in files.values()))
     out.finish({**reports.as_record(facts), "n_resumed": n_resumed, "files": files})
 
@@ -297,7 +307,8 @@ def _check_output(output: Path, folder: Path, overwrite: bool) -> None:
         raise CommandError(f"-o {output} is no name of a GeoTIFF; end it with .tif")
     check_folder(output.parent)
     check_folder(folder, "map", _FILES)
-    for path in (output, output.with_suffix(".qml")):
+    beside = (output.with_name(f"{output.name}{suffix}") for suffix in (".aux.xml", ".ovr"))
+    for path in (output, output.with_suffix(".qml"), *beside):
         if os.path.lexists(path) and not overwrite:
             raise CommandError(f"{path} exists; pass --overwrite to replace it, or another -o")
 
@@ -409,7 +420,7 @@ def _about(
         lines += [
             ("samples", f"{len(rows.y)} of {len(np.unique(rows.groups))} points or polygons"),
             ("number of classes by", chosen),
-            ("classifier", "posterior of the mixture" if kind is Classifier.mixture else "boosted trees"),
+            ("classifier", "posterior of the mixture" if kind is Classifier.mixture else _TREES),
         ]
     smooth = (
         "none"

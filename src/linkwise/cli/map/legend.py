@@ -118,12 +118,17 @@ def stored_legend(path: Path, bands: Sequence[str]) -> NewLegend:
     if not isinstance(model, FittedMixture):
         raise CommandError(
             f"{path} holds a {type(model).__name__}, which gives no probabilities; pass a mixture, such as "
-            " `linkwise classes -o` or `linkwise fit --method ppc -o` writes"
+            "`linkwise classes -o` or `linkwise fit --method ppc -o` writes"
         )
     if model.n_features_in_ != len(bands):
         raise CommandError(
             f"{path} was fitted to {model.n_features_in_} bands, but the raster has {len(bands)}; pass the "
             "bands it was fitted to, in the same order (--bands)"
+        )
+    known = list(bands) if preparation is None else preparation.columns
+    if known != list(bands) and sorted(known) == sorted(bands):
+        raise CommandError(
+            f"{path} was fitted to the same bands in another order; pass --bands {','.join(known)}"
         )
     if preparation is None:
         flat, names = [0.0] * len(bands), [str(k) for k in range(model._n_clusters)]

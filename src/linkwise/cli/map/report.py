@@ -59,12 +59,12 @@ class Facts:
 def thinned_map(writer: MapWriter, stack: Any) -> tuple[SmallMap, NDArray[Any]]:
     """Take every n-th pixel of a map that is being written, and its confidence in percent."""
     from linkwise.raster.grid import grid_of
-    from linkwise.raster.picture import SmallMap, every_nth, ground_size
+    from linkwise.raster.picture import SmallMap, every_nth, ground_size, north_up
 
     grid = grid_of(stack)
     step = every_nth(grid.shape, _MOST_DRAWN)
     parts = [pixels[:, -int(strip.row_off) % step :: step, ::step] for strip, pixels in writer.strips()]
-    classes, confidence = np.concatenate(parts, axis=1)
+    classes, confidence = north_up(np.concatenate(parts, axis=1), grid)
     size = ground_size(grid)
     return SmallMap(classes, None if size is None else (step * size[0], step * size[1])), confidence
 
