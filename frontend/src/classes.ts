@@ -229,7 +229,7 @@ function drawRun(): void {
             el(
                 "div",
                 { class: "proposal", id: "proposal" },
-                run.stale && el("p", { class: "tag warn block" }, "You changed a belief since: propose again to see what follows."),
+                run.stale && el("p", { class: "tag warn block" }, "You have changed a belief since then: propose again to see the effect."),
                 el("h3", {}, "What changes"),
                 changes.length ? list(changes) : el("p", {}, "Nothing: every class stays as it is."),
                 changes.length > 0 && (run.kept?.length ?? 0) > 0 && el("details", {}, el("summary", {}, `What stays (${run.kept?.length})`), list(run.kept ?? [])),

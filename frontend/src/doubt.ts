@@ -1,4 +1,4 @@
-// Room 3: answers that the rest speaks against, and answers that cannot all be right.
+// Room 3: answers that contradict the others, and answers that cannot all be right.
 import { api, type Answer, type Contradiction } from "./api";
 import { retract, SIGNS } from "./answer";
 import { announce, byId, count, el, fill, percent } from "./dom";
@@ -13,7 +13,7 @@ const root = el(
     "section",
     { class: "room doubt", "aria-labelledby": "doubt-title" },
     el("h1", { id: "doubt-title", tabindex: "-1" }, "Doubt"),
-    el("p", { class: "lead" }, "People slip. Here are answers that may be wrong. Take one back, and the clusters follow."),
+    el("p", { class: "lead" }, "These answers may be wrong. If you take one back, the clusters are computed again."),
     chains,
     list,
 );
@@ -114,7 +114,7 @@ async function draw(): Promise<void> {
     );
     fill(
         list,
-        el("h2", {}, "Answers that the rest speaks against", badge(doubts.length)),
+        el("h2", {}, "Answers that contradict the others", badge(doubts.length)),
         ...doubts.map(doubt),
         doubts.length === 0 && el("p", { class: "card muted" }, "None so far. Answers are compared with the data and with each other."),
     );

@@ -22,7 +22,7 @@ const root = el(
     { class: "room keep", "aria-labelledby": "keep-title" },
     el("h1", { id: "keep-title", tabindex: "-1" }, "Keep"),
     saved,
-    el("div", { class: "two" }, el("section", { class: "card" }, el("h2", {}, "Take it along"), exports), el("div", { class: "stack" }, people, notes, settings(), keys())),
+    el("div", { class: "two" }, el("section", { class: "card" }, el("h2", {}, "Download"), exports), el("div", { class: "stack" }, people, notes, settings(), keys())),
 );
 
 export function keysWanted(): boolean {
@@ -72,7 +72,7 @@ function keys(): HTMLElement {
             line(["S", "D", "U"], "same, different, not sure"),
             line(["1", "…", "5"], "how sure, or the left and right arrow"),
             line(["Z"], "undo"),
-            line(["Alt", "1…5"], "go to a room"),
+            line(["Alt", "1…5"], "go to another part"),
             line(["M", "A", "B"], "in the plane: move, lasso A, lasso B"),
             line(["+", "−", "0"], "in the plane: zoom, show all"),
         ),

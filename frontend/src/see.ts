@@ -69,7 +69,7 @@ const root = el(
             "section",
             { class: "card" },
             el("h2", {}, "Clusters"),
-            el("p", { class: "muted" }, "Choose one to set it off."),
+            el("p", { class: "muted" }, "Choose one to highlight it."),
             legend,
             el(
                 "form",
@@ -173,9 +173,9 @@ function paintOverlay(pixelRatio: number): void {
         const [x, y] = scatter.toScreen(centre.x, centre.y);
         context.lineWidth = 4 * pixelRatio;
         context.strokeStyle = paper;
-        context.strokeText(String(centre.cluster + 1), x, y);
+        context.strokeText(String(centre.cluster), x, y);
         context.fillStyle = ink;
-        context.fillText(String(centre.cluster + 1), x, y);
+        context.fillText(String(centre.cluster), x, y);
     }
     for (const row of chosen) {
         const [x, y] = scatter.at(row);

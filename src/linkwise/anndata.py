@@ -62,11 +62,11 @@ def cluster(
         What is thought of the types in ``labels``; needs ``method="CPPC"``.
     method : str or estimator, default="auto"
         Name of an estimator of linkwise, or one with its settings. "auto" is
-        :class:`~linkwise.LinkedClustering`, which compares methods by links that they have not seen.
+        :class:`~linkwise.LinkedClustering`, which compares methods on links left out of their fit.
     n_clusters : int, optional
         By default the number of types in ``labels``; without labels "auto" finds it, other methods need it.
     certainty : float, optional
-        Of the labels, and of links that have none of their own; by default they are sure.
+        Of the labels, and of links without a certainty; by default they are certain.
     key_added : str, default="linkwise"
         Where results go. A column of this name that linkwise did not write is not replaced.
     random_state : int or None, default=0

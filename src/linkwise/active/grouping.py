@@ -14,7 +14,7 @@ def join(n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64]) -> NDA
     """Parts of n rows, (n,), from answers of a strength: positive says same, negative different.
 
     The two parts with the strongest answers for being one are joined, and what was said of either holds for
-    both, until nothing speaks for one more (greedy additive edge contraction). Answers without a
+    both, until there is no evidence for one more (greedy additive edge contraction). Answers without a
     contradiction give the rows that a chain of answers "same" joins. Parts are numbered by their first row.
     """
     between: list[dict[int, float]] = [{} for _ in range(n)]

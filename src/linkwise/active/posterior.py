@@ -2,8 +2,8 @@
 
 Groups are the clusters that answers have found. For landmarks that were asked about, the posterior is that of
 a Potts field: the unary term of a row is what all other rows say about it (``predictors``), and an answer of
-error rate e pulls two rows together or apart with log((1 - e) / e). So one answer against which everything
-else speaks is doubted instead of believed, and an answer that nothing speaks against is as good as certain.
+error rate e pulls two rows together or apart with log((1 - e) / e). So an answer that contradicts everything
+else counts as probably wrong, and an answer that contradicts nothing is as good as certain.
 Landmarks that were not asked about have the probabilities of the predictors.
 """
 
@@ -213,7 +213,7 @@ def _believe(
     pairs = np.concatenate([asked.pairs, np.column_stack([first[i] for i in np.triu_indices(n_groups, 1)])])
     strength = np.concatenate([asked.strength(error_rate), np.full(len(pairs) - len(asked.pairs), -_APART)])
     if (np.abs(strength) >= MOST).any():
-        # A group is that of the row that founded it. Without this, facts that the predictors speak against
+        # A group is that of the row that founded it. Without this, facts that contradict the predictors
         # leave open which group is which, and then nothing is learned from any row.
         unary[first] = np.where(np.eye(n_groups, n_groups + 1, dtype=bool), 0.0, -MOST)
     field = PottsField(unary, pairs, strength)

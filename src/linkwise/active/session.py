@@ -42,12 +42,12 @@ _ANSWERS_PER_QUESTION = 25
 #: More landmarks are drawn when more than this share of them was asked about: a quarter of the first number
 #: each time, since time and memory grow with their square and more.
 _MOST_ASKED, _MORE = 0.8, 0.25
-#: Pairs that are right and expected errors per row at which more answers hardly pay.
+#: Pairs that are right and expected errors per row at which more answers hardly help.
 _GOOD, _FEW_ERRORS = 0.99, 0.005
 
 
 class Doubt(NamedTuple):
-    """An answer that the rest speaks against: its place among the answers, and how probably it is wrong."""
+    """An answer that contradicts the others: its place among the answers, and how probably it is wrong."""
 
     answer: int
     i: int

@@ -77,7 +77,7 @@ class CandidateRecord(NamedTuple):
 
 
 class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator):
-    """Compare clustering methods by links that they have not seen, and let the best ones vote.
+    """Compare clustering methods on links that were left out of their fit; the best ones vote.
 
     Beforehand it is not known whether clusters are blobs, rings or neighbours in a graph, nor whether links
     help or mislead. Every candidate, with links and without, is fitted without a fifth of the links and

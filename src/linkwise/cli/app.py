@@ -98,11 +98,11 @@ def _show_version(wanted: bool) -> None:
 def linkwise(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave."),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit."),
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Cluster data with what people know: these two belong together, these two do not."""
+    """Cluster data with pairs of rows that belong together (must-link) or apart (cannot-link)."""
 
 
 # What the list of commands says of each, and examples for its own help.

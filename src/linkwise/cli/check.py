@@ -52,7 +52,7 @@ def check(
 ) -> None:
     """Find contradictions with the links that prove them, and what inference will cost.
 
-    Leaves with exit code 3 if hard links contradict each other or need more than -k clusters.
+    Ends with exit code 3 if hard links contradict each other or need more than -k clusters.
     """
     out = Output(as_json)
     samples = None if data is None else _rows_of(data, id_column)

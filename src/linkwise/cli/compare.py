@@ -87,7 +87,7 @@ def compare(
     safe_csv: options.SafeCsvOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Run every method and score it against known classes, which no method sees, or by links held out.
+    """Run every method and score it by known classes that the fit does not use, or by held-out links.
 
     Without --label a fifth of the links is left out of the fit, several times, and the score is the share of
     them that the clusters keep, must-links and cannot-links counting half each. The first two rows are

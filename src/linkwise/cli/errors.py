@@ -160,7 +160,7 @@ BROKEN_PIPE = 141
 EXIT_CODES = (
     "Exit codes: 0 done; 1 the data, the links or a file are bad; 2 wrong usage; 3 the hard links contradict "
     "each other or need more clusters; 70 a defect in linkwise (see --debug); 130 interrupted; 141 the "
-    "reader of a pipe went away; 143 terminated."
+    "reader of a pipe ended first; 143 terminated."
 )
 
 _KINDS = {BAD_INPUT: "bad_input", USAGE: "usage", INFEASIBLE: "infeasible", DEFECT: "defect"}

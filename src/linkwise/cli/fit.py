@@ -102,8 +102,8 @@ def fit(
         typer.Option(
             "--method",
             "-m",
-            help="auto compares methods with and without links by links that they have not seen; the best "
-            "vote.",
+            help="auto compares methods with and without links on links that were left out of their fit; the "
+            "best ones vote. The others are single methods.",
         ),
     ] = MethodName.auto,
     effort: options.EffortOption = None,

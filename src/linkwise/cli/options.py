@@ -245,7 +245,7 @@ CertaintyOption = Annotated[
         "-c",
         callback=_between_half_and_one,
         metavar="0.5..1",
-        help="Certainty of links without a weight of their own. Without this option they are hard.",
+        help="Certainty of links that have no weight in the file. Without this option they are hard.",
     ),
 ]
 LearnNoiseOption = Annotated[
@@ -274,7 +274,7 @@ LabelsCertaintyOption = Annotated[
         "--labels-certainty",
         callback=_between_half_and_one,
         metavar="0.5..1",
-        help="Certainty of the labels in --labels-column. Without this option they are sure.",
+        help="Certainty of the labels in --labels-column. Without this option they are certain.",
     ),
 ]
 FeaturesOption = Annotated[
@@ -302,7 +302,7 @@ EffortOption = Annotated[
         "--effort", help="How much time auto may take to compare candidates; balanced if it is left out."
     ),
 ]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 OutputOption = Annotated[
     Path | None,
     typer.Option(

@@ -1,4 +1,4 @@
-"""K-means that obeys links: HMRF-KMeans and its settings, and COP-KMeans."""
+"""K-means with links: HMRF-KMeans and its settings, and COP-KMeans."""
 
 from typing import TYPE_CHECKING
 

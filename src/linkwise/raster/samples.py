@@ -107,7 +107,7 @@ def training_rows(
     min_pixels : int, default=2
         Fewest pixels of a class.
     max_per_class : int, optional
-        Most pixels of a class; more are drawn at random.
+        Use at most this many pixels of a class, drawn at random.
     names : dict of int to str, optional
         Names of the codes of a label raster. By default those in its metadata, or the numbers.
     random_state : int or None, default=0

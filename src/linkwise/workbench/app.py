@@ -215,7 +215,7 @@ def _add_classes(app: FastAPI, classes: ClassDesk | None) -> None:
 
 
 def _add_exports(app: FastAPI, desk: Desk, classes: ClassDesk | None) -> None:
-    """Files to take home."""
+    """Files to download."""
     makers: dict[str, tuple[str, Callable[[], bytes]]] = {
         "links.csv": ("text/csv", lambda: exports.links_csv(desk)),
         "labels.csv": ("text/csv", lambda: exports.labels_csv(desk)),

@@ -38,7 +38,7 @@ def workbench(
         typer.Option(
             "--text-column",
             metavar="COLUMN",
-            help="Column of a text to read. Without columns of numbers its words are clustered by.",
+            help="Column of a text to read. Without columns of numbers, rows are clustered by its words.",
         ),
     ] = None,
     session: Annotated[
@@ -54,7 +54,7 @@ def workbench(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="Address to listen at; others than this machine's own let others in.",
+            help="Address to listen on. Any other address than the default lets other machines in.",
         ),
     ] = "127.0.0.1",
     port: Annotated[

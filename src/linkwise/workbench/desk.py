@@ -201,7 +201,7 @@ class Desk:
         )
 
     def doubts(self) -> list[int]:
-        """Places of answers that the rest speaks against, the most doubtful first."""
+        """Places of answers that contradict the others, the most doubtful first."""
         view = self.view
         if view is None:
             return []

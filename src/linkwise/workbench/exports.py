@@ -1,4 +1,4 @@
-"""What people take home: links, labels, a model for new rows, and a report to read."""
+"""Exports: links, labels, a model for new rows, and a report to read."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def report_html(desk: Desk) -> bytes:
             for line in doubts[:_MOST_LINES]
         ]
         columns = ("row", "and row", "answer", "by", "probably wrong")
-        page.table(TextTable("Answers that the rest speaks against", columns, rows, 4))
+        page.table(TextTable("Answers that contradict the others", columns, rows, 4))
     return page.html().encode()
 
 

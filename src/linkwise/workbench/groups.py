@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 __all__ = ["answers_of_groups"]
 
-#: Rows that speak for a group.
+#: Rows that stand for a group.
 N_SPEAKERS = 3
 
 
@@ -22,7 +22,7 @@ def answers_of_groups(
     At most three rows stand for each group: the one nearest to its mean, and then the ones furthest from
     those before. "together" makes a chain of answers "same" through all speakers, at most five. "apart" makes
     answers "different" about the first speakers of both groups, the second ones and the third ones. Nothing
-    is said about rows that do not speak: the model draws them along.
+    is said about the other rows: the model moves them along.
     """
     first, second = sorted(set(a)), sorted(set(b))
     if relation == "together":

@@ -31,13 +31,13 @@ def test_a_cluster_without_a_match_gets_a_number_of_its_own():
     ("before", "after", "words"),
     [
         ([0, 0, 1], [0, 0, 1], "no row moved"),
-        ([0, 0, 1, 1], [0, 1, 1, 1], "1 row moved: 1 from cluster 1 to 2"),
-        ([0, 0, 0, 0], [0, 0, 1, 1], "2 rows moved: 2 from cluster 1 to 2 (new)"),
-        ([0, 0, 1], [0, 0, 0], "1 row moved: 1 from cluster 2 (gone) to 1"),
+        ([0, 0, 1, 1], [0, 1, 1, 1], "1 row moved: 1 from cluster 0 to 1"),
+        ([0, 0, 0, 0], [0, 0, 1, 1], "2 rows moved: 2 from cluster 0 to 1 (new)"),
+        ([0, 0, 1], [0, 0, 0], "1 row moved: 1 from cluster 1 (gone) to 0"),
         (
             [0] * 9 + [1] * 9 + [2] * 9,
             [0] * 5 + [1] * 4 + [1] * 6 + [2] * 3 + [2] * 6 + [0] * 2 + [1],
-            "10 rows moved: 4 from cluster 1 to 2, 3 from cluster 2 to 3, 2 from cluster 3 to 1, 1 elsewhere",
+            "10 rows moved: 4 from cluster 0 to 1, 3 from cluster 1 to 2, 2 from cluster 2 to 0, 1 elsewhere",
         ),
     ],
 )

@@ -119,7 +119,7 @@ def test_keys_become_answers_with_their_source():
     assert "0 answers, 1 cluster\n" in text  # nothing is claimed before the first answer
     assert "1 answer, 1 cluster; about 91 % of the pairs are right (84 to 97 %)" in text
     assert "same: no row moved" in text
-    assert "different: 1 row moved: 1 from cluster 1 to 2 (new)" in text
+    assert "different: 1 row moved: 1 from cluster 0 to 1 (new)" in text
     assert "unsure: no row moved" in text
 
 

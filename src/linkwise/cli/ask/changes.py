@@ -33,7 +33,7 @@ def renamed(before: NDArray[np.int64], after: NDArray[np.int64]) -> NDArray[np.i
 
 
 def change_in_words(before: NDArray[np.int64], after: NDArray[np.int64]) -> str:
-    """Say which rows moved; ``after`` has the numbers of ``renamed``. Clusters are counted from 1."""
+    """Say which rows moved; ``after`` has the numbers of ``renamed``."""
     moved = before != after
     if not moved.any():
         return "no row moved"
@@ -44,7 +44,7 @@ def change_in_words(before: NDArray[np.int64], after: NDArray[np.int64]) -> str:
         source, target = pairs[place].tolist()
         gone = "" if (after == source).any() else " (gone)"
         new = "" if (before == target).any() else " (new)"
-        parts.append(f"{counts[place]} from cluster {source + 1}{gone} to {target + 1}{new}")
+        parts.append(f"{counts[place]} from cluster {source}{gone} to {target}{new}")
     rest = int(counts[order[_TOLD:]].sum())
     if rest:
         parts.append(f"{rest} elsewhere")

@@ -55,7 +55,7 @@ def ask(
         typer.Option(
             "--journal",
             metavar="FILE",
-            help="Where every answer is kept at once. By default the output with .journal behind it.",
+            help="File that gets every answer at once. By default the output file with .journal added.",
         ),
     ] = None,
     show: Annotated[
@@ -85,7 +85,12 @@ def ask(
         ),
     ] = None,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="How the next pair is chosen.")
+        str,
+        typer.Option(
+            "--strategy",
+            metavar="NAME",
+            help="How the next pair is chosen: auto, spread, npu, min_max, explore_consolidate or random.",
+        ),
     ] = "auto",
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,

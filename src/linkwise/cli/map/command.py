@@ -126,7 +126,7 @@ def map_raster(
             "--clusters",
             metavar="2:20",
             help="Numbers of new classes to try, the criterion chooses. Without --beliefs, every class may "
-            "then fall apart.",
+            "then be split.",
         ),
     ] = None,
     model: Annotated[
@@ -170,7 +170,10 @@ def map_raster(
     ] = None,
     all_touched: Annotated[
         bool,
-        typer.Option("--all-touched", help="Take every pixel a polygon touches, not only by its centre."),
+        typer.Option(
+            "--all-touched",
+            help="Use every pixel that a polygon touches, not only pixels whose centre is inside.",
+        ),
     ] = False,
     skip_outside: Annotated[
         bool,
@@ -178,7 +181,7 @@ def map_raster(
     ] = False,
     per_class: Annotated[
         int | None,
-        typer.Option("--per-class", min=2, help="Most pixels of a class to fit; more are drawn at random."),
+        typer.Option("--per-class", min=2, help="Fit at most this many pixels of a class, drawn at random."),
     ] = None,
     nodata: Annotated[
         float | None,
