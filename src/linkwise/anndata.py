@@ -42,7 +42,7 @@ def cluster(
     random_state: int | None = 0,
     copy: bool = False,
 ) -> AnnData | None:
-    """Cluster cells with what is known about some of them.
+    """Cluster cells with links, or with the types of some cells.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def cluster(
         Column of ``obs`` with the type of some cells; missing values are unknown. Cells of one type are
         kept together, cells of two types apart. With ``method="CPPC"`` the types are doubtful instead.
     beliefs : ClassBeliefs or array_like, optional
-        What is thought of the types in ``labels``; needs ``method="CPPC"``.
+        Beliefs about the types in ``labels``; needs ``method="CPPC"``.
     method : str or estimator, default="auto"
         Name of an estimator of linkwise, or one with its settings. "auto" is
         :class:`~linkwise.LinkedClustering`, which compares methods on links left out of their fit.
@@ -84,9 +84,9 @@ def cluster(
         - ``obsm[key_added + "_probabilities"]``: (n_obs, K), if the method has them.
         - ``uns[key_added]``: ``params``, ``method``, ``names`` of the columns above, ``link_counts`` and
           ``doubtful_links``, a table of the links that are broken or probably wrong. With ``method="auto"``
-          also ``candidates``, a table of the methods that were compared, and ``gain``: how many more of the
-          links it had not seen the result keeps than the best method without links, with an interval of
-          90 %; NaN without links.
+          also ``candidates``, a table of the methods that were compared, and ``gain``: how many more left-out
+          links the result keeps than the best method without links, with an interval of 90 %; NaN without
+          links.
 
     Raises
     ------

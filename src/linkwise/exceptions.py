@@ -20,7 +20,7 @@ __all__ = [
 class Witness:
     """A few of the user's own links that no labelling with ``n_clusters`` labels can satisfy.
 
-    Anyone can check it: keep only these links and try every labelling.
+    To check it, keep only these links and try every labelling.
 
     Attributes
     ----------

@@ -315,7 +315,8 @@ def constraint_satisfaction(labels: ArrayLike, constraints: Constraints) -> floa
 
 
 class LinksScorer:
-    """Scorer of scikit-learn that judges a fitted model by links of the rows it predicts; it needs no ``y``.
+    """Scorer of scikit-learn: the share of links among the predicted rows that a model keeps; it needs no
+    ``y``.
 
     The score is the share of must-links and the share of cannot-links that ``predict`` keeps, averaged over
     the two kinds: 1/2 for one cluster of all rows and for clusters of one row each. A soft link of certainty
@@ -399,7 +400,7 @@ class LinksScorer:
         return own
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn that the scorer wants ``constraints``."""
+        """Tell scikit-learn that the scorer needs ``constraints``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=type(self).__name__)
@@ -468,7 +469,7 @@ def separability_of_counts(contingency: NDArray[np.integer]) -> NDArray[np.float
 
 
 def belief_adherence(beliefs: ArrayLike, separability: ArrayLike, *, normalize: bool = False) -> float:
-    """Squared distance G of class beliefs and separability; 0 = the clustering does as believed.
+    """Squared distance G of class beliefs and separability; 0 if the clustering follows the beliefs.
 
     G = sum over all a, b of (C(a, b) - S(a, b))**2 (Preston et al. 2010, Eq. 14): both triangles
     count. Entries of S that are NaN (the diagonal of single-sample classes) are left out of the sum.

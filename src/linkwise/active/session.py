@@ -67,9 +67,9 @@ class StopHint(NamedTuple):
 class ActiveClustering:
     """Choose the next pair to ask about, and cluster with the answers so far.
 
-    Ask for a pair, look at its two rows, and tell whether they belong together. Labels are there at any time.
-    Nobody needs to know the number of clusters, and an answer may be wrong: answers that the rest speaks
-    against are doubted, and asked about again with other rows.
+    Ask for a pair, look at its two rows, and tell whether they belong together. Labels are available at any
+    time. The number of clusters need not be known, and an answer may be wrong: if it contradicts the others,
+    it counts as doubtful, and is checked by questions about other rows.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class ActiveClustering:
     labels_ : (n_samples,) ndarray of int
         Cluster of each row, given the answers so far.
     quality_ : Quality
-        Estimated share of the pairs of rows that the labels put right, with a 90 % interval (low, high).
+        Estimated share of the pairs of rows that the labels get right, with a 90 % interval (low, high).
     n_answers : int
         Answers that stand.
     n_clusters_ : int
@@ -103,7 +103,7 @@ class ActiveClustering:
     error_rate_ : float
         Share of the answers that is wrong, estimated.
     converged_ : bool
-        Whether the probabilities given the answers so far came to rest; else ``labels_`` warns.
+        Whether the probabilities given the answers so far converged; else ``labels_`` warns.
     constraints : Constraints
         The links given at first, and the answers as links.
     should_stop_ : StopHint
@@ -181,7 +181,7 @@ class ActiveClustering:
             raise
 
     def ask(self) -> tuple[int, int]:
-        """Two rows whose answer tells most now; the same two until something is told.
+        """Two rows whose answer tells most now; the same two until an answer is given.
 
         Raises
         ------
@@ -349,12 +349,12 @@ class ActiveClustering:
 
     @property
     def converged_(self) -> bool:
-        """Whether the probabilities given the answers so far came to rest."""
+        """Whether the probabilities given the answers so far converged."""
         return self._knowledge.posterior.converged
 
     @property
     def quality_(self) -> Quality:
-        """Estimated share of the pairs of rows that the labels put right."""
+        """Estimated share of the pairs of rows that the labels get right."""
         if self._quality is None:
             knowledge = self._knowledge
             rng = np.random.default_rng([self._seed, self.n_answers, 1])
@@ -378,7 +378,7 @@ class ActiveClustering:
         return told if self._given is None else self._given + told
 
     def widget(self, records: Any = None, *, labels: ArrayLike | None = None) -> Any:
-        """The page of the workbench in a notebook: it asks, and its answers are those of this session.
+        """The page of the workbench in a notebook; answers given there belong to this session.
 
         Parameters
         ----------
@@ -405,7 +405,7 @@ class ActiveClustering:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Give the journal free for other sessions."""
+        """Release the journal for other sessions."""
         self.journal.close()
 
     def __enter__(self) -> Self:

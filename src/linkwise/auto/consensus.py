@@ -100,7 +100,7 @@ class Consensus:
 
     @property
     def responsibilities_(self) -> NDArray[np.float64]:
-        """Votes (n, K) for the training rows, whose links the members know."""
+        """Votes (n, K) for the training rows; the members were fitted with their links."""
         return self._votes([np.asarray(model.labels_) for model in self.estimators])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -56,7 +56,7 @@ class CandidateRecord(NamedTuple):
     uses_links : bool
     n_clusters : int
     agreement : float
-        Share of the links left out of its fits that it keeps; NaN if it could not be asked.
+        Share of the links left out of its fits that it keeps; NaN if there were none to check.
     error : float
         Standard error of the agreement.
     weight : float
@@ -79,11 +79,11 @@ class CandidateRecord(NamedTuple):
 class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """Compare clustering methods on links that were left out of their fit; the best ones vote.
 
-    Beforehand it is not known whether clusters are blobs, rings or neighbours in a graph, nor whether links
-    help or mislead. Every candidate, with links and without, is fitted without a fifth of the links and
-    compared with them; after five such folds every link was held out once. Candidates then vote: the more
-    held-out links a candidate kept, the larger its vote. Rows that most votes put together share a cluster.
-    Hard links are never broken.
+    It is not known beforehand whether clusters are blobs, rings or neighbours in a graph, nor whether the
+    links help. Every candidate, with links and without, is fitted without a fifth of the links and compared
+    with these; after five such folds every link was held out once. Candidates then vote: the more held-out
+    links a candidate kept, the larger its vote. Rows that most votes put together share a cluster. Hard links
+    are never broken.
 
     Parameters
     ----------
@@ -112,10 +112,10 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     best_estimator_ : estimator or Consensus
         What gave the labels: a fitted candidate, or several with their votes.
     selection_ : list of CandidateRecord
-        What was tried, how it agreed with links it had not seen, and its vote. The last record is that of all
-        votes together.
+        The candidates, the share of held-out links that each keeps, and its vote. The last record is that of
+        all votes together.
     gain_ : Gain
-        How much better the result agrees with links it has not seen than the best candidate without links:
+        How many more held-out links the result keeps than the best candidate without links, as a share:
         ``value``, and ``low`` and ``high`` of a 90 % interval; NaN without links.
     violations_ : (n_pairs,) bool
         Which links ``labels_`` break, in the order of ``constraints.pairs``; never a hard one.
@@ -139,8 +139,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     Columns are taken as they are: put them on comparable scales first (``StandardScaler``), because
     k-means and graphs of neighbours depend on units.
 
-    A link that follows from others that a fit sees is not asked. Where most do, as in complete groups of
-    rows, all links of a fifth of the rows are left out instead.
+    A held-out link that follows from the others does not count. Where most links follow from others, as in
+    complete groups of rows, all links of a fifth of the rows are left out instead.
 
     References
     ----------

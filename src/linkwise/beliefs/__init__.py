@@ -20,9 +20,9 @@ class ClassBeliefs:
     """What is believed about each class and each two classes: the matrix C of CPPC, with names.
 
     An entry says what a new legend should do with two samples of these classes: -1 keep them apart, +1
-    put them together, 0 no opinion. On the diagonal, +1 keeps the class whole, a small value lets it fall
-    apart if the data do, and a negative value asks for it to be split (Preston et al. 2010, section 2.3).
-    Beliefs are wishes, not predictions of how separable the classes are.
+    put them together, 0 no opinion. On the diagonal, +1 keeps the class whole, a small value allows a split
+    if the data support it, and a negative value asks for a split (Preston et al. 2010, section 2.3). Beliefs
+    say what the classes should be, not how separable they are.
 
     The object is immutable; every edit returns a new one.
 
@@ -265,7 +265,7 @@ class ClassBeliefs:
     def split(self, *classes: Any, strength: float = 0.5) -> Self:
         """Ask for classes to be split: their diagonal becomes ``-strength``.
 
-        ``strength=0`` only takes away the wish to keep them whole. To allow a split without asking for it,
+        ``strength=0`` only removes the belief that they are whole. To allow a split without asking for it,
         keep the class together weakly: ``keep_whole(name, strength=0.1)``.
 
         Examples

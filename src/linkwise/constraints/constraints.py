@@ -95,8 +95,8 @@ class Constraints:
     linked to every copy of j as i was to j; copies of the same row are not linked to one another. The
     number of links grows with the product of the repetitions.
 
-    Labels: what the labels of the rows taken say does not depend on the rows left out. Where a link between
-    labels went through one of those, another row of the class takes its place.
+    Labels: the links among the rows taken are those that the labels of these rows give. Where labels were
+    linked through a row that is left out, another row of the class replaces it.
 
     Examples
     --------
@@ -574,7 +574,7 @@ class Constraints:
 
     @classmethod
     def from_labels(cls, y: ArrayLike, *, certainty: float | ArrayLike | None = None) -> Self:
-        """Links that say what partial labels say; the names of the classes are kept in ``classes``.
+        """Make links from the labels of some rows; the names of the classes are kept in ``classes``.
 
         Sure members of a class are chained by hard must-links, and one member of each class is linked apart
         from one of every other class. Their closure is that of all labelled pairs, with n + L² links at

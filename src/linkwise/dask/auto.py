@@ -71,25 +71,25 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
 
     The links choose among candidates that can be fitted chunk by chunk, mixtures and k-means, on a sample
     that has all linked rows. The best one is then fitted to all rows by the estimators of ``linkwise.dask``.
-    Candidates do not vote together, as they do in memory. Hard links are never broken: a winner that does not
-    use links is given the hard ones.
+    Candidates do not vote together, as they do in memory. Hard links are never broken: a chosen candidate
+    that does not use links is fitted with the hard ones.
 
     Parameters
     ----------
     n_clusters, cv, effort, random_state, n_jobs, verbose :
         As in :class:`linkwise.LinkedClustering`.
     candidates : "auto" or list, default="auto"
-        Names of candidates, or estimators of ``linkwise`` whose namesakes are in ``linkwise.dask``.
+        Names of candidates, or estimators of ``linkwise`` that ``linkwise.dask`` has, too.
     client, checkpoint : optional
-        As in :class:`linkwise.dask.PPC`; the checkpoint is that of the winner. A choice that was interrupted
-        is made again.
+        As in :class:`linkwise.dask.PPC`; the checkpoint is that of the chosen candidate. A choice that was
+        interrupted is made again.
 
     Attributes
     ----------
     labels_ : dask.array.Array, (n_samples,) int64
         Lazy labels of the training rows.
     best_estimator_ : estimator of ``linkwise.dask``
-        The winner, fitted to all rows.
+        The chosen candidate, fitted to all rows.
     selection_, gain_, n_clusters_, violations_, noise_, n_rows_compared_, converged_ :
         As in :class:`linkwise.LinkedClustering`; what was compared was the sample.
     """
@@ -186,7 +186,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         return found
 
     def to_local(self, *, labels: bool = True) -> Any:
-        """Return the estimator of ``linkwise``, with the winner in memory; see :class:`linkwise.dask.PPC`."""
+        """Return the estimator of ``linkwise``, as in :class:`linkwise.dask.PPC`."""
         local = super().to_local(labels=labels)
         local.best_estimator_ = self.best_estimator_.to_local(labels=labels)
         return local

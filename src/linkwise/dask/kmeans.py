@@ -157,7 +157,7 @@ class _DaskKMeans(ScoredDaskEstimator):
         return self._lazily(X, "predict", np.int64) if self._is_lazy(X) else base.predict(X)
 
     def transform(self, X: Any) -> Any:
-        """Return what each row would pay for each cluster, lazy (n, K); of rows in memory an array."""
+        """Return the cost of each row in each cluster, lazy (n, K); of rows in memory an array."""
         own: Any = self
         base: Any = super()
         if not self._is_lazy(X):

@@ -78,7 +78,7 @@ class SeparabilityDisplay:
 
 
 class BeliefDisplay:
-    """Beliefs about classes and the separability that came of them, side by side.
+    """Beliefs about classes and the resulting separability, side by side.
 
     Where the colours of a cell differ, the data did not follow the belief. Without separability there is a
     single heat map.

@@ -36,7 +36,7 @@ class ClassMapDisplay:
     class_names : mapping of label to name, or sequence in the order of the sorted labels, optional
         For the legend.
     colors : mapping of label to colour, or sequence in the order of the sorted labels, optional
-        Such as "#0072B2". By default colours that colour-blind eyes can tell apart.
+        Such as "#0072B2". By default colours that colour-blind people can tell apart.
     cell_size : (height, width) or float, optional
         Metres of a cell on the ground; then a scale bar takes the place of row and column numbers.
 
@@ -101,8 +101,8 @@ class ClassMapDisplay:
         """Draw a map of :mod:`linkwise.raster` with a scale bar.
 
         ``classes`` is what ``classify`` returned, or the path of a map that ``write_map`` or ``linkwise map``
-        wrote, which knows its names and colours. 0 is no data. Of a large map every n-th pixel is drawn, at
-        most 1500 along a side.
+        wrote, with its names and colours. 0 is no data. Of a large map every n-th pixel is drawn, at most
+        1500 along a side.
         """
         from linkwise.raster.picture import small_map
 

@@ -53,7 +53,7 @@ class ClusterDisplay:
 
     Examples
     --------
-    A mixture that does not know the links breaks some; PPC keeps them:
+    A mixture without the links breaks some; PPC keeps them:
 
     >>> import matplotlib
     >>> matplotlib.use("Agg")

@@ -155,8 +155,8 @@ class KernelDisplay:
     ) -> Self:
         """Draw ``affinity_matrix_`` of a fitted spectral clustering over the rows X it was fitted to.
 
-        The matrix must be dense, and X must have one or two columns. ``columns`` are the rows from which the
-        kernel is seen.
+        The matrix must be dense, and X must have one or two columns. ``columns`` are the rows whose kernel
+        columns are drawn.
         """
         matrix = needed(
             fitted_step(estimator),

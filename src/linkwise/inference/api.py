@@ -52,8 +52,8 @@ def marginals(
     ----------
     field : PottsField
     method : {"auto", "exact", "tree", "mean_field", "gibbs", "belief_propagation"} or engine
-        ``auto`` is exact wherever that is cheap and says where it was not. ``exact`` raises instead of
-        running for ever. A function with the signature of :mod:`linkwise.inference.engines` works too.
+        ``auto`` is exact wherever that is cheap and says where it was not. ``exact`` raises an error if it
+        would take too long. A function with the signature of :mod:`linkwise.inference.engines` works too.
     random_state : int, RandomState, Generator or None
         Only engines with random starts or samples use it.
     initial : (n, K) array_like, optional
@@ -152,7 +152,7 @@ def best_labels(
     n_threads: int = 1,
     **options: Any,
 ) -> BestLabels:
-    """A labelling of highest score, or of high score where the highest is out of reach.
+    """Find a labelling of the highest score, or of a high score where the highest is too expensive to find.
 
     Parameters
     ----------

@@ -337,7 +337,7 @@ class Marginals:
         ``lower_bound`` comes from mean field, ``upper_bound`` from dropped penalties; ``bethe`` and
         ``approximation`` may err to either side; ``unavailable`` comes with NaN.
     parts : mapping of str to int
-        How many points each engine answered for.
+        How many points each engine solved.
     details : mapping
         Diagnostics of the engines: traces, Monte Carlo errors, widths, dropped links.
 

@@ -26,10 +26,10 @@ class COPKMeans(FittedKMeans):
     """K-means under hard must-links and cannot-links, none of which is ever broken.
 
     Minimises the inertia ``sum_i |x_i - mu_{l_i}|^2`` over the labels that keep all links. The algorithm of
-    Wagstaff et al. assigns rows one by one and fails when one of them has no cluster left, although other
-    choices before would have left one. Here rows joined by must-links are assigned together, and conflicts
-    about cannot-links are resolved by exact search: the labels of each step are the cheapest of all that
-    keep the links, and the inertia never rises. If no labels keep the links, the error proves it.
+    Wagstaff et al. assigns rows one by one and fails when one of them has no cluster left, although earlier
+    choices could have left one. Here rows joined by must-links are assigned together, and conflicts about
+    cannot-links are resolved by exact search: the labels of each step are the cheapest of all that keep the
+    links, and the inertia never rises. If no labels keep the links, the error contains the proof.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class COPKMeans(FittedKMeans):
     inference_ : dict
         How labels of linked rows were found: ``method``, the engines of rows in conflict in the last
         assignment; ``exact``, whether every assignment step is proven optimal for its centres; ``converged``;
-        ``n_iter``; ``parts``, how many rows each engine answered for in the last step; ``details`` with
+        ``n_iter``; ``parts``, the number of rows of each engine in the last step; ``details`` with
         ``n_unproven``, the assignment steps that are not proven optimal.
     n_reseeds_ : int
         Clusters that lost all rows and were given a row or a must-linked group.
@@ -90,8 +90,8 @@ class COPKMeans(FittedKMeans):
 
     Notes
     -----
-    ``predict`` sends rows to the nearest centre: nothing is known of the links of new rows. On the training
-    rows it may differ from ``labels_``.
+    ``predict`` takes the nearest centre and uses no links. On the training rows it may differ from
+    ``labels_``.
 
     All links must be hard. Soft links are refused, because this algorithm could only change their meaning.
 

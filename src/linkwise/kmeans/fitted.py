@@ -205,7 +205,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         return self._nearest(X)[1].labels
 
     def transform(self, X: ArrayLike) -> NDArray[np.float64]:
-        """What each row would pay for each cluster, (n, n_clusters): ``predict`` gives the cheapest.
+        """Cost of each row in each cluster, (n, n_clusters): ``predict`` gives the cheapest.
 
         That is its distortion, with - log det A_k for ``per_cluster``.
         """

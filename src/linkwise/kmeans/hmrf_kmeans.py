@@ -31,7 +31,7 @@ __all__ = ["HMRFKMeans"]
 
 
 class HMRFKMeans(FittedKMeans):
-    r"""K-means in which broken must-links and cannot-links have a price, with a learned metric.
+    r"""K-means in which broken must-links and cannot-links have a cost, with a learned metric.
 
     The objective is (Bilenko & Basu 2004, Eq. 6, each pair once)
 
@@ -111,9 +111,9 @@ class HMRFKMeans(FittedKMeans):
         Which links ``labels_`` violate, in the order of ``constraints.pairs``.
     inference_ : dict
         How the last assignment was found: ``method``; ``exact``, whether it is proven optimal for its centres
-        and metric; ``converged``; ``n_iter``; ``parts``, how many rows each engine answered for; ``details``,
-        with ``compute_gap`` the ``gaps`` (n_iter + 1,) of all assignment steps: how much each costs above a
-        lower bound of the best.
+        and metric; ``converged``; ``n_iter``; ``parts``, the number of rows of each engine; ``details``, with
+        ``compute_gap`` the ``gaps`` (n_iter + 1,) of all assignment steps: how much each costs above a lower
+        bound of the best.
     n_reseeds_ : int
         Clusters that lost all rows and were given one.
     classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
@@ -128,7 +128,7 @@ class HMRFKMeans(FittedKMeans):
     Notes
     -----
     ``predict`` uses centres and metric alone; on the training rows it may differ from ``labels_``. A cluster
-    without rows stays empty only if no row would lower J by founding it.
+    without rows stays empty only if moving a row into it would not lower J.
 
     The papers minimise over the metric with a constant normaliser, which A = 0 would minimise; with
     - log det A per row the problem is well-posed. See the page of errata.

@@ -13,7 +13,7 @@ __all__ = ["MPCKMeans", "PCKMeans"]
 
 
 class PCKMeans(HMRFKMeans):
-    """K-means with a constant cost per violated link (Basu, Banerjee & Mooney 2004).
+    """K-means with a constant cost for each broken link (Basu, Banerjee & Mooney 2004).
 
     The same as ``HMRFKMeans(distortion="euclidean", metric=None, penalty="constant")``: minimises
     ``sum_i |x_i - mu_{l_i}|^2`` plus w_ij for every violated link. Costs are in squared units of X.
@@ -91,8 +91,9 @@ class PCKMeans(HMRFKMeans):
 class MPCKMeans(HMRFKMeans):
     """K-means that learns a metric and weights links by distance (Bilenko, Basu & Mooney 2004).
 
-    The same as ``HMRFKMeans(distortion="euclidean", penalty="distance")``: a violated must-link costs its
-    squared distance under the metric, a violated cannot-link what is missing to the largest one.
+    The same as ``HMRFKMeans(distortion="euclidean", penalty="distance")``: a broken must-link costs the
+    squared distance of its rows under the metric, a broken cannot-link the largest squared distance less that
+    of its rows.
 
     Parameters
     ----------

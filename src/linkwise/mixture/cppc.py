@@ -80,19 +80,19 @@ class CPPC(FittedMixture):
         classes: 1 on the diagonal and -1 elsewhere.
     confidence : float, default=1
         lambda, >= 0: how much beliefs weigh against the data. With ``normalize="class"`` a belief C states
-        the certainty (1 + C) / 2, and a class that stays whole holds each of its rows with lambda times the
-        log-odds of it: 0.2 nats for .1, 1.1 for .5, 2.9 for .9. A belief of ±1 is as good as hard; -1 on the
-        diagonal splits the class in any case, but where the data say.
+        the certainty (1 + C) / 2, and adds lambda times its log-odds for each row of a class that stays
+        whole: 0.2 nats for .1, 1.1 for .5, 2.9 for .9. A belief of ±1 is as good as hard; -1 on the diagonal
+        splits the class in any case, and the data decide where.
     criterion_weight : float, optional
         Weight in [0, 1] of the beliefs in the criteria ``cbic`` and ``cbic_paper``. None is 0.25, and
         ``confidence`` with ``normalize="none"``, where the paper has one number for both.
     normalize : {"class", "none"}, default="class"
-        ``none`` is the paper's objective. Its pull grows with the number of rows and soon outweighs any data:
-        on the paper's own example it leaves four clusters, however many are asked for.
+        ``none`` is the paper's objective. The weight of its beliefs grows with the number of rows and soon
+        outweighs any data: on the paper's own example it leaves four clusters, however many are asked for.
     sweep : {"auto", "sequential", "block"}, default="auto"
         How an E-step updates the rows of a class: one after another or all at once. ``auto`` is ``block``
         where that is proved never to lower the objective, and ``sequential`` where a diagonal belief is
-        negative (block sweeps jump back and forth for ever) or a pair weight 2 lambda C exceeds 2.
+        negative (block sweeps would oscillate) or a pair weight 2 lambda C exceeds 2.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
     mixing : {"ignore", "sampled"}, default="ignore"
         How the weights pi are updated: by the share of the rows (the paper's choice), or with the normaliser
@@ -100,8 +100,8 @@ class CPPC(FittedMixture):
         The effective sample size of that estimate is in ``mixing_``; where it is too small, Omega is ignored
         with a warning.
     tol : float, default=1e-4
-        EM stands still when the objective per sample gained less than this over ten iterations. It has
-        converged when after a small and after a large random disturbance it comes to stand no higher.
+        EM stops when the objective per sample gained less than this over ten iterations. It has converged if
+        it ends no higher after a small and after a large random disturbance.
     reg_covar : float, default=1e-6
         Added to the variances.
     shrinkage : float or "auto", default="auto"
@@ -134,14 +134,14 @@ class CPPC(FittedMixture):
     separability_ : (L, L) ndarray
         How much two classes share clusters: 1 always, -1 never; see :func:`linkwise.metrics.separability`.
     adherence_ : float
-        G = sum (C - S)^2: 0 if the clusters do as believed.
+        G = sum (C - S)^2: 0 if the clusters follow the beliefs.
     criteria_ : dict
         ``bic``, ``icl``, ``cbic``, ``bic_paper``, ``cbic_paper``; lower is better. See
         :mod:`linkwise.mixture.classes.criteria`.
     n_occupied_ : int
         Clusters that are the most probable one of some row. The others are empty, and stay in all tables.
     evidence_ : list of dict
-        What spoke for each split and merge that was considered to find the number of clusters: ``kind``,
+        The evidence for each split and merge that was considered to find the number of clusters: ``kind``,
         ``classes``, ``n_parts``, ``gain`` and ``data_gain`` (nats with and without the beliefs),
         ``stability``, ``n_rows``, ``accepted``, ``reason``. If the number was given, only merges of classes
         that are believed to be one.
@@ -178,10 +178,11 @@ class CPPC(FittedMixture):
 
     Notes
     -----
-    Rows whose class is -1, NaN or None are unlabelled: they shape the clusters but feel no beliefs.
+    Rows whose class is -1, NaN or None are unlabelled: they influence the clusters, but beliefs do not act on
+    them.
 
-    ``predict`` and ``predict_proba`` see new rows, whose classes are not known: they use the fitted mixture
-    alone, and on the training rows may differ from ``labels_`` and ``responsibilities_``.
+    ``predict`` and ``predict_proba`` are for new rows, whose classes are not known. They use the fitted
+    mixture alone, and on the training rows may differ from ``labels_`` and ``responsibilities_``.
 
     An E-step costs O(NK + L^2 K). It needs two tables of N x K numbers, in the type of X, and a third one
     while a disturbance is tried.
@@ -483,8 +484,8 @@ class CPPC(FittedMixture):
     ) -> ClassReport:
         """Report which classes were split, merged and kept, with counts, separability and beliefs.
 
-        With the training data X and y it says which belief would flip a decision. A cluster holds a class if
-        it has at least the share ``threshold`` of it.
+        With the training data X and y the report says which belief would reverse a decision. A cluster holds
+        a class if it has at least the share ``threshold`` of it.
         """
         return ClassReport.from_estimator(self, X, y, threshold=threshold)
 

@@ -40,7 +40,7 @@ class DoubtfulAnswer(NamedTuple):
 
 
 class PPC(LinkedGaussianMixture):
-    r"""Gaussian mixture whose prior of the labels rewards keeping the links.
+    r"""Gaussian mixture with a prior that favours labels which keep the links.
 
     The model is (Lu & Leen 2007, Eq. 2.4, in penalty form)
 
@@ -60,17 +60,17 @@ class PPC(LinkedGaussianMixture):
     inference_options : dict, optional
         Options of that method, for example ``{"max_iter": 200, "damping": 0.5}``.
     mixing : {"exact", "disjoint", "grid", "ignore", "fixed"}, default="exact"
-        How the weights pi are updated. ``exact`` maximises the penalised likelihood. ``disjoint`` pretends
+        How the weights pi are updated. ``exact`` maximises the penalised likelihood. ``disjoint`` assumes
         that no two links share a point, or a chunklet of hard must-links (Shental et al. 2003). ``grid``
         searches multiples of 0.01 (the paper; up to four components). ``ignore`` leaves Omega out, which is
-        exact EM of the joint likelihood of data and links: right when pairs were chosen blindly and every
+        exact EM of the joint likelihood of data and links: right when pairs were chosen at random and every
         answer was kept, badly biased when only must-links were kept. ``fixed`` keeps ``weights_init`` (equal
         weights if None).
     tol : float, default=1e-3
         EM stops when the objective per sample changes by less. With links, no component may move any more
         either: its weight by less than this, its mean by less than this many standard deviations, its
-        covariance by less than this share of itself. A few linked rows can still pull the solution over while
-        the mean over all rows stands still.
+        covariance by less than this share of itself. A few linked rows can still change the solution while
+        the mean over all rows hardly changes.
     reg_covar : float, default=1e-6
         Added to the variances.
     shrinkage : float or "auto", default="auto"
@@ -83,19 +83,19 @@ class PPC(LinkedGaussianMixture):
     max_iter : int, default=200
     n_init : int, default=2
         Number of starts. Without links the run with the highest objective is kept. With links it is the one
-        whose mixture foretells the links best: log P(links | X, parameters), plus the objective per sample to
-        break ties. The likelihood of all rows would drown the links, and is highest where it is most
+        whose mixture predicts the links best: log P(links | X, parameters), plus the objective per sample to
+        break ties. The likelihood of all rows would outweigh the links, and the highest one is often
         spurious. With ``learn_noise`` runs differ in their error rates, and the objective decides. Engines
         without a partition function (Gibbs) are compared by that of ``auto`` at the parameters found.
     init_params : {"constraints", "kmeans", "random"}, default="constraints"
         With links, ``constraints`` takes these starts in turn: k-means; k-means in the directions in which
         cannot-linked rows differ more than must-linked ones; k-means; the means of must-linked groups that
-        lie far apart. In all but the third the links then lead: in six EM steps the densities of linked rows
-        are raised to a power that grows from .1 to 1 and free rows count a tenth, so that links label their
-        rows first and the components follow. They do not lead if soft must-links are more than twenty times
-        as many as cannot-links (neighbours in an image), or if that empties a cluster. With several
-        components per cluster, links tell which pieces of a k-means make up a cluster. ``kmeans`` and
-        ``random`` (each component at a random row) leave the links to EM.
+        lie far apart. In all but the third the links then act first: in six EM steps the densities of linked
+        rows are raised to a power that grows from .1 to 1 and free rows count a tenth, so that linked rows
+        get their labels first and the components are fitted to them. This is left out if soft must-links are
+        more than twenty times as many as cannot-links (neighbours in an image), or if it empties a cluster.
+        With several components per cluster, the links decide which pieces of a k-means make up a cluster.
+        ``kmeans`` and ``random`` (each component at a random row) do not use the links.
     weights_init, means_init, precisions_init : array_like, optional
         Parts of the start, as in GaussianMixture.
     decode : {"marginal", "map"}, default="marginal"
@@ -104,9 +104,9 @@ class PPC(LinkedGaussianMixture):
     learn_noise : {False, True, "kind", "source"}, default=False
         Learn how often soft links are wrong, one rate for all, one for each kind or one for each source
         (annotator, laboratory, ...), and weight them by it. Sources are those of
-        ``Constraints(..., source=names)``; where several judged a pair, their answers are weighed against
-        each other. The certainties in the constraints are then only a start, and for sources also a prior
-        that counts like two answers. Links are treated as observations (as with ``mixing="ignore"``).
+        ``Constraints(..., source=names)``; where several judged a pair, all their answers count. The
+        certainties in the constraints are then only a start, and for sources also a prior that counts like
+        two answers. Links are treated as observations (as with ``mixing="ignore"``).
     n_clusters : int, optional
         Another name of ``n_components``, for use beside other clusterers. Both may only be given if equal;
         ``set_params`` of one clears the other.
@@ -132,8 +132,8 @@ class PPC(LinkedGaussianMixture):
     violations_ : (n_pairs,) bool
         Whether ``labels_`` break each link, in the order of ``constraints.pairs``; empty without links.
     violation_probability_ : (n_pairs,)
-        Posterior probability that each link is violated, in the order of ``constraints.pairs``: the links
-        that data and the other links speak against come first when sorted.
+        Posterior probability that each link is violated, in the order of ``constraints.pairs``. Sort by it to
+        find links that contradict the data and the other links.
     n_occupied_ : int
         Clusters that are the most probable one of some row and whose weight is not 0 (1e-6 or more). If links
         were given and clusters of the start are empty, a warning says why.
@@ -149,10 +149,9 @@ class PPC(LinkedGaussianMixture):
         Pseudo-rows of every component, see ``shrinkage``.
     lower_bound_ : float
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, plus the log prior
-        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``); an approximation
-        where inference is. For
-        engines without a partition function (Gibbs) computed once, at the fitted parameters, by ``auto``;
-        ``inference_["details"]["objective"]`` tells.
+        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``); approximate
+        where inference is approximate. For engines without a partition function (Gibbs) it is computed once,
+        at the fitted parameters, by ``auto``; ``inference_["details"]["objective"]`` says so.
     lower_bounds_ : list of float
         The same for every iteration; NaN for engines without a partition function.
     objective_, objectives_ : float, (n_iter,) ndarray
@@ -165,8 +164,8 @@ class PPC(LinkedGaussianMixture):
         How the last E-step was done: ``method`` (engines joined by "+"), ``exact``, ``converged``,
         ``n_iter``, ``parts`` (rows by engine) and ``details``. With links, details are ``prior_exact``,
         whether log Omega was exact; ``objective``, the engine whose partition function is in
-        ``lower_bound_``; and ``reason``, what dense cannot-links made too dear: None, or the posterior
-        (mean field from then on), the prior (log Omega then keeps its value), or both.
+        ``lower_bound_``; and ``reason``, what was too expensive because of dense cannot-links: None, or the
+        posterior (mean field from then on), the prior (log Omega then keeps its value), or both.
     classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
         If the links were built from labels (``Constraints.from_labels``): the classes, a name of each
         cluster after the commonest class of its labelled rows, and the labelled rows of each class in each

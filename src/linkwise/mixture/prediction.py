@@ -188,7 +188,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         return -2.0 * float(log_likelihood.sum()) + self._n_parameters() * float(np.log(len(log_likelihood)))
 
     def icl(self, X: ArrayLike) -> float:
-        """Compute the integrated classification likelihood on these rows, BIC plus a price for overlap.
+        """Compute the integrated classification likelihood on these rows, BIC plus a penalty for overlap.
 
         BIC - 2 sum_i log max_k P(k | x_i) (Biernacki, Celeux & Govaert 2000); lower is better.
         """

@@ -29,9 +29,9 @@ _LARGE_FOLD = 2
 class ConstraintKFold(BaseCrossValidator):
     """K folds in which samples joined by links, of any kind, stay together.
 
-    A link between a training and a test row tells a score on the test rows more than new data would, and
-    is lost for training. Here every connected component of the links lies in one fold. Components are dealt
-    out largest first, each to the smallest fold so far; unlinked samples fill the folds up evenly.
+    A link between a training and a test row would make a score on the test rows too optimistic, and it is
+    lost for training. Here every connected component of the links lies in one fold. Components are dealt out
+    largest first, each to the smallest fold so far; unlinked samples fill the folds up evenly.
 
     Parameters
     ----------

@@ -246,9 +246,9 @@ def sweep_components(
     """Fit an estimator for every number of clusters, several times each, and compare a criterion.
 
     The protocol of Preston et al. 2010: average the criterion over the repeats of each K, choose the K with
-    the lowest average, and look at the run nearest that average, because the best of many runs flatters
-    the K that varies most. The run with the highest objective is kept as well. Where links are held out, K
-    that they contradict are excluded first, and the likelihood chooses among the rest.
+    the lowest average, and look at the run nearest that average, because the best of many runs favours the K
+    that varies most. The run with the highest objective is kept as well. Where links are held out, K that
+    they contradict are excluded first, and the likelihood chooses among the rest.
 
     Parameters
     ----------

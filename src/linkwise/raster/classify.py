@@ -38,7 +38,7 @@ def classify(
         Mixtures compute in float32 if the bands are of 16 bits or float32, otherwise in float64.
     smooth : float, optional
         Certainty in [.5, 1) that two neighbouring pixels are of one class: the labels are then those of a
-        Potts field on the grid of pixels. None leaves every pixel to itself.
+        Potts field on the grid of pixels. None classifies every pixel separately.
     window : int, default=512
         Side of the windows that are read and classified one after another. Without smoothing the result does
         not depend on it.

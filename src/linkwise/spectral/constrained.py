@@ -76,12 +76,12 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         the smallest affinity, for more clusters. ``auto``: A for two clusters, else B.
     softness : float, default=1.0
         Standard deviation of a link relative to sqrt(mean diagonal of K). A link of weight w has softness /
-        sqrt(w); a hard link counts as w = 1. Small values trust links blindly: a few wrong ones then do
-        much harm. The paper uses 1e-5.
+        sqrt(w); a hard link counts as w = 1. With small values a few wrong links do much harm. The paper uses
+        1e-5.
     base_rates : "auto", float or None, default="auto"
         What a soft answer means before its certainty is used. A certainty is P(answer | truth); affinities
         need P(truth | answer), which depends on how often pairs like this are the same: of ten equal classes
-        only one pair in ten is, so most answers "same, 80 % sure" about pairs drawn blindly are wrong. A
+        only one pair in ten is, so most answers "same, 80 % sure" about pairs drawn at random are wrong. A
         number is that share; "auto" estimates it from the answers, starting from 1 / n_clusters; None takes a
         certainty for P(truth | answer). Hard links are not changed.
     negative_affinities : {"clip", "signed"}, default="clip"
@@ -95,22 +95,22 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     n_neighbors : int, default=10
         Of the graph, and of the mean that extends it to new rows.
     diffusion_time : "auto" or float, default="auto"
-        t of the heat kernel. Links that are sure need not reach far to be useful, doubtful ones need many
-        neighbours to outvote them: "auto" is 5 for hard links, 5 + 100 (1 - g) for links of mean certainty g
-        up to 20, and 20 without links or for the solvers "basis" and "signed_laplacian".
+        t of the heat kernel. Certain links need not reach far to be useful; doubtful ones should, so that
+        many neighbours can outweigh a wrong one: "auto" is 5 for hard links, 5 + 100 (1 - g) for links of
+        mean certainty g up to 20, and 20 without links or for the solvers "basis" and "signed_laplacian".
     sigma : "auto" or float, default="auto"
         Width of the Gaussian; "auto" is the median distance to the 7th nearest neighbour.
     degree_regularisation : float, default=0.0
-        Adds this share of the mean degree, spread evenly, to the affinities. It rescued algorithm B with a
-        Gaussian kernel and many links, and ruined images; solvers dense and landmark only.
+        Adds this share of the mean degree, spread evenly, to the affinities. It helped algorithm B with a
+        Gaussian kernel and many links, and made images much worse; solvers dense and landmark only.
     n_extra_eigenvectors : int, default=2
         With links and k-means, labels are made of n_clusters eigenvectors and of up to this many more, and
-        those that keep most links are taken. It undoes what links often do: cut a small group off, which
-        then takes the place of a cluster. 0 is the paper's method.
+        those that keep most links are used. Links often cut off a small group, which then takes the place of
+        a cluster; this avoids it. 0 is the paper's method.
     reliability_subsets : int, default=0
         Learn which links to trust: this many clusterings, each with 60 % of the links drawn at random, are
-        asked about the links they did not see, and a link that most of them break counts a twentieth. Five
-        are enough. For links of which some are wrong; each costs one fit.
+        checked on the links they did not use, and a link that most of them break counts a twentieth. Five are
+        enough. For links of which some are wrong; each costs one fit.
     n_landmarks : int, default=1000
     n_basis : int, default=40
     assign_labels : {"kmeans", "discretize", "cluster_qr"}, default="kmeans"
@@ -130,8 +130,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
     affinity_matrix_ : (n_samples, n_samples) float64
         max(0, Kbar), or Kbar for ``negative_affinities="signed"``; only with the dense solver.
     embedding_ : (n_samples, m) float64
-        Eigenvectors of the normalised affinity, rows of length one. m is n_clusters, or more where the links
-        asked for ``n_extra_eigenvectors``.
+        Eigenvectors of the normalised affinity, rows of length one. m is n_clusters, or more if the links
+        chose ``n_extra_eigenvectors``.
     embedding_centers_ : (n_clusters, m) float64
         Mean row of each cluster.
     eigenvalues_ : (m,) float64
@@ -159,11 +159,11 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         Variance that the links leave, trace(Kbar) / trace(K); of the landmarks for that solver, NaN for
         "signed_laplacian".
     ineffective_links_ : (n_pairs,) bool
-        Links that no point but their own two feels, in the order of ``constraints.pairs`` (solvers dense and
-        landmark): must-links between points the kernel cannot tell apart, and links the kernel does not
-        spread.
+        Links that have no effect on points other than their own two, in the order of ``constraints.pairs``
+        (solvers dense and landmark): must-links between points the kernel cannot tell apart, and links the
+        kernel does not spread.
     link_reliability_ : (n_pairs,) float64
-        Share of the clusterings without the link in which it holds; NaN for links that every clustering saw.
+        Share of the clusterings without the link in which it holds; NaN for links that every clustering used.
         Only with ``reliability_subsets``.
     algorithm_, solver_ : str
         What ``auto`` chose.
@@ -182,8 +182,8 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     Notes
     -----
-    Hard links are as strong as links of weight 1 in the affinities, where nothing can enforce them; the
-    labels do. ``predict`` uses no links: for linked training rows it may differ from ``labels_``.
+    In the affinities, hard links are only as strong as links of weight 1. The labels keep them. ``predict``
+    uses no links: for linked training rows it may differ from ``labels_``.
 
     References
     ----------

@@ -91,7 +91,7 @@ class SpectralLearning(SpectralClusterer):
 
     Examples
     --------
-    Links move single entries; the rings stay cut across, where propagated links separate them.
+    Links change single entries. The rings are still cut across, while propagated links separate them.
 
     >>> from linkwise import Constraints
     >>> from linkwise.spectral.learning import SpectralLearning

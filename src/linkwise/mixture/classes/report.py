@@ -37,7 +37,7 @@ __all__ = ["ClassReport", "stability"]
 
 @dataclass(frozen=True)
 class ClassReport:
-    """What became of the classes: which were split, merged and kept, with counts, doubts and alternatives.
+    """Report which classes were split, merged and kept, with counts, doubts and alternatives.
 
     ``print(report)`` is the text, :meth:`to_frame` the tables, :meth:`to_html` a page for a colleague.
 
@@ -50,7 +50,7 @@ class ClassReport:
     n_unlabelled : (K,) int64
         Unlabelled rows in each cluster.
     beliefs, separability : (L, L) float64
-        C and S: what was wished for each two classes, and what came out.
+        C and S: the belief about each two classes, and the result.
     adherence : float
         sum (C - S)^2.
     criteria : dict
@@ -71,11 +71,11 @@ class ClassReport:
         not given.
     mislabelled : tuple of MislabelledRow or None
         Rows whose class is likely wrong (``row``, ``label``, ``told``, ``probability``), the surest first;
-        None if the data were not given. The densities of all classes tell it, whatever the beliefs are.
+        None if the data were not given. Computed from the densities of all classes, without the beliefs.
     curve : ComponentSweep or None
         The sweep over the number of clusters.
     evidence : tuple of dict
-        What spoke for each split and merge that was considered (``evidence_`` of CPPC).
+        The evidence for each split and merge that was considered (``evidence_`` of CPPC).
     alternatives : dict
         ICL and number of clusters of the classes as they are, of each class divided on its own, and of the
         proposal (``alternatives_`` of CPPC).
@@ -247,9 +247,9 @@ class ClassReport:
     def contradictions(self) -> list[dict[str, Any]]:
         """Outcomes that contradict a belief of ±1, with belief, certainty and rows.
 
-        However sure the rows are of their clusters (certainty), such an outcome is against what was stated
-        as sure; a stronger ``confidence``, more clusters or another belief settles it. Entries are
-        ``outcome`` ("merged", "apart", "split" or "whole"), ``classes``, ``belief``, ``separability``,
+        However certain the clusters of the rows are (certainty), such an outcome contradicts a belief that
+        was stated as certain. A larger ``confidence``, more clusters or another belief resolves it. Entries
+        are ``outcome`` ("merged", "apart", "split" or "whole"), ``classes``, ``belief``, ``separability``,
         ``clusters`` (their names), ``n_rows`` (rows of the classes in them) and ``certainty``.
         """
         return contradictions(self)
