@@ -3,26 +3,27 @@
 __all__ = ["CAUSES"]
 
 _MAXIMUM = (
-    "EM runs to its maximum, and no component may move any more; before, it stopped while linked rows were "
-    "still pulling the solution over"
+    "EM runs until the maximum is reached and no component moves any more; before, it stopped while linked "
+    "rows were still changing the solution"
 )
 _COMPETITORS = "The competitors without a kernel are the best of five starts, and EM runs to its maximum"
 _RIDGE = "covariances have the ridge of PPC's experiments"
 
 #: By experiment. A sentence without its full stop and without figures of results.
 CAUSES: dict[str, str] = {
-    "ppc_toy": "The settings of plain EM are set and follow no default",
+    "ppc_toy": "The settings of plain EM are fixed and do not follow the defaults of the library",
     "ppc_hard_links": _MAXIMUM,
     "ppc_noisy_links": _MAXIMUM,
     "ppc_partial_classes": _MAXIMUM,
     "texture_mosaic": (
-        "All engines make 100 steps of EM; before, a stopping rule that Gibbs sampling meets by chance"
+        "All engines make 100 steps of EM; before, a stopping rule was used, which Gibbs sampling meets by "
+        "chance"
     ),
     "teachers": f"{_MAXIMUM}; {_RIDGE}",
     "faces": f"{_MAXIMUM}; {_RIDGE}",
     "normaliser": f"{_MAXIMUM}; {_RIDGE}",
     "cppc_readings": (
-        'The reading "per class" has the scale of beliefs of today, atanh(C); starts and covariances are the '
+        'The reading "per class" has the present scale of beliefs, atanh(C). Starts and covariances are the '
         "paper's, as before"
     ),
     "land_cover": (

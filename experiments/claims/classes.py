@@ -115,7 +115,7 @@ _CLAIMS = (
         "cBIC is smallest at K = 6: class 1 split, 2 and 3 apart, 4 whole, 5 to 9 merged",
         "cppc_fixed_groupings",
         _six_on_fixed_groupings,
-        "Anyone can check this without EM: merging 2 and 3 lowers the printed criterion",
+        "This can be checked without EM: merging 2 and 3 lowers the printed criterion",
     ),
     Claim(
         _PAPER,
@@ -172,7 +172,7 @@ _CLAIMS = (
 
 #: The readings were not run again with the others: the scale of beliefs changes, and with it what they find.
 CPPC: tuple[Claim, ...] = tuple(
-    claim._replace(tried="They wait for a change of the scale of beliefs")
+    claim._replace(tried="They will be run when the scale of beliefs is changed")
     if claim.experiment == "cppc_readings"
     else claim
     for claim in _CLAIMS

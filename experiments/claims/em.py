@@ -225,7 +225,7 @@ CONSTRAINED_EM: tuple[Claim, ...] = (
         "normaliser",
         _ignoring_degrades,
         "Without Z the likelihood is that of the data and of all answers, which suits teachers who answer "
-        "every pair that they see",
+        "every pair that they are shown",
         _ignored_with_cannot_links,
     ),
     Claim(

@@ -40,7 +40,7 @@ def _best_inference_helps(table: list[Row]) -> str:
     return (
         f"The engine of the library, which mostly finds the best labels, is better than ICM in {counted[0]} "
         f"of {len(rows)} cases, worse in {counted[2]}, by at most {best['difference']:+.3f}; so better "
-        f"inference is not what is missing. {best['n']} folds, twice as many as the paper's"
+        f"better inference would not change the verdict. {best['n']} folds, twice as many as the paper's"
     )
 
 
@@ -270,7 +270,7 @@ SPECTRAL: tuple[Claim, ...] = (
         "one cannot-link splits a continuum around the 10th sample",
         "spectral_figures",
         _splits,
-        "The width of the kernel is not given, and decides",
+        "The result depends on the width of the kernel, which is not given",
     ),
     Claim(
         _SPECTRAL,
@@ -310,8 +310,8 @@ SPECTRAL: tuple[Claim, ...] = (
         "superior on three newsgroup tasks",
         "spectral_newsgroups",
         _superior_text,
-        "Hard links (softness 1e-5) tear the heat kernel apart as they get many; see the page on spectral "
-        "clustering for soft ones",
+        "Many hard links (softness 1e-5) distort the heat kernel; see the page on spectral clustering for "
+        "soft ones",
         _softer_text,
     ),
     Claim(

@@ -58,7 +58,7 @@ def _cop_stays_below(data: str, limit: float, most: int, says: str) -> Claim:
         says,
         "ppc_hard_links",
         judge,
-        cause="Nothing was changed for this algorithm, which has no EM",
+        cause="Nothing was changed for this algorithm, because it does not use EM",
     )
 
 
@@ -269,7 +269,7 @@ PPC: tuple[Claim, ...] = (
         1.0,
         1.0,
         "from 60 % to nearly 100 %, train and test, after 70 pairs",
-        "The set is an invention after the paper's text",
+        "The paper does not give its set; ours was designed from the paper's text",
     ),
     _cop_stays_below("artificial 1", 0.6, 100, "COP k-means stays below 60 % with up to 100 pairs"),
     _reaches(
@@ -285,8 +285,8 @@ PPC: tuple[Claim, ...] = (
         "95 % need more than 100 pairs",
         "ppc_hard_links",
         _third_set_needs_many,
-        "The paper shows its third set only in a figure; ours is an invention after its text",
-        "The training rows have no room for more than 180 disjoint pairs",
+        "The paper shows its third set only in a figure; ours was designed from its text",
+        "There are not enough training rows for more than 180 disjoint pairs",
     ),
     _cop_stays_below(
         "artificial 3", 0.55, 150, "COP k-means never reaches 55 % (read: with up to 150 pairs)"

@@ -90,7 +90,7 @@ def coarse_classes(draw: int, set: str, n_rows: int = 1500) -> list[Row]:
     principal components of standardised features. Beliefs: -1 between names ("apart"), .1 within ("may be
     several"). CPPC has its defaults, so it finds the number of clusters. By hand: scikit-learn's
     GaussianMixture for each name, full covariances, 1 to 4 parts by BIC. The least stability of parts that
-    CPPC asks for, .85, was chosen on every other set (half A), the rest (half B) had no part in it.
+    CPPC requires, .85, was chosen on every other set (half A); the rest (half B) was not used for it.
 
     Parameters
     ----------
@@ -184,9 +184,9 @@ def doubled_classes(draw: int, set: str, belief: float, n_rows: int = 800) -> li
 def distinct_classes(draw: int, set: str, belief: float, n_rows: int = 800) -> list[Row]:
     """Two true classes of which it is believed that they may be one: the control of ``doubled_classes``.
 
-    A method that always joins what may be one does well there, and badly here. A draw chooses the two
-    classes; everything else is as there. Merging them is wrong, but a belief of .5 asks for it where the
-    classes hardly differ.
+    A method that always joins what may be one is good in `doubled_classes`, and bad here. A draw chooses the
+    two classes; everything else is as in `doubled_classes`. Merging them is wrong, but a belief of .5 asks
+    for it where the classes hardly differ.
 
     Parameters
     ----------
@@ -361,7 +361,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "doubled_classes",
-        "A class with two names made one again, or left alone, as told",
+        "A class with two names: joined again or left alone, as the beliefs say",
         f"{_BEYOND}, classes too fine",
         doubled_classes,
         quick=Size(_settings(_FEW, belief=BELIEFS), 2),
@@ -370,7 +370,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "distinct_classes",
-        "Two true classes that are believed to be one, perhaps: are they joined?",
+        "Two true classes with a belief that they may be one: how often they are joined",
         f"{_BEYOND}, the control of doubled_classes",
         distinct_classes,
         quick=Size(_settings(_FEW, belief=MAY_BE_ONE), 2),
@@ -379,7 +379,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "nothing_to_do",
-        "Classes divided where there is nothing, or nothing known, to divide",
+        "Classes divided although there is nothing to divide, or nothing known",
         f"{_BEYOND}, classes that are right",
         nothing_to_do,
         quick=Size(_settings(_FEW, kind=KINDS), 1),

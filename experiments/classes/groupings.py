@@ -71,9 +71,9 @@ def grouped(X: NDArray[np.float64], y: NDArray[np.int64], grouping: str) -> NDAr
 def cppc_fixed_groupings(draw: int, weight: float) -> list[Row]:
     """CBIC of the groupings the paper names and of a few others, on one draw of its data.
 
-    Every cluster is a Gaussian with the moments of its rows, so what EM would do cannot matter: if the
-    grouping that the paper reports is not the lowest here, its criterion does not choose it. The modes of
-    classes 1 and 4 are told apart by the line half-way between them.
+    Every cluster is a Gaussian with the moments of its rows, so EM has no influence: if the grouping that the
+    paper reports is not the lowest here, its criterion does not choose it. The modes of classes 1 and 4 are
+    told apart by the line half-way between them.
 
     Parameters
     ----------

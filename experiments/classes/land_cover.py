@@ -236,7 +236,7 @@ def land_cover(draw: int, scene: str) -> list[Row]:
     Section 4.2 of Preston et al. (2010) has 7329 pixels of 15 classes, 139 features reduced to 19, an
     expert's beliefs, lambda = .25, K = 2 to 40, and lets geographers judge the maps. Its data and beliefs are
     not published: the scenes are Statlog Landsat, MODIS series of Mato Grosso and AVIRIS Indian Pines, with
-    ten principal components, and the beliefs are ours, no geographer's
+    ten principal components, and the beliefs are our own, not those of geographers
     (:mod:`experiments.classes.land_cover_scenes`). "CPPC" has its defaults: it finds the number of clusters
     by itself. "CPPC, K by cBIC" chooses it as the paper does, from the paper's starts, with the default
     confidence. As in the paper EM starts from k-means; it has the K of "CPPC". In place of the experts there

@@ -16,15 +16,15 @@ __all__ = ["EARLIER", "changes_section", "is_older"]
 #: Verdicts and figures of the tables of an earlier run, and when and how long each experiment ran.
 EARLIER = "earlier_verdicts.json"
 
-#: What was not decided beforehand, so that a reader can discount it.
+#: What was not decided beforehand: a reader should know it.
 AFTERWARDS = (
     "Most settings were fixed before the new results were seen: plain EM at its maximum, the ridge, starts, "
     "three widths on images and their baseline. Some were not. Pendigits in `ppc_noisy_links` got 30 starts "
     "instead of ten after the first draws and `ppc_soft_optimum` had been seen, because a start at the "
-    "classes reached a higher objective; accuracies were in view, too. `ppc_soft_optimum` itself, and "
-    "`normaliser` with cannot-links alone, were added to explain results that were known. The mixture among "
-    "the competitors of spectral clustering stops at 1e-4 and has five starts, and 30 to 100 starts in "
-    "`ppc_noisy_links` were given up, because they took too long."
+    "classes reached a higher objective; the accuracies were known at that time, too. `ppc_soft_optimum` "
+    "itself, and `normaliser` with cannot-links alone, were added to explain results that were known. The "
+    "mixture among the competitors of spectral clustering stops at 1e-4 and has five starts, and 30 to 100 "
+    "starts in `ppc_noisy_links` were not used, because they took too long."
 )
 
 Judged = Sequence[tuple[Claim, Finding]]
@@ -85,9 +85,9 @@ def changes_section(
     dates = sorted({record["date"] for record in stored["experiments"].values()})
     parts = [
         "## Verdicts that changed\n",
-        "Where a claim did not hold we suspected ourselves first: fits that had not converged, too few "
-        "starts, links trusted too much or too little, a wrong baseline, too few draws. "
-        f"Before is what the tables of {' and '.join(dates)} said.\n",
+        "Where a claim did not hold, we first looked for mistakes of our own: fits that had not converged, "
+        "too few starts, links trusted too much or too little, a wrong baseline, too few draws. "
+        f'"Before" is the verdict from the tables of {" and ".join(dates)}.\n',
         AFTERWARDS + "\n",
         f"Run again: {', '.join(again) or 'none'}. "
         f"Not run again: {', '.join(name for name in names if name not in again) or 'none'}.\n",
@@ -124,13 +124,13 @@ def _key(claim: Mapping[str, str]) -> tuple[str, str, str]:
 
 
 def _unfinished(folder: Path, name: str, earlier: Mapping[str, Any]) -> str:
-    """A warning if there are fewer trials than before, which alone can turn a verdict."""
+    """A warning if there are fewer trials than before, which alone can change a verdict."""
     trials = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))["trials"]
     if name not in earlier or trials >= earlier[name]["trials"]:
         return ""
     return (
-        f"**Unfinished**: {trials} trials, {earlier[name]['trials']} before, so that intervals are wider, "
-        "which alone can turn a verdict"
+        f"**Unfinished**: {trials} trials, {earlier[name]['trials']} before, so intervals are wider, "
+        "which alone can change a verdict"
     )
 
 

@@ -23,23 +23,23 @@ from experiments.leaderboard.page import ON_THIS_PAGE, includes
 
 __all__ = ["results_page", "write_pages"]
 
-_INTRODUCTION = """# What the papers claim and what we measure
+_INTRODUCTION = """# What the papers claim and what we measured
 
 Generated from the tables in `docs/results` by `python -m experiments.framework.results_page docs`; no
 figure on this page is typed by hand. The tables come from `python -m experiments --full --data FOLDER -o
 docs/results`, and each experiment names its own command. `python -m experiments --list` lists all of them;
 `--quick` runs any of them in a minute or so.
 
-**How to read it.** All methods of a draw see the same data, folds, links and starts. Intervals (±) are
-95 % Student intervals of the mean over the draws, or of the paired difference; they speak of new draws
-of links and starts on the *same* data set, not of new data sets. A comparison supports or contradicts a
-claim when the interval of the paired difference to the reference lies on one side of zero; where two
-methods have no common reference, when their own intervals do not overlap. A claim *holds* if two thirds
-of its comparisons support it and none contradicts it, *does not hold* if none supports it or more
-contradict than support it, and holds *partly* otherwise. Limits that the papers leave open stand in the
-claim ("read: ..."), and the code of every rule in `experiments.claims.all`. The papers' figures are
-not readable in our copies, so claims are those of their texts. Data sets that are not public were
-replaced, and draws are mostly fewer than the papers': each experiment below says so.
+**How to read it.** In one draw all methods get the same data, folds, links and starts. Intervals (±) are
+95 % Student intervals of the mean over the draws, or of the paired difference. They hold for new draws
+of links and starts on the *same* data set, not for new data sets. A comparison supports or contradicts a
+claim when the interval of the paired difference to the reference lies on one side of zero. Where two
+methods have no common reference, it does so when their own intervals do not overlap. A claim *holds* if
+two thirds of its comparisons support it and none contradicts it. It *does not hold* if none supports it,
+or more contradict than support it. Otherwise it holds *partly*. Where a paper states no limit, the claim
+says which one we used ("read: ..."); the code of every rule is in `experiments.claims.all`. The papers'
+figures are not readable in our copies, so claims are taken from their texts. Data sets that are not
+public were replaced, and most experiments have fewer draws than the papers; each says so below.
 """
 
 
@@ -83,7 +83,7 @@ def results_page(folder: str | Path) -> str:
             for claim, found in findings
             if claim.paper == paper
         ]
-        claims = markdown_table(["where", "the paper says", "we measure", "verdict"], rows)
+        claims = markdown_table(["where", "the paper says", "we measured", "verdict"], rows)
         parts.append(f"## {paper}\n\n{claims}\n")
     parts.append(changes_section(folder, findings, tables, CAUSES))
     parts.append("## The experiments\n")

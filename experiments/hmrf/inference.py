@@ -145,8 +145,8 @@ def hmrf_gaps(draw: int, data: str, flip: float, links: int) -> list[Row]:
     distances, link costs and previous labels. The best labels are those that "exact" proves within five
     seconds. Draws without a proof, which are the hard ones, have no "gap" and no "exact"; "excess", over the
     cheapest labels that any engine found, is there for all draws and is at most the gap. "lp rounded once" is
-    what the paper describes; "lp" rounds twenty times and polishes; ours of "belief propagation" polishes
-    too, where the paper says nothing of schedule, damping or ties.
+    what the paper describes; "lp" rounds twenty times and then improves the labels by descent; our "belief
+    propagation" does the same. The paper does not give schedule, damping or ties.
 
     Parameters
     ----------

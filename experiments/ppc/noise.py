@@ -48,7 +48,7 @@ def ppc_noisy_links(draw: int, data: str, flip: float) -> list[Row]:
     A violated link of "soft k-means" costs what it costs soft PPC with spherical covariances in squared
     distances: 4 w s, s being the variance of a feature within the clusters of k-means (appendix C,
     corrected). "soft k-means, oracle weight" takes, in every draw, the factor of that cost with the highest
-    *accuracy*, as the paper did; nobody without the classes could.
+    *accuracy*, as the paper did; this is possible only if the classes are known.
 
     Parameters
     ----------

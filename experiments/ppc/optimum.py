@@ -62,8 +62,8 @@ def ppc_soft_optimum(draw: int, data: str, flip: float) -> list[Row]:
 
     Data and links of ``ppc_noisy_links``. If the objective is higher at the end of the run from the classes,
     more starts would find better labels; if it is lower, no start can: the mixture then explains the data so
-    much better in another way that links of this certainty do not make up for it. Nobody without the classes
-    could start there.
+    much better in another way that links of this certainty do not make up for it. Such a start is possible
+    only if the classes are known.
 
     Parameters
     ----------

@@ -51,10 +51,10 @@ def texture_mosaic(draw: int, layout: str) -> list[Row]:
     certainty is the share that is right, as in the paper. The paper's mosaic is not published; these
     are mosaics of Brodatz plates and of filtered noise. Gibbs sampling runs one chain of 200 sweeps in an
     E-step: the paper does not say how many it took, and the time ratio is proportional to it. Omega of a
-    lattice is out of reach, so the weights are kept equal (``mixing="fixed"``); leaving it out
-    (``mixing="ignore"``) rewards one cluster for all. Every fit starts from the mixture without links,
-    has no prior of the covariances, and makes 100 steps of EM: Gibbs sampling never stands still, and a rule
-    that stops the one engine and not the other would decide the ratio of their times.
+    lattice cannot be computed, so the weights are kept equal (``mixing="fixed"``); leaving it out
+    (``mixing="ignore"``) favours one cluster for all rows. Every fit starts from the mixture without links,
+    has no prior of the covariances, and makes 100 steps of EM: Gibbs sampling never comes to an end, and a
+    rule that stops one engine and not the other would determine the ratio of their times.
 
     Parameters
     ----------

@@ -29,12 +29,12 @@ def ppc_toy(draw: int, tilt: float) -> list[Row]:
 
     Four blobs (50 points each, sd .8, 2.2 apart) whose classes are the columns, and two components that
     may as well cover the rows. The paper shows one run for each weight: w = 0 and 1.3 end at the wrong
-    solution, 1.3 more slowly, w = 3 at the right one. It states neither the law of the data nor the start.
-    Here the means start at the centres of the rows, moved sideways by ``tilt`` times the distance from the
-    middle to a column, with the covariance of all points; EM is plain, without a prior of the covariances.
-    What becomes of a run depends on the tilt and on the draw, so both vary. The paper's three outcomes
-    together are rare: of 32 starts tried (four tilts, two distances of the means, four covariances), the best
-    showed them in three of ten draws.
+    solution, 1.3 more slowly, w = 3 at the right one. It states neither the distribution of the data nor the
+    start. Here the means start at the centres of the rows, moved sideways by ``tilt`` times the distance from
+    the middle to a column, with the covariance of all points; EM is plain, without a prior of the
+    covariances. The end of a run depends on the tilt and on the draw, so both vary. The paper's three
+    outcomes together are rare: of 32 starts tried (four tilts, two distances of the means, four covariances),
+    the best showed them in three of ten draws.
 
     Parameters
     ----------
