@@ -84,7 +84,7 @@ function setBusy(now: boolean): void {
     root.classList.toggle("busy", now || pausing);
     const idle = !now && !pausing && question !== null && !question.done;
     buttons.querySelectorAll("button").forEach((button) => button.setAttribute("aria-disabled", String(!idle)));
-    undoButton.setAttribute("aria-disabled", String(now || !state()?.n_answers));
+    undoButton.setAttribute("aria-disabled", String(now || !state()?.can_undo));
 }
 
 function show(next: Question | Done, announced: string): void {
@@ -145,7 +145,7 @@ async function answer(says: Says): Promise<void> {
 }
 
 async function undo(): Promise<void> {
-    if (busy || !state()?.n_answers) return;
+    if (busy || !state()?.can_undo) return;
     await send(() => api.undo(annotator()), "Taken back.");
 }
 

@@ -14,12 +14,14 @@ export interface State {
     model_version: number;
     n_rows: number;
     title: string;
-    session?: string;
+    /** The folder where answers are kept; null if they are only in memory. */
+    session: string | null;
     columns: Column[];
     image_column: string | null;
     text_column: string | null;
     label_column: string | null;
     n_answers: number;
+    can_undo: boolean;
     counts: Record<Says, number>;
     annotators: string[];
     n_clusters: number;

@@ -82,9 +82,10 @@ function keys(): HTMLElement {
 function draw(now: State): void {
     fill(
         saved,
-        `${count(now.n_answers, "answer")} about ${count(now.n_rows, "row")} of ${now.title} ${now.n_answers === 1 ? "is" : "are"} on disk`,
-        now.session ? ` in ${now.session}` : "",
-        ". Each answer is written before the next question is shown: a reload, a crash or a second tab loses nothing.",
+        `${count(now.n_answers, "answer")} about ${count(now.n_rows, "row")} of ${now.title} ${now.n_answers === 1 ? "is" : "are"} `,
+        now.session
+            ? `on disk in ${now.session}. Each answer is written before the next question is shown: a reload, a crash or a second tab loses nothing.`
+            : "in the memory of the notebook, and gone when it ends. ActiveClustering(…, journal=\"answers.journal\") keeps them on disk.",
     );
     fill(
         exports,

@@ -498,7 +498,7 @@ async function refresh(now: State): Promise<void> {
         if (labels) {
             labelled = version;
             scatter.setLabels(labels);
-            if (scatter.loud >= now.n_clusters) scatter.loud = -1;
+            if (!labels.includes(scatter.loud)) scatter.loud = -1;
             recount();
             // The plane that tells clusters apart is another one for other clusters.
             if (loaded === "discriminant") await loadEmbedding(loaded);

@@ -54,7 +54,8 @@ export async function attempt<T>(work: () => Promise<T>): Promise<T | null> {
 
 function report(error: unknown): void {
     if (error instanceof Away) {
-        setAway(true, "The server does not answer. What you answered so far is on disk. Trying again …");
+        const kept = current?.session ? " What you answered so far is on disk." : "";
+        setAway(true, `${error.message}${kept} Trying again …`);
         schedule(1000);
     } else if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
         setAway(true, "This page is not signed in any more. Open the address that the terminal shows.");

@@ -14,6 +14,11 @@ _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run",
 ]  # fmt: skip
+# Every question waits for the model, however busy the machine is: they are those of a session alone.
+_PATIENT = (
+    "from linkwise.workbench import desk; desk._PATIENCE = desk._MOST_PATIENCE = desk._HOPELESS = 60.0\n"
+    "from linkwise.cli import main; main()"
+)
 ROOMS = ["answer", "see", "doubt", "classes", "keep"]
 
 
@@ -21,7 +26,8 @@ class Bench:
     """The command ``linkwise workbench`` about one file, at one port."""
 
     def __init__(self, data, *options):
-        self._command = [sys.executable, "-m", "linkwise", "workbench", str(data), "--no-browser", *options]
+        self.data = data
+        self._command = [sys.executable, "-c", _PATIENT, "workbench", str(data), "--no-browser", *options]
         self.port = "0"
         self.start()
 

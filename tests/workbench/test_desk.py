@@ -80,9 +80,11 @@ def test_a_retry_and_a_second_tab_count_once(server, client):
 
 
 def test_each_person_has_a_question_until_it_is_answered(client):
-    anna, ben = client.question("anna"), client.question("ben")
+    nobody, anna, ben = client.question(), client.question("anna"), client.question("ben")
     assert {anna["i"], anna["j"]} != {ben["i"], ben["j"]}
     assert client.question("anna")["i"] == anna["i"]
+    # Who was asked before giving a name goes on with the same question.
+    assert (nobody["i"], nobody["j"]) == (anna["i"], anna["j"])
     client.json_of("/api/answer", i=ben["i"], j=ben["j"], says="unsure", source="ben")
     assert (client.question("anna")["i"], client.question("anna")["j"]) == (anna["i"], anna["j"])
 
@@ -97,6 +99,38 @@ def test_undo_takes_back_ones_own_answer_and_asks_again(server, client):
     reply = client.json_of("/api/undo")  # the last step of all was that retraction
     assert reply["state"]["annotators"] == ["anna", "ben"]
     assert client.post("/api/undo", json={"source": "carl"}).status_code == 409
+
+
+def test_undo_leaves_alone_what_others_did(client):
+    """Answers by letter: what stands after each step."""
+
+    def stands():
+        return [line["ids"][1] for line in client.json_of("/api/answers")]
+
+    for row, source in ((1, "anna"), (2, "anna"), (3, "ben")):
+        client.json_of("/api/answer", i=0, j=row, says="same", source=source)
+    client.json_of("/api/undo", source="anna")
+    assert stands() == ["s1", "s3"]
+    client.json_of("/api/undo", source="ben")
+    assert stands() == ["s1"]
+    client.json_of("/api/undo", source="anna")
+    assert stands() == []
+    # What anna took back in the list, anna's undo brings back, also where nothing is left, but not ben's.
+    client.json_of("/api/answer", i=0, j=4, says="same", source="anna")
+    reply = client.json_of("/api/retract", answer=0, source="anna")
+    assert (reply["state"]["n_answers"], reply["state"]["can_undo"]) == (0, True)
+    assert client.post("/api/undo", json={"source": "ben"}).status_code == 409
+    client.json_of("/api/undo", source="anna")
+    assert stands() == ["s4"]
+
+
+def test_there_is_nothing_to_undo_at_first(client):
+    assert not client.json_of("/api/state")["can_undo"]
+    reply = client.post("/api/undo", json={})
+    assert (reply.status_code, reply.json()["error"]) == (
+        400,
+        "there is no answer to take back; give one first",
+    )
 
 
 def test_idle_questions_are_dropped(server, client):

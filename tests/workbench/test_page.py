@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from base64 import b64encode
+from collections import Counter
 from pathlib import Path
 from queue import Queue
 
@@ -13,10 +15,10 @@ pytest.importorskip("playwright.sync_api")
 
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
-from sklearn.preprocessing import StandardScaler
 
 from linkwise.active import ActiveClustering, LabelOracle
 from linkwise.workbench import widget as widget_module
+from linkwise.workbench.table import read_table
 from tests.workbench.browsing import CHROMIUM, ROOMS, Bench, Visit
 from tests.workbench.browsing import browser as new_browser
 
@@ -61,9 +63,9 @@ def visit(bench, browser):
     visit.close()
 
 
-def test_thirty_answers_by_keyboard(visit, bench):
-    """A reload after ten of them, and a server that is killed after twenty, lose nothing."""
-    X, y = rows()
+def test_thirty_answers_by_keyboard(visit, bench, tmp_path):
+    """As good as a session alone, in spite of a reload after ten and a server killed after twenty."""
+    _, y = rows()
     oracle, keys = LabelOracle(y), {"same": "s", "different": "d"}
     visit.page.fill("#annotator", EVIL)
     visit.page.keyboard.press("Enter")
@@ -84,7 +86,7 @@ def test_thirty_answers_by_keyboard(visit, bench):
             visit.pair()
             assert visit.answers() == before
         visit.press(keys[oracle(*visit.pair())])
-        visit.settle()
+    visit.settle()
     found = visit.page.evaluate(
         "fetch('/api/labels').then(r => r.arrayBuffer()).then(b => [...new Uint16Array(b)])"
     )
@@ -92,13 +94,14 @@ def test_thirty_answers_by_keyboard(visit, bench):
     assert len(told) == 30
     assert {source for *_, source in told} == {EVIL}
 
-    # A busy machine prepares questions late, so that they are not those which a session alone would ask.
-    # But what is made of the answers must be the same: thirty answers to good questions solve these rows.
-    alone = ActiveClustering(StandardScaler().fit_transform(X), random_state=0)
+    table = read_table(bench.data, session=tmp_path, id_column="id", label_column="tree", text_column="note")
+    alone = ActiveClustering(table.X, random_state=0)
     before = adjusted_rand_score(y, alone.labels_)
-    for i, j, says, certainty, source in told:
-        alone.tell(i, j, says, certainty, source)
-    assert adjusted_rand_score(alone.labels_, found) > 0.97
+    for _ in range(30):
+        pair = alone.ask()
+        alone.tell(*pair, oracle(*pair))
+    assert [one[:2] for one in told] == [tuple(pair) for pair in alone.answers.pairs.tolist()]
+    assert adjusted_rand_score(y, found) == adjusted_rand_score(y, alone.labels_)
     assert before < 0.6
     assert adjusted_rand_score(y, found) > 0.8
 
@@ -240,14 +243,39 @@ def test_beliefs_are_edited_and_new_classes_exported(visit, bench):
     assert len(set(new.values())) == 2
 
 
+DRAWN = """
+    window.drawn = new Set();
+    const write = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+        drawn.add(text);
+        return write.call(this, text, ...place);
+    };
+"""
+
+
 def test_exports(visit):
+    """Files, report and plane call the same rows by the same number of a cluster."""
+    visit.page.add_init_script(DRAWN)
+    visit.page.reload()
     visit.settle()
     visit.go("keep")
     texts = {}
-    for name in ("links.csv", "labels.csv"):
+    for name in ("links.csv", "labels.csv", "report.html"):
         with visit.page.expect_download() as waiting:
             visit.page.click(f".exports a[download='{name}']")
         texts[name] = waiting.value.path().read_text(encoding="utf-8").splitlines()
+    sizes = Counter(line["cluster"] for line in csv.DictReader(texts["labels.csv"]))
+    assert set(re.findall(r">cluster (\d+)<", "".join(texts["report.html"]))) == set(sizes)
+    visit.go("see")
+    visit.page.wait_for_selector(".legend li")
+    shown = visit.page.locator(".legend li").all_inner_texts()
+    found = [re.match(r"cluster (\d+)\s+(\d+)", text).groups() for text in shown]
+    assert {number: int(size) for number, size in found} == sizes
+    assert visit.page.evaluate("[...drawn]") == list(dict.fromkeys(number for number, _ in found))
+    visit.page.fill("#go-to", "0")
+    visit.page.keyboard.press("Enter")
+    first = next(csv.DictReader(texts["labels.csv"]))["cluster"]
+    assert visit.page.inner_text(".see aside .chip") == f"cluster {first}"
     told = {frozenset(one[:2]) for one in visit.answers() if one[2] != "unsure"}
     assert len(texts["links.csv"]) == 1 + len(told)
     assert len(texts["labels.csv"]) == 121
@@ -318,6 +346,8 @@ def test_the_page_in_a_notebook(browser):
     assert session.n_answers == 1
     page.click("[data-room=see]")
     page.wait_for_selector(".stage[data-took]")
+    page.click("[data-room=keep]")
+    assert "in the memory of the notebook" in page.inner_text(".keep .lead")
     # The styles of the widget do not reach the notebook.
     assert page.evaluate("getComputedStyle(document.querySelector('body > h1')).fontSize") == "32px"
     page.close()

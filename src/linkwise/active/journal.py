@@ -4,8 +4,8 @@ The first line says what data the answers are about; every other line is one rec
 
 - ``{"op": "open", "pid", "time"}``: a session began. It holds a lock on the file until it ends or dies.
 - ``{"op": "tell", "i", "j", "says", "certainty", "source", "time"}``: an answer.
-- ``{"op": "retract", "answer"}``: the answer at this place, counted from 0 among those that stand, is taken
-  back.
+- ``{"op": "retract", "answer", "source"}``: the answer at this place, counted from 0 among those that stand,
+  is taken back, by this person if there is a name.
 - ``{"op": "wrote", "sha256"}``: a file with this content was written from the answers, and may be replaced.
 - ``{"op": "undo"}``: the last answer, or the last retraction, that was not undone yet is undone.
 
@@ -94,8 +94,8 @@ class AnswerLog:
         self.n_samples = n_samples
         self.written: set[str] = set()
         self._standing: list[dict[str, Any]] = []
-        # For every step that can be undone: None for an answer, place and answer for a retraction.
-        self._steps: list[tuple[int, dict[str, Any]] | None] = []
+        # For every step that can be undone: who did it, and place and answer if it is a retraction.
+        self._steps: list[tuple[str, tuple[int, dict[str, Any]] | None]] = []
 
     def check(self, record: Any) -> None:
         """Refuse with ValueError what is no record, or cannot follow the records so far."""
@@ -136,21 +136,26 @@ class AnswerLog:
         """Take a record that was checked."""
         if record["op"] == "tell":
             self._standing.append(record)
-            self._steps.append(None)
+            self._steps.append((record.get("source") or "", None))
         elif record["op"] == "retract":
             place = record["answer"]
-            self._steps.append((place, self._standing.pop(place)))
+            self._steps.append((record.get("source") or "", (place, self._standing.pop(place))))
         elif record["op"] == "undo":
-            step = self._steps.pop()
-            if step is None:
+            _, retracted = self._steps.pop()
+            if retracted is None:
                 self._standing.pop()
             else:
-                self._standing.insert(*step)
+                self._standing.insert(*retracted)
         elif record["op"] == "wrote":
             self.written.add(record["sha256"])
 
     def __len__(self) -> int:
         return len(self._standing)
+
+    @property
+    def last_source(self) -> str | None:
+        """Who did the step that ``undo`` would undo, "" without a name; None if there is none."""
+        return self._steps[-1][0] if self._steps else None
 
     def answers(self) -> Answers:
         """The answers that stand, in the order of telling."""
@@ -249,9 +254,14 @@ class Journal:
         """Undo the last answer or retraction."""
         self.append({"op": "undo"})
 
-    def retract(self, answer: int) -> None:
+    def retract(self, answer: int, *, source: str | None = None) -> None:
         """Take back the answer at this place, counted from 0 among those that stand."""
-        self.append({"op": "retract", "answer": answer})
+        self.append({"op": "retract", "answer": answer, "source": source or ""})
+
+    @property
+    def last_source(self) -> str | None:
+        """Who did the step that ``undo`` would undo, "" without a name; None if there is none."""
+        return self._log.last_source
 
     def append(self, record: dict[str, Any]) -> None:
         """Keep a record; when this returns it is on disk. After an error nothing has changed."""

@@ -262,9 +262,9 @@ class ActiveClustering:
         self._look = None
         self._forget()
 
-    def retract(self, answer: int) -> None:
-        """Take back the answer at this place of ``answers``, counted from 0."""
-        self.journal.retract(answer)
+    def retract(self, answer: int, source: str | None = None) -> None:
+        """Take back the answer at this place of ``answers``, counted from 0; ``source`` is who does it."""
+        self.journal.retract(answer, source=source)
         self._look = None
         self._forget()
 

@@ -114,7 +114,7 @@ def make_app(desk: Desk, pictures: Pictures, classes: ClassDesk | None = None) -
     @app.post("/api/retract")
     def retract(body: RetractBody) -> Any:
         pair = None if body.i is None or body.j is None else (body.i, body.j)
-        desk.retract(body.answer, pair)
+        desk.retract(body.answer, pair, body.source or None)
         return next_one(body.source or None)
 
     @app.get("/api/answers")

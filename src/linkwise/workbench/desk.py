@@ -156,6 +156,7 @@ class Desk:
             "text_column": None if self.table.texts is None else self.table.texts.name,
             "label_column": self.table.label_column,
             "n_answers": len(answers.says),
+            "can_undo": self._session.journal.last_source is not None,
             "counts": {word: says[number] for word, number in SAYS.items()},
             "annotators": sorted({name for name in answers.source if name}),
             "n_clusters": 0 if view is None else len(view.clusters),
@@ -262,12 +263,15 @@ class Desk:
         return self.model.questions is not None and self.model.questions.told is self._answers
 
     def _prepared_for(self, name: str) -> Held | None:
-        """The first prepared pair that is not idle, and that nobody else looks at."""
+        """The first prepared pair that is not idle, and that nobody else of a name looks at.
+
+        Who has just typed a name goes on with the same question.
+        """
         now = time.monotonic()
         taken = {
             frozenset(held.pair)
             for other, held in self._held.items()
-            if other != name and now - held.since < _HELD
+            if other and other != name and now - held.since < _HELD
         }
         for pair, again in self._prepared.items():
             if frozenset(pair) not in taken and not self._known.idle(pair, again):
@@ -334,16 +338,18 @@ class Desk:
         return False
 
     def undo(self, source: str | None = None) -> None:
-        """Take back the last answer or retraction; with a name, the last answer of that person.
+        """Undo the last answer or retraction; with a name, never what somebody else did.
 
-        The pair is asked about again.
+        If the last step was somebody else's, the last answer of that person is taken back. The pair is asked
+        about again.
         """
         with self._changed:
             before = self._answers
             mine = [place for place, name in enumerate(before.source) if name == (source or "")]
-            if source is None or (mine and mine[-1] == len(before.says) - 1):
+            if source is None or self._session.journal.last_source == source:
                 self._session.undo()
             elif mine:
+                # Without the name: undone once more, the answer before it is taken back.
                 self._session.retract(mine[-1])
             else:
                 raise Conflict(f"{source} has given no answer to take back")
@@ -353,7 +359,7 @@ class Desk:
                 i, j = before.pairs[place].tolist()
                 self._held[source or ""] = Held((i, j), True, time.monotonic())
 
-    def retract(self, answer: int, pair: tuple[int, int] | None = None) -> None:
+    def retract(self, answer: int, pair: tuple[int, int] | None = None, source: str | None = None) -> None:
         """Take back the answer at this place; with ``pair``, only if it is about these rows."""
         with self._changed:
             if pair is not None and (
@@ -361,7 +367,7 @@ class Desk:
                 or set(self._answers.pairs[answer].tolist()) != set(pair)
             ):
                 raise Conflict(f"answer {answer} is about other rows by now; look at the list again")
-            self._session.retract(answer)
+            self._session.retract(answer, source)
             self._follow()
 
     def tell_all(self, pairs: Sequence[tuple[int, int]], says: str, source: str | None = None) -> int:
