@@ -1,7 +1,8 @@
-"""Draw the picture of the first page: ``python docs/make_pictures.py``."""
+"""Draw the picture and the badges of the first page: ``python docs/make_pictures.py``."""
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from sklearn.mixture import GaussianMixture
 
-from linkwise import PPC, Constraints
+from linkwise import PPC, Constraints, __version__
 from linkwise.datasets import make_four_blobs
 
 STATIC = Path(__file__).parent / "_static"
@@ -101,10 +102,46 @@ def picture_of_links() -> Figure:
     return figure
 
 
+def badges() -> dict[str, str]:
+    """SVG by name of what the project itself states: version, versions of Python, licence.
+
+    No badge tells whether tests pass: a file in the repository cannot know.
+    """
+    project = tomllib.loads((STATIC.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    prefix = "Programming Language :: Python :: 3."
+    versions = [
+        f"3.{text.removeprefix(prefix)}" for text in project["classifiers"] if text.startswith(prefix)
+    ]
+    return {
+        "version": badge("version", __version__),
+        "python": badge("Python", " | ".join(versions)),
+        "licence": badge("licence", project["license"]),
+    }
+
+
+def badge(name: str, value: str) -> str:
+    """A name on dark and a value on blue ground; widths are those of 11 px letters, about 6.6 px each."""
+    left, right = (round(6.6 * len(text)) + 12 for text in (name, value))
+    texts = "".join(
+        f'<text x="{x}" y="14" text-anchor="middle">{text}</text>'
+        for x, text in ((left / 2, name), (left + right / 2, value))
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{name}: {value}"><title>{name}: {value}</title>'
+        f'<rect width="{left + right}" height="20" rx="4" fill="{BLUE}"/>'
+        f'<path d="M4 0h{left - 4}v20H4a4 4 0 0 1-4-4V4a4 4 0 0 1 4-4z" fill="#444"/>'
+        f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11">{texts}</g></svg>\n'
+    )
+
+
 def main() -> None:
     path = STATIC / "links.png"
     picture_of_links().savefig(path, dpi=110)
     print(f"{path} ({path.stat().st_size / 1000:.0f} kB)")
+    (STATIC / "badges").mkdir(exist_ok=True)
+    for name, text in badges().items():
+        (STATIC / "badges" / f"{name}.svg").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

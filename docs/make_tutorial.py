@@ -52,13 +52,25 @@ def files() -> dict[str, str]:
 
 
 def flowers() -> dict[str, str]:
-    """The files of the page about the command: irises, and 40 answers of which one in ten is wrong."""
+    """The files of the page about the command.
+
+    Irises; 40 answers of which one in ten is wrong; the species of ten irises; two names for three species.
+    """
     X, y = load_bundled("iris")
     links = Constraints.sample(y, 40, flip=0.1, random_state=0)
     head = ["flower", "sepal_length", "sepal_width", "petal_length", "petal_width"]
     kinds = ["must_link" if weight > 0 else "cannot_link" for weight in links.weights]
+    rows = [[f"f{row:03}", *X[row].tolist()] for row in range(len(X))]
+    known = [species if row % 15 == 0 else "" for row, species in enumerate(y)]
+    legend = ["setosa" if species == "setosa" else "other" for species in y]
     return {
-        "flowers.csv": as_csv(head, [[f"f{row:03}", *X[row].tolist()] for row in range(len(X))]),
+        "flowers.csv": as_csv(head, rows),
+        "known.csv": as_csv(
+            [*head, "species"], [[*row, name] for row, name in zip(rows, known, strict=True)]
+        ),
+        "legend.csv": as_csv(
+            [*head, "species"], [[*row, name] for row, name in zip(rows, legend, strict=True)]
+        ),
         "links.csv": as_csv(
             ["i", "j", "kind"],
             [[f"f{i:03}", f"f{j:03}", kind] for (i, j), kind in zip(links.pairs, kinds, strict=True)],

@@ -1,6 +1,9 @@
 """The figures of the README are those of the tables in the repository, and its links lead to files of it."""
 
+import csv
+import doctest
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -75,6 +78,49 @@ def test_speed():
     assert tuple(map(int, found.groups())) == (int(min(ratios)), int(max(ratios)))
 
 
+def test_number_of_data_sets():
+    """Of the tables behind the rows about links, labels and classes."""
+    first, last = map(int, re.search(r"means over (\d+) to (\d+) public data sets", README).groups())
+    names = ("leaderboard_standings", "few_labels")
+    texts = [(ROOT / "docs" / "results" / f"{name}.inc").read_text(encoding="utf-8") for name in names]
+    numbers = [int(re.search(r"(\d+) of \d+ sets", text)[1]) for text in texts]
+    with (ROOT / "docs" / "results" / "coarse_classes.csv").open(encoding="utf-8") as file:
+        numbers.append(len({row["set"] for row in csv.DictReader(file)}))
+    assert (min(numbers), max(numbers)) == (first, last)
+
+
+def test_first_fit_is_that_of_the_tutorial():
+    """Its figures are printed there by code that a test runs."""
+    tutorial = (ROOT / "docs" / "start" / "tutorial.md").read_text(encoding="utf-8")
+    examples = doctest.DocTestParser().get_examples(tutorial)
+    (gain,) = [example.want for example in examples if example.want.startswith("gain ")]
+    assert gain in README
+    (scores,) = [example.want.split() for example in examples if "clustering_accuracy(" in example.source]
+    alone, linked = (f"{float(score):.0%}".replace("%", " %") for score in scores)
+    assert f"{linked} of the scans are with their digit, {alone} by k-means" in README
+
+
+def test_picture_shows_what_its_description_says():
+    script = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))
+    titles = [ax.get_title() for ax in script["picture_of_links"]().axes]
+    number, without, linked = (int(re.search(r"\d+", title)[0]) for title in titles)
+    text = f"points with {number} links. Middle: a mixture without the links breaks {without} of them."
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in (README, index):
+        assert text in page
+        assert linked == 0
+        assert "PPC with the links breaks none." in page
+
+
+def test_badges_are_true():
+    """Otherwise run ``python docs/make_pictures.py`` and write what they say beside them."""
+    badges = runpy.run_path(str(ROOT / "docs" / "make_pictures.py"))["badges"]()
+    for name, text in badges.items():
+        assert (ROOT / "docs" / "_static" / "badges" / f"{name}.svg").read_text(encoding="utf-8") == text
+        title = re.search("<title>(.*)</title>", text)[1]
+        assert f"![{title}]({RAW}docs/_static/badges/{name}.svg)" in README
+
+
 def test_commands_that_reproduce_exist():
     from experiments import EXPERIMENTS
 
@@ -109,3 +155,6 @@ def test_one_version_and_one_address():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"\nversion: {linkwise.__version__}\n" in citation
     assert f"version = {{{linkwise.__version__}}}" in README
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    date = re.search(rf"^## {re.escape(linkwise.__version__)} \((.*)\)$", changelog, flags=re.MULTILINE)[1]
+    assert f"\ndate-released: {date}\n" in citation

@@ -1,11 +1,3 @@
-"""The tutorial reads files that lie beside it."""
+"""``tests/test_tutorial.py`` runs the tutorial, as the notebook that it offers."""
 
-from pathlib import Path
-
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def beside_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run in the folder of the files to download."""
-    monkeypatch.chdir(Path(__file__).parent)
+collect_ignore = ["tutorial.md"]
