@@ -8,13 +8,14 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # Byte code is kept, as numba's is: else each of the many processes of the tests would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check lint bench reproduce docs clean
+.PHONY: help demo test check lint wheel bench reproduce docs clean
 
 help:
 	@echo "make demo       what links gain, on bundled data; writes build/demo/report.html"
 	@echo "make test       lint, type-check, doctests and the whole test suite"
 	@echo "make check      lint, type-check and the tests that tests/quick.txt names: a minute, before every commit"
 	@echo "make lint       ruff and mypy only"
+	@echo "make wheel      the README with the built wheel in an empty environment, a few minutes"
 	@echo "make bench      speed and memory, written to benchmarks/RESULTS.md (SECTION=graph for one section)"
 	@echo "make reproduce  the papers' experiments, quick (SCALE=full for all draws, DATA=folder for more data sets)"
 	@echo "make docs       the HTML documentation in docs/_build/html"
@@ -49,6 +50,9 @@ test: $(VENV)/.dev
 
 check: lint
 	$(RUN) -m pytest -q -n 2 --dist worksteal @tests/quick.txt
+
+wheel: $(VENV)/bin/python
+	$(RUN) -m tests.wheel
 
 bench: $(VENV)/.bench
 	$(RUN) -m benchmarks $(SECTION)
