@@ -10,10 +10,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-__all__ = ["Workers", "chunk_bounds"]
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["Workers", "blas_threads", "chunk_bounds"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,6 +31,17 @@ if hasattr(os, "register_at_fork"):
 def chunk_bounds(start: int, stop: int, size: int) -> list[tuple[int, int]]:
     """Cut ``range(start, stop)`` into pieces of at most ``size``: first and last-plus-one of each."""
     return [(first, min(first + size, stop)) for first in range(start, stop, size)]
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """The libraries of this process that have threads; kept, because looking for them takes 5 ms."""
+    return ThreadpoolController()
+
+
+def blas_threads(n_threads: int) -> Any:
+    """Limit matrix products inside the block to so many threads."""
+    return _libraries().limit(limits=n_threads, user_api="blas")
 
 
 class Workers:

@@ -11,8 +11,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
 
+from linkwise._threads import blas_threads
 from linkwise._validation import (
     align_rows,
     as_generator,
@@ -230,7 +230,7 @@ class HMRFKMeans(FittedKMeans):
         """Descend from every start, and return the run that ended lowest."""
         best: Run | None = None
         # More threads than asked for make the many small matrix products of a fit slower, not faster.
-        with threadpool_limits(descent.n_threads, user_api="blas"):
+        with blas_threads(descent.n_threads):
             for start, rng in starts:
                 run = descent.run(start, rng, tol=self.tol, max_iter=self.max_iter, verbose=self.verbose)
                 if ended_lower(run, best):

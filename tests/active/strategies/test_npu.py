@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,12 +25,30 @@ from tests.active.strategies.sessions import (
 )
 
 #: Few, since a forest takes nearly all the time; a prime number, so that shares of leaves are seldom equal.
-N_TREES = 23
+N_TREES = 11
+
+
+class Forest:
+    """scikit-learn's forest, grown once for the strategy and the transcription if both ask for the same."""
+
+    grown: ClassVar[dict] = {}
+
+    def __init__(self, n_trees, random_state):
+        self.settings = (n_trees, random_state)
+
+    def fit(self, X, labels):
+        key = (*self.settings, np.asarray(X).tobytes(), np.asarray(labels).tobytes())
+        if key not in self.grown:
+            self.grown[key] = RandomForestClassifier(self.settings[0], random_state=self.settings[1])
+            self.grown[key].fit(X, labels)
+        return self.grown[key]
 
 
 @pytest.fixture(autouse=True)
 def fewer_trees(monkeypatch):
-    monkeypatch.setattr(sys.modules[npu.__module__], "N_TREES", N_TREES)
+    module = sys.modules[npu.__module__]
+    monkeypatch.setattr(module, "N_TREES", N_TREES)
+    monkeypatch.setattr(module, "RandomForestClassifier", Forest)
 
 
 def test_membership_by_hand():
@@ -72,7 +91,7 @@ def transcription(X, person, k, seed):
                     .fit(X, constraints=constraints)
                     .labels_
                 )
-                forest = RandomForestClassifier(N_TREES, random_state=n_answers).fit(X, labels)
+                forest = Forest(N_TREES, random_state=n_answers).fit(X, labels)
                 leaves = forest.apply(X)
                 best, score, order = -1, -1.0, []
                 for row in free:
@@ -115,7 +134,8 @@ def test_asks_what_the_algorithms_ask(seed, given):
     assert asked == wanted
 
 
-def test_settles_rows_between_two_clusters_first():
+def test_settles_rows_between_two_clusters_first(monkeypatch):
+    monkeypatch.setattr(sys.modules[npu.__module__], "N_TREES", 50)
     # Two clusters on a line and one row in the middle: only there do the trees disagree.
     X = np.array([[0.0], [0.1], [0.2], [0.3], [1.45], [2.7], [2.8], [2.9], [3.0]])
     answers = append(NO_ANSWERS, 8, 0, DIFFERENT)

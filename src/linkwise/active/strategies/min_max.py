@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances
+from scipy.spatial.distance import cdist
 
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.strategies.landmarks import among_landmarks
@@ -37,9 +37,7 @@ def min_max(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDA
         return farthest_row(knowledge.X, free, np.append(known.rows, chosen).astype(np.int64))
 
     def order(known: Neighbourhoods, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        nearest = [
-            pairwise_distances(knowledge.X[rows], knowledge.X[others]).min() for others in known.members
-        ]
+        nearest = [cdist(knowledge.X[rows], knowledge.X[others]).min() for others in known.members]
         return np.argsort(nearest, kind="stable")
 
     return ask_rows(knowledge, n_pairs, rng, choose, order)

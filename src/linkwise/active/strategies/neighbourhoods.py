@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import pairwise_distances, pairwise_distances_argmin_min
+from scipy.spatial.distance import cdist
+from sklearn.metrics import pairwise_distances_argmin_min
 
 from linkwise.active.knowledge import Answers, Knowledge
 from linkwise.active.strategies.random_pairs import new_random_pairs
@@ -179,7 +180,7 @@ def _nearest_pair(
     X: NDArray[np.float64], rows: NDArray[np.int64], others: NDArray[np.int64]
 ) -> tuple[int, int]:
     """A row of each kind, as near to each other as can be."""
-    distances = pairwise_distances(X[rows], X[others])
+    distances = cdist(X[rows], X[others])
     i, j = np.unravel_index(int(distances.argmin()), distances.shape)
     return int(rows[i]), int(others[j])
 
