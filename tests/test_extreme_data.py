@@ -92,7 +92,7 @@ class TestKMeans:
     def test_objective_never_rises(self, name, kind):
         n_fitted = [0, 0]
 
-        @settings(max_examples=25)
+        @settings(max_examples=16)
         @given(tables(name), st.sampled_from(["distance", "constant"]), st.sampled_from(["box", "diameter"]))
         def check(table, penalty, penalty_bound):
             X, rng = table
@@ -106,7 +106,7 @@ class TestKMeans:
                 assert_sound(model)
 
         check()
-        assert n_fitted[0] > 8
+        assert n_fitted[0] > 5
 
     @pytest.mark.parametrize(
         "model", [COPKMeans(3, n_init=2, tol=0.0), PCKMeans(3, n_init=2), MPCKMeans(3, n_init=2)], ids=repr
@@ -140,11 +140,11 @@ class TestKMeans:
     @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
     @pytest.mark.parametrize("unit", [2.0**-400, 2.0**400])
     def test_units_do_not_matter(self, name, kind, unit):
-        for seed in range(3):
+        for seed in range(2):
             rng = np.random.default_rng(seed)
             X, _ = random_data(rng, name, 40, 3, 3)
             links = random_links(rng, 40, 20)
-            model = HMRFKMeans(3, distortion=name, metric=kind, n_init=2, random_state=seed)
+            model = HMRFKMeans(3, distortion=name, metric=kind, n_init=1, random_state=seed)
             labels = fitted(model, X, links).labels_
             history = model.objectives_
             scaled = fitted(model, X * unit, links)

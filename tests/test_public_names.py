@@ -64,10 +64,17 @@ def test_every_name_in_the_reference_is_public_and_documented(module, name):
         assert "Parameters\n" in listed.__doc__
 
 
-def test_lazy_names_are_all_there():
-    """What a package imports on request stands in ``__all__`` and in ``dir``, in a fresh process."""
+def test_imports_are_light_and_lazy_names_are_all_there():
+    """In a fresh process: neither packages nor a fit import what they do not need, and then all names.
+
+    What a package imports on request stands in ``__all__`` and in ``dir``.
+    """
     code = (
-        "import importlib, sys\n"
+        "import importlib, sys, numpy, linkwise\n"
+        "assert 'linkwise.displays' not in sys.modules\n"
+        "import linkwise.beliefs, linkwise.model_selection, linkwise.displays\n"
+        "linkwise.PPC(2).fit(numpy.random.default_rng(0).normal(size=(20, 2)))\n"
+        "assert not {'matplotlib', 'dask', 'distributed', 'linkwise.dask'} & set(sys.modules)\n"
         "for package in map(importlib.import_module, sys.argv[1:]):\n"
         "    for name in package.__all__: getattr(package, name)\n"
         "    exec(f'from {package.__name__} import *')\n"

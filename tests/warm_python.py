@@ -8,18 +8,21 @@ to start and import, so tests of that take ``subprocess``. No signal is ignored,
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import fcntl
 import gc
 import importlib
 import inspect
 import os
+import pathlib
 import pickle
 import runpy
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import types
@@ -151,13 +154,56 @@ def _become(request: dict[str, Any]) -> None:
         runpy.run_path(option, run_name="__main__")
 
 
+def _end(code: Any) -> None:
+    """End as Python does, but leave memory as it is: freeing all of it takes longer than most programs."""
+    if isinstance(code, int | None):
+        threading._shutdown()  # waits for threads
+        atexit._run_exitfuncs()
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except OSError:
+            pass  # a reader that went away, or a full disk: Python says so below
+        else:
+            os._exit((code or 0) & 0xFF)
+    sys.exit(code)
+
+
+def _warm_up() -> None:
+    """Run small commands, so that copies have what is imported late and the compiled kernels in memory."""
+    from typer.testing import CliRunner
+
+    from linkwise.cli.app import app
+
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        rows = "".join(f"r{row},{row % 7 + 9 * (row // 10)}.0,{row % 3}.0\n" for row in range(20))
+        pathlib.Path("rows.csv").write_text(f"id,x,y\n{rows}")
+        pathlib.Path("links.csv").write_text("i,j,kind\nr0,r1,must\nr1,r2,must\nr0,r15,cannot\n")
+        shared = ["rows.csv", "--id", "id", "-l", "links.csv"]
+        for words in (
+            ["fit", *shared, "-k", "2", "-m", "ppc", "-o", "model"],
+            ["predict", "model", "rows.csv", "--id", "id"],
+            ["ask", *shared, "-o", "asked.csv"],
+        ):
+            CliRunner().invoke(app, words, input="sdq")
+        os.chdir(here)
+
+
 if __name__ == "__main__":
     sys.path[0] = ""  # not this folder, which has a folder named dask
     for number, action in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         signal.signal(number, action)
     for name in MODULES:
         importlib.import_module(name)
+    _warm_up()
     gc.freeze()  # a copy that collects garbage would copy all memory
     found = _serve(socket.socket(fileno=int(sys.argv[1])))
     if found is not None:
-        _become(found)
+        code: Any = None
+        try:
+            _become(found)
+        except SystemExit as end:
+            code = end.code
+        _end(code)

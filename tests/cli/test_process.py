@@ -29,7 +29,7 @@ def finish(running):
 
 
 def test_version_and_help(process):
-    code, out, _ = finish(process("--version", fresh=True))
+    code, out, _ = finish(process("--version"))
     assert (code, out) == (0, f"linkwise {linkwise.__version__}\n")
     code, out, _ = finish(process("--help", fresh=True))
     assert code == 0
@@ -99,20 +99,18 @@ def test_reader_that_goes_away(process, files, tmp_path):
     assert running.wait(timeout=120) == 141
 
 
-def test_pipe_into_head(files, tmp_path):
+def test_pipe_into_head(process, files, tmp_path):
     """``linkwise predict | head -1`` with more rows than the pipe holds."""
     X = pd.read_csv(files / "iris.csv").drop(columns=["flower", "species"])
     save_model(PPC(3, n_init=1, random_state=0).fit(X), tmp_path / "model")
     pd.concat([X] * 60).to_csv(tmp_path / "many.csv", index=False)
-    command = f"{sys.executable} -m linkwise predict {tmp_path}/model {tmp_path}/many.csv"
-    done = subprocess.run(
-        ["bash", "-c", f"{command} | head -1; echo ${{PIPESTATUS[0]}}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines() == ["row,cluster,probability_0,probability_1,probability_2", "141"]
-    assert done.stderr in ("", f"{COMPILING}\n")
+    running = process("predict", tmp_path / "model", tmp_path / "many.csv")
+    head = subprocess.run(["head", "-1"], stdin=running.stdout, capture_output=True, text=True, check=True)
+    running.stdout.close()
+    assert head.stdout == "row,cluster,probability_0,probability_1,probability_2\n"
+    assert running.stderr.read() in ("", f"{COMPILING}\n")
+    running.stderr.close()
+    assert running.wait(timeout=120) == 141
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -47,12 +44,3 @@ def test_a_wrapper_without_dask_inside_is_data():
             return None
 
     refuse_dask(Wrapper())
-
-
-def test_neither_linkwise_nor_a_fit_imports_dask():
-    code = (
-        "import sys, numpy, linkwise\n"
-        "linkwise.PPC(2).fit(numpy.random.default_rng(0).normal(size=(20, 2)))\n"
-        "assert not {'dask', 'distributed', 'linkwise.dask'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import matplotlib.pyplot as plt
@@ -124,14 +123,6 @@ def test_legend_stands_inside_axes_without_a_layout() -> None:
     assert legend.get_window_extent().x1 <= left.get_window_extent().x1
     assert place_legend(right, []) is None
     assert right.get_legend() is None
-
-
-def test_importing_displays_does_not_import_matplotlib() -> None:
-    script = (
-        "import sys, linkwise; assert 'linkwise.displays' not in sys.modules\n"
-        "import linkwise.displays; assert 'matplotlib' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 @pytest.mark.parametrize(

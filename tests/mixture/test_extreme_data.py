@@ -134,7 +134,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
     def test_one_value_throughout(self, model_class, covariance_type):
-        for value in (0.0, 1.0, 1e9, 0.1, -1e120):
+        for value in (0.0, 1e9, 0.1, -1e120):
             X = np.full((60, 3), value)
             model = fit(model_class, X, covariance_type=covariance_type)
             check_finite(model, X)

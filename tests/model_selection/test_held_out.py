@@ -168,7 +168,7 @@ class TestKnownNumbers:
                 X,
                 n_components=range(2, 6),
                 constraints=links,
-                n_repeats=5,
+                n_repeats=3,
                 random_state=0,
                 **options,
             )
@@ -176,8 +176,8 @@ class TestKnownNumbers:
     def test_classes_that_overlap(self):
         """BIC takes two Gaussians 2.9 standard deviations apart for one; links know better."""
         centres = [[0.0, 0.0], [2.9, 0.0], [9.0, 0.0]]
-        X, y = make_blobs(300, centers=centres, cluster_std=1.0, random_state=0)
-        links = balanced_links(y, 75, np.random.default_rng(0))
+        X, y = make_blobs(240, centers=centres, cluster_std=1.0, random_state=0)
+        links = balanced_links(y, 60, np.random.default_rng(0))
         assert self.sweep(PPC(n_init=1), X, links, criterion="bic").best_n_components == 2
         assert self.sweep(PPC(n_init=1), X, links).best_n_components == 3
 

@@ -260,7 +260,7 @@ class TestCriteria:
 
     @pytest.mark.parametrize("criterion", ["auto", "bic", "aic", "icl", "cbic", "bic_paper", "cbic_paper"])
     def test_beliefs(self, criterion):
-        found = self.sweep(CPPC(), self.y, criterion=criterion)
+        found = self.sweep(CPPC(init="paper"), self.y, criterion=criterion, n_components=[2, 3], n_repeats=1)
         assert found.criterion == ("cbic" if criterion == "auto" else criterion)
         assert not np.isnan(found.table["mean"]).any()
 

@@ -33,7 +33,9 @@ def test_a_name_is_given_once():
 @pytest.mark.parametrize("name", strategy_names())
 @pytest.mark.parametrize("n_clusters", [None, 3])
 def test_all_return_new_pairs_of_different_rows(name, n_clusters, monkeypatch):
-    monkeypatch.setattr(sys.modules["linkwise.active.strategies.npu"], "N_TREES", 5)  # a forest takes nearly all the time
+    monkeypatch.setattr(
+        sys.modules["linkwise.active.strategies.npu"], "N_TREES", 5
+    )  # a forest takes nearly all the time
     rng = np.random.default_rng(5)
     X = rng.standard_normal((30, 2))
     answers = NO_ANSWERS

@@ -270,7 +270,7 @@ def sweep(gaussians):
     X, y, beliefs = gaussians
     with pytest.warns(UserWarning):  # noqa: PT030 - empty clusters, the edge: whatever the run has to say
         return sweep_components(
-            CPPC(beliefs=beliefs, shrinkage=0), X, y, n_components=[4, 6, 11], n_repeats=3, random_state=0
+            CPPC(beliefs=beliefs, shrinkage=0), X, y, n_components=[4, 6, 11], n_repeats=2, random_state=0
         )
 
 
@@ -281,7 +281,7 @@ class TestEndToEnd:
         np.testing.assert_array_equal(report.beliefs, beliefs)
         assert report.contingency.sum() == len(y)
         assert report.curve is sweep
-        assert report.stability.n_runs == 3
+        assert report.stability.n_runs == 2
         # Classes 5 to 9 are believed to be one (0.9) and apart from all others (-1), and overlap.
         shares = report.stability.shares
         for a in range(1, 10):
@@ -326,15 +326,15 @@ class TestEndToEnd:
         y = np.repeat(np.array(["crops", "crops", "mixed", "pine", None], dtype=object), 30)
         beliefs = [[0.0, -1, -1], [-1, 1, 0.8], [-1, 0.8, 1]]
         model = CPPC(4, beliefs=beliefs)
-        found = stability(model, X, y, n_bootstrap=4, random_state=0, n_jobs=1)
-        assert found.n_runs == 4
+        found = stability(model, X, y, n_bootstrap=2, random_state=0, n_jobs=1)
+        assert found.n_runs == 2
         assert found.source == "bootstrap samples"
         assert found.shares[("split", ("crops",))] == 1.0
         assert found.shares[("merged", ("mixed", "pine"))] == 1.0
-        again = stability(model, X, y, n_bootstrap=4, random_state=0, n_jobs=2)
+        again = stability(model, X, y, n_bootstrap=2, random_state=0, n_jobs=2)
         assert again == found
         report = ClassReport.from_estimator(model.fit(X, y)).with_stability(found)
-        assert "Shares are of 4 bootstrap samples" in str(report)
+        assert "Shares are of 2 bootstrap samples" in str(report)
         with pytest.raises(ValueError, match="n_bootstrap must be at least 1"):
             stability(model, X, y, n_bootstrap=0)
 
