@@ -84,7 +84,7 @@ def separability_by_loop(y, labels):
     return matrix
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(labellings())
 def test_pair_scores_equal_the_double_loop(case):
     y, labels = case
@@ -119,7 +119,7 @@ def test_accuracy_equals_the_best_of_all_matches(case):
     assert lm.clustering_accuracy(y, labels) == pytest.approx(accuracy_by_search(y, labels), abs=1e-14)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(labellings(), st.randoms(use_true_random=True))
 def test_scores_ignore_names_and_row_order(case, random):
     y, labels = map(np.array, case)
@@ -133,7 +133,7 @@ def test_scores_ignore_names_and_row_order(case, random):
     assert lm.rand_score(labels, y) == pytest.approx(lm.rand_score(y, labels))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(labellings(max_size=30))
 def test_agrees_with_scikit_learn(case):
     y, labels = case
@@ -249,7 +249,7 @@ class TestClusterMatching:
         assert train.score(y, labels) == 0.0
         assert list(train.apply(labels)) == ["b", "b", "a", "a"]
 
-    @settings(max_examples=150)
+    @settings(max_examples=75)
     @given(labellings(alphabet=(0, 1, 2, "u", "v")), labellings(alphabet=(0, 1, 2, 9, "u", "w")))
     def test_score_is_the_share_of_equal_translated_labels(self, train, test):
         matching = lm.match_clusters(*train)

@@ -68,7 +68,7 @@ def random_answers(rng, n: int, m: int, p_same: float) -> Answers:
     )
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(60))
 def test_chains_against_all_cycles(seed):
     rng = np.random.default_rng(seed)
     answers = random_answers(

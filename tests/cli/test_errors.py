@@ -229,7 +229,7 @@ def test_defects_and_usage_are_told_apart(invoke, files, monkeypatch):
     assert "ZeroDivisionError: here" in error["message"]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),

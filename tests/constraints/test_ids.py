@@ -75,7 +75,7 @@ def expected_of(signed):
 
 
 class TestSources:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(judged_links())
     def test_every_judgement_is_kept_and_weights_add_up(self, case):
         links, index, signed = case

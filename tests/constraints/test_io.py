@@ -197,7 +197,7 @@ def link_texts(draw):
     return "\n".join([separator.join(names), *lines, *draw(st.sampled_from([[], [""], ["", ""], ["  "]]))])
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=link_texts())
 def test_reads_as_the_slow_parser(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "fuzz_links.csv"

@@ -145,7 +145,7 @@ def labelled_rows(draw):
 
 
 @pytest.mark.parametrize("name", KEEPS_HARD_LINKS)
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(case=labelled_rows())
 def test_a_sure_label_is_never_contradicted(name, case):
     X, names, extra = case

@@ -34,7 +34,7 @@ def compare(name, data, chunks, constraints, k=3, tolerance=1e-8, **parameters):
 
 
 class TestAsInMemory:
-    @settings(max_examples=15)
+    @settings(max_examples=10)
     @given(
         chunks=chunkings(*X.shape),
         kind=st.sampled_from(["none", "hard", "soft", "noisy", "labels"]),

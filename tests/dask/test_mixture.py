@@ -37,7 +37,7 @@ def compare(name, data, chunks, links, tolerance=1e-8, k=3, **parameters):
 
 
 class TestAsInMemory:
-    @settings(max_examples=20)
+    @settings(max_examples=12)
     @given(
         chunks=chunkings(*X.shape),
         kind=st.sampled_from(["none", "hard", "soft", "noisy", "labels"]),

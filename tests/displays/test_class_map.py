@@ -47,7 +47,7 @@ def test_image_holds_the_labels() -> None:
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(arrays(np.int64, st.tuples(st.integers(1, 7), st.integers(1, 7)), elements=st.integers(-1, 30)))
 def test_colours_belong_to_the_labels(labels: np.ndarray) -> None:
     from matplotlib.figure import Figure

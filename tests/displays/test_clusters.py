@@ -62,7 +62,7 @@ def test_links_are_drawn_by_kind_and_state() -> None:
     assert display.drawn_.tolist() == [True] * 5
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_every_link_is_drawn_once_in_its_state(data: st.DataObject) -> None:
     n_samples = data.draw(st.integers(2, 8))

@@ -54,7 +54,7 @@ def full_local_polytope(problem):
 def test_equals_the_full_local_polytope(kind):
     rng = np.random.default_rng(0)
     fractional = infeasible = 0
-    for _ in range(100):
+    for _ in range(50):
         problem = random_problem(
             rng,
             n=int(rng.integers(4, 7)),
@@ -86,7 +86,7 @@ def test_equals_the_full_local_polytope(kind):
 def test_bound_is_never_below_the_optimum_and_flags_are_true(kind):
     rng = np.random.default_rng(1)
     tight = loose = hopeless = 0
-    for _ in range(200):
+    for _ in range(100):
         problem = random_problem(
             rng,
             n_labels=int(rng.integers(1, 4)),
@@ -120,7 +120,7 @@ def test_bound_is_never_below_the_optimum_and_flags_are_true(kind):
 def test_integral_shares_are_certified():
     rng = np.random.default_rng(2)
     certified = 0
-    for _ in range(150):
+    for _ in range(75):
         problem = random_problem(rng, n=6, n_labels=3, shape=str(rng.choice(LOOPY)), kind="costs", scale=1.0)
         problem = problem._replace(unary=4.0 * problem.unary)
         relaxed = solve_relaxation(problem)

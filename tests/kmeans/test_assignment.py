@@ -73,7 +73,7 @@ def test_costs_of_labels_equal_the_tables(kind, seed):
 
 @pytest.mark.parametrize("method", ["auto", "icm", "belief_propagation", "lp", "exact"])
 def test_never_worse_than_the_previous_labels_and_bounded(method):
-    for seed in range(30):
+    for seed in range(15):
         distortion, rows, metric, centres, links, tables, rng = problem("euclidean", "diag", seed, "distance")
         coupling = link_costs(links, distortion, rows, metric, "distance")
         unary = distortion.distances(rows.take(links.rows), centres, metric)

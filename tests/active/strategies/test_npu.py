@@ -124,7 +124,7 @@ def transcription(X, person, k, seed):
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["K known", "K unknown"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_asks_what_the_algorithms_ask(seed, given):
     X, y, k = small_set(seed)

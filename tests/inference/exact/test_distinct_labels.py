@@ -68,7 +68,7 @@ def test_agrees_with_enumeration():
 def test_engines_agree_with_enumeration(method, per_label):
     """Beside free rows, a tree and a ring, and with rows joined by must-links."""
     rng = np.random.default_rng(1)
-    for _ in range(25):
+    for _ in range(15):
         n, n_labels = 6, int(rng.integers(6, 8))
         own = np.sort(rng.choice(16, size=12, replace=False))
         clique, other = own[:6], own[6:]

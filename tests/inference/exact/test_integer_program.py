@@ -11,7 +11,7 @@ from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem
 def test_labels_match_enumeration():
     rng = np.random.default_rng(0)
     n_feasible = 0
-    for _ in range(200):
+    for _ in range(100):
         problem = random_problem(rng, max_states=300)
         best = enumerate_fast(problem)[3]
         answer = milp_labels(problem, time_limit=20.0)

@@ -125,7 +125,7 @@ def test_exact_on_a_mixture_of_trees_and_single_nodes_but_not_optimal_with_a_cyc
 def test_never_falls_and_ends_at_a_fixed_point_of_icm(kind):
     rng = np.random.default_rng(3)
     optimal = 0
-    for _ in range(200):
+    for _ in range(100):
         problem = random_problem(rng, n=7, shape=str(rng.choice(["cycle", "dense", "sparse"])), kind=kind)
         start = rng.integers(problem.unary.shape[1], size=7)
         given = start.copy()

@@ -12,7 +12,7 @@ from tests.inference.marginal_cases import brute_force, make_problem, random_pro
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])
 def test_status_and_labels_against_enumeration(forbidden):
     counts = {"feasible": 0, "infeasible": 0}
-    for seed in range(300):
+    for seed in range(150):
         problem = random_problem(seed, hard=0.5, must_hard=False, forbidden=forbidden)
         allowed = brute_force(problem)[1] > -np.inf
         status, labels = feasible_labels(problem, np.random.default_rng(seed))

@@ -74,7 +74,7 @@ class TestAgainstEnumeration:
     def test_random_cannot_links(self, options):
         rng = np.random.default_rng(0)
         n_feasible = n_infeasible = n_moved = 0
-        for _ in range(400):
+        for _ in range(200):
             n, k = int(rng.integers(2, 7)), int(rng.integers(1, 5))
             pairs = random_pairs(rng, n) or [(0, 1)]
             constraints = Constraints(n, cannot_link=pairs)

@@ -70,7 +70,7 @@ class Problem:
 
 @pytest.mark.parametrize("sequential", [False, True])
 def test_sweeps_equal_the_mean_field_over_all_pairs(sequential):
-    for seed in range(200):
+    for seed in range(100):
         problem = Problem(seed)
         expected = problem.prob
         for _ in range(3):
