@@ -76,6 +76,12 @@ def fewer_candidates(monkeypatch):
 
 
 @pytest.fixture
+def three_candidates(monkeypatch):
+    """A quick choice among one candidate of each kind, all of which can be stored."""
+    monkeypatch.setattr(candidates, "_QUICK", ("spectral, near", "mixture, tied", "k-means, no links"))
+
+
+@pytest.fixture
 def refused(invoke):
     """Run a command that must fail with one line on standard error, and return that line."""
 

@@ -122,7 +122,8 @@ def test_tables_and_gain_on_the_terminal(invoke, rings):
 @pytest.mark.parametrize(
     ("clusters", "links", "labels", "certainty", "effort"),
     [
-        *product(("2", "2:3"), ("links.csv", "mixed.csv"), (False,), (None, "0.9"), ("quick",)),
+        *product(("2", "2:3"), ("links.csv", "mixed.csv"), (False,), (None,), ("quick",)),
+        ("2", "mixed.csv", False, "0.9", "quick"),
         *product(("auto", None), ("links.csv",), (False,), ("0.9",), ("quick",)),
         *product(("2", None), (None, "links.csv"), (True,), (None,), ("quick",)),
         ("2", "links.csv", True, "0.9", "thorough"),

@@ -67,6 +67,7 @@ def test_fit_does_what_the_library_does(invoke, files, tmp_path, standardised):
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("three_candidates")
 @pytest.mark.parametrize("name", list(METHODS))
 def test_every_method_fits(invoke, files, tmp_path, name, standardised):
     result = invoke(
@@ -297,6 +298,7 @@ def test_check_by_id_and_without_n(invoke, refused, files, tmp_path):
     assert "need the data" in refused("check", files / "links_by_id.csv", "--id", "flower")
 
 
+@pytest.mark.usefixtures("three_candidates")
 def test_compare_scores_all_methods(invoke, refused, files, tmp_path, standardised):
     result = invoke(
         "compare", files / "iris.csv", "--label", "species", "--ignore", "flower", "-l", files / "links.csv",

@@ -56,6 +56,7 @@ def test_the_same_as_the_library(invoke, partial, tmp_path, data):
     assert "virginica" in page
 
 
+@pytest.mark.usefixtures("three_candidates")
 @pytest.mark.parametrize("method", list(METHODS))
 def test_every_method_names_its_clusters(invoke, partial, method):
     frame, _ = partial

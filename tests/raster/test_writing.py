@@ -14,6 +14,7 @@ import xarray as xr
 from rasterio.windows import Window
 
 from linkwise.raster import Legend, MapWriter, classify, fingerprint, iter_windows, read_stack, write_map
+from tests import warm_python
 from tests.raster.raster_cases import CRS, TRANSFORM, scene, write
 
 NAMES = ["forest", "pasture & <grass>", "Água"]
@@ -202,7 +203,7 @@ with MapWriter(folder + "/map.tif", like=stack, legend=names, fingerprint=key) a
 
 def test_a_killed_run_is_taken_up(tmp_path, stack, fitted):
     (tmp_path / "scene" / "model").write_bytes(pickle.dumps(fitted))
-    child = subprocess.Popen(
+    child = warm_python.Popen(
         [sys.executable, "-c", CHILD, tmp_path, "11", "0.8"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert child.stdout.readline() == b"written\n"
@@ -279,9 +280,8 @@ for limits in ((100_000, -1), (-1, 100_000)):
 
 def test_a_full_disk_leaves_nothing(tmp_path):
     """A limit of the size of files, which both exceed, first stops the journal, then the GeoTIFF."""
-    run = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, tmp_path / "map.tif"], capture_output=True, text=True, check=True
-    )
+    run = warm_python.run([sys.executable, "-c", FULL_DISK, tmp_path / "map.tif"])
+    assert run.returncode == 0, run.stderr
     assert len(run.stdout.splitlines()) == 2
     for line in run.stdout.splitlines():
         assert "map.tif could not be written" in line

@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from tests import warm_python
+
 CHROMIUM = shutil.which("chromium")
 _ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
@@ -33,7 +35,7 @@ class Bench:
 
     def start(self):
         """Start the server, at the port that it had before."""
-        self.process = subprocess.Popen(
+        self.process = warm_python.Popen(
             [*self._command, "--port", self.port],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

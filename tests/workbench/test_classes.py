@@ -2,7 +2,6 @@
 
 import io
 import re
-import subprocess
 import sys
 import time
 import zipfile
@@ -14,6 +13,7 @@ import pytest
 from linkwise import Constraints
 from linkwise.active import LabelOracle
 from linkwise.beliefs import ClassBeliefs
+from tests import warm_python
 from tests.workbench.conftest import Client, serving
 
 
@@ -115,8 +115,9 @@ def test_links_labels_model_and_report_are_taken_home(iris, server, client, tmp_
     assert "12 links" in archive.read("README.txt").decode()
     archive.extractall(tmp_path)
     command = [sys.executable, "-m", "linkwise", "predict", str(tmp_path / "model"), str(path), "--id", "id"]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    predicted = pandas.read_csv(io.StringIO(found))
+    found = warm_python.run(command)
+    assert found.returncode == 0, found.stderr
+    predicted = pandas.read_csv(io.StringIO(found.stdout))
     named = predicted["name" if "name" in predicted else "cluster"]
     agreed = (named.astype(str) == labels["cluster"].astype(str)).mean()
     stated = re.search(r"puts ([0-9.]+)% of these rows", archive.read("README.txt").decode()).group(1)

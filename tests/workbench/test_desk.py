@@ -13,6 +13,7 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score
 from linkwise import Constraints
 from linkwise.active import ActiveClustering, LabelOracle
 from linkwise.workbench import desk
+from tests import warm_python
 from tests.workbench.conftest import Client, serving
 
 
@@ -237,7 +238,7 @@ def test_a_killed_server_loses_no_answer(iris, tmp_path):
     """SIGKILL right after a reply: the command goes on after the same answers."""
     path, session = iris[0], tmp_path / "session"
     command = [sys.executable, "-m", "linkwise", "workbench", str(path), "--id", "id", "--no-browser"]
-    process = subprocess.Popen([*command, "--session", str(session)], stdout=subprocess.PIPE, text=True)
+    process = warm_python.Popen([*command, "--session", str(session)], stdout=subprocess.PIPE, text=True)
     try:
         while "http://" not in (line := process.stdout.readline()):
             assert process.poll() is None
