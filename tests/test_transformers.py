@@ -134,7 +134,7 @@ class TestTwoNamesOfTheNumberOfClusters:
 
     def test_grid_search_over_either(self, name):
         for given in ({}, {"n_components": 5}, {"n_clusters": 5}):
-            model = getattr(linkwise, name)(**given, covariance_type="diag", random_state=0)
+            model = getattr(linkwise, name)(**given, covariance_type="diag", n_init=1, random_state=0)
             for parameter in ("n_components", "n_clusters"):
                 pipeline = Pipeline([("scale", StandardScaler()), ("model", model)])
                 search = GridSearchCV(pipeline, {f"model__{parameter}": [2, 3]}, cv=2, error_score="raise")

@@ -352,12 +352,12 @@ class TestLabels:
 
 
 ESTIMATORS = {
-    "PPC": lambda: PPC(3, random_state=0),
-    "ConstrainedEM": lambda: ConstrainedEM(3, random_state=0),
-    "HMRFKMeans": lambda: HMRFKMeans(3, random_state=0),
-    "PCKMeans": lambda: PCKMeans(3, random_state=0),
-    "MPCKMeans": lambda: MPCKMeans(3, random_state=0),
-    "COPKMeans": lambda: COPKMeans(3, random_state=0),
+    "PPC": lambda: PPC(3, n_init=1, random_state=0),
+    "ConstrainedEM": lambda: ConstrainedEM(3, n_init=1, random_state=0),
+    "HMRFKMeans": lambda: HMRFKMeans(3, n_init=1, random_state=0),
+    "PCKMeans": lambda: PCKMeans(3, n_init=1, random_state=0),
+    "MPCKMeans": lambda: MPCKMeans(3, n_init=1, random_state=0),
+    "COPKMeans": lambda: COPKMeans(3, n_init=1, random_state=0),
     "ConstrainedSpectralClustering": lambda: ConstrainedSpectralClustering(3, random_state=0),
     "SpectralLearning": lambda: SpectralLearning(3, random_state=0),
 }
