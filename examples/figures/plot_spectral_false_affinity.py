@@ -4,7 +4,7 @@ Cannot-links and a third cluster
 
 Figure 4 of Lu & Carreira-Perpiñán (2008): cannot-links 5-15 and 16-35 on forty samples of a line. With two
 clusters, 5 and 35 would have to be together, because 15 and 16 are neighbours, and algorithm A, which is made
-for two clusters, makes 5 and 35 friends. With more clusters that is wrong. Algorithm B takes cannot-links one
+for two clusters, makes 5 and 35 similar. With more clusters that is wrong. Algorithm B takes cannot-links one
 at a time and keeps the smallest affinity.
 """
 

@@ -4,7 +4,7 @@ One must-link merges two clusters
 
 Figure 2 of Lu & Carreira-Perpiñán (2008): three groups on a line and one must-link between two of them. The
 link spreads to its neighbours, so that the affinities between the two whole groups rise, and the third
-eigenvalue zero of the normalised Laplacian, which stands for a third cluster, goes away.
+eigenvalue zero of the normalised Laplacian, which stands for a third cluster, disappears.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Three objects in a noisy image
 ==============================
 
 An image of 43 x 43 pixels after figure 7 D of Lu & Carreira-Perpiñán (2008): a disc, a bar and a triangle,
-each of which fades into the shaded background on one side. Without links the cut ignores the objects. Links
-drawn by hand bring the objects out, though not cleanly where they fade.
+each of which fades into the shaded background on one side. Without links the cut ignores the objects. With
+links drawn by hand the objects are found, except where they fade.
 """
 
 import matplotlib.pyplot as plt

@@ -4,8 +4,8 @@ A bar in front of a gradient
 
 An image of 16 x 16 pixels after figure 7 of Lu & Carreira-Perpiñán (2008): a grey bar in front of a
 background that runs from dark to bright, so that the bar's outline vanishes in places and the bar cuts the
-background in two. An unsupervised cut does not find it. Eight links, drawn by hand, do: four across the
-outline (dashed) and four that join what belongs together (solid).
+background in two. Without links the cut does not find the bar. With eight links, drawn by hand, it does: four
+across the outline (dashed) and four that join what belongs together (solid).
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 The graph of the links
 ======================
 
-Links make a graph. Rows joined by hard must-links are a chunklet (grey ground) and move as one; rows that
-no path joins are independent of each other, so inference works component by component. Here two teachers
-sorted eight iris flowers each, and a colleague added some doubtful links.
+Links make a graph. Rows joined by hard must-links are a chunklet (grey ground) and always share a cluster.
+Rows that no path joins are independent of each other, so inference works component by component. Here two
+teachers sorted eight iris flowers each, and a colleague added some doubtful links.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Segment an image by spatial links
 =================================
 
-Four textures, of which a single block of 7 x 7 pixels does not tell for sure which it is. A mixture that
-looks at each block alone gives a speckled map. Soft must-links between neighbouring blocks, of certainty
-0.97, clean it.
+Four textures. A single block of 7 x 7 pixels is not enough to recognise its texture, so a mixture that treats
+each block separately gives a speckled map. Soft must-links between neighbouring blocks, of certainty 0.97,
+remove the speckles.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Links change a mixture
 ======================
 
-Four blobs, two clusters: the data alone do not say whether the rows or the columns belong together. A
-mixture without links takes the rows; twenty-four links say "columns", and the mixture with links follows.
+Four blobs, two clusters: the data alone do not say whether the rows or the columns belong together. A mixture
+without links finds the rows. With twenty-four links that join the columns, the mixture finds the columns.
 Broken links are red and crossed.
 """
 

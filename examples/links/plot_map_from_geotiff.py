@@ -3,7 +3,7 @@ From a GeoTIFF to a better legend
 =================================
 
 Satellite images of one season, and 300 places where somebody wrote down what grows there. The legend has one
-name, "crops", for fields of corn and of cotton. Somebody doubts it: crops may be several classes. CPPC finds
+name, "crops", for fields of corn and of cotton. The belief is that crops may be several classes. CPPC finds
 that they are two, and ``linkwise.raster`` draws both maps. The images of this example are made up; ``linkwise
 map`` does the same from files on the command line.
 """

@@ -2,9 +2,9 @@
 Redefine classes
 ================
 
-A map has four classes. Somebody believes that "crops" may be several, and that "mixed" and "deciduous" wood
-may be one. CPPC weighs these beliefs against the data: it splits the crops, merges the two woods and keeps
-the water. The report says so in words; the heat maps compare what was believed with what came out.
+A map has four classes. An expert believes that "crops" may be several, and that "mixed" and "deciduous" wood
+may be one. CPPC combines these beliefs with the data: it splits the crops, merges the two woods and keeps the
+water. The report explains it in words; the heat maps compare the beliefs with the result.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,8 @@ Texts by topic, with links
 ==========================
 
 Short texts of four topics, as sparse counts of words; most words are common to all topics. HMRF-KMeans
-compares directions (``distortion="cosine"``): how long a text is does not matter. Squared Euclidean
-distances depend on the length most, and need hundreds of links to correct that.
+compares directions (``distortion="cosine"``): how long a text is does not matter. Squared Euclidean distances
+depend mostly on the length, and hundreds of links are needed to correct that.
 """
 
 import matplotlib.pyplot as plt

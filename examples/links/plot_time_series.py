@@ -4,7 +4,7 @@ States of a time series
 
 A machine is idle, working or strained, and two noisy sensors overlap. Recordings of three days follow each
 other. Links between consecutive moments of one day (``Constraints.from_sequence`` with breaks between the
-days) let the clustering remember: states last, single outliers do not.
+days) tell the clustering that states last for some time, so single outliers are corrected.
 """
 
 import matplotlib.pyplot as plt

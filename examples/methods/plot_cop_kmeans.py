@@ -2,9 +2,9 @@
 K-means that never breaks a link
 ================================
 
-COP-KMeans keeps every hard link, or proves that nobody can. Left, k-means breaks links; right, COP-KMeans
-keeps all of them. Three points that are pairwise linked apart cannot live in two clusters: the refusal
-names them.
+COP-KMeans keeps every hard link, or proves that this is impossible. Left, k-means breaks links; right,
+COP-KMeans keeps all of them. Three points that are pairwise linked apart do not fit into two clusters: the
+error names them.
 """
 
 import matplotlib.pyplot as plt

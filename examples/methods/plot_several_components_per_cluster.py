@@ -4,7 +4,7 @@ Clusters that are not Gaussian
 
 Each moon is far from Gaussian, so one Gaussian per cluster loses the tips of the moons, even with links.
 With ``components_per_cluster=4`` links act on clusters of four Gaussians each, and the contours follow the
-moons. Points have the clusters that the fitted mixture gives them without help of links.
+moons. The colours are the clusters that the fitted mixture predicts without the links.
 """
 
 import matplotlib.pyplot as plt

@@ -3,9 +3,9 @@ Blood cells, five known of each type
 ====================================
 
 700 blood cells measured by single-cell RNA sequencing (``pbmc68k_reduced``, which comes with scanpy), of ten
-types that biologists published. Somebody knows the type of five cells of each (crosses). Left, the published
-types; middle, k-means without the known cells; right, a mixture with them. The index in the titles compares
-the other 650 cells with the published types: 1 is perfect, 0 is chance.
+types that biologists published. The type of five cells of each is given (crosses). Left, the published types;
+middle, k-means without the known cells; right, a mixture with them. The index in the titles compares the
+other 650 cells with the published types: 1 is perfect, 0 is chance.
 """
 
 import matplotlib.pyplot as plt

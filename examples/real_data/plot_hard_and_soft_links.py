@@ -2,9 +2,9 @@
 Hard links under noise
 ======================
 
-Half of the iris flowers are in linked pairs, and a growing share of the links is wrong. Hard links have to
-be obeyed, so wrong ones pull flowers into the wrong cluster. Soft links, given their true certainty, may be
-broken where the data contradict them.
+Half of the iris flowers are in linked pairs, and a growing share of the links is wrong. Hard links are always
+kept, so wrong ones put flowers into the wrong cluster. Soft links with their true certainty may be broken
+where the data contradict them.
 """
 
 import matplotlib.pyplot as plt

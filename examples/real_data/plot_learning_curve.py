@@ -1,9 +1,9 @@
 """
-How many links are worth their price
-====================================
+How many links help
+===================
 
-Ten measurements of cells, benign or malignant; accuracy against the number of links. What a method makes of
-links depends on what it takes a cluster to be. Each point is the mean of three draws of the links, the band
+Ten measurements of cells, benign or malignant; accuracy against the number of links. How much a method gains
+depends on the shape of clusters that it assumes. Each point is the mean of three draws of the links, the band
 one standard deviation.
 """
 

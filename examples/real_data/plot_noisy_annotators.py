@@ -3,9 +3,10 @@ Which annotator errs, and where
 ===============================
 
 Three annotators judge pairs of iris flowers, a third of them the same ones: Ann is wrong 3 % of the time,
-Bob 15 % and Carl 35 %. Nobody tells the model. ``PPC(learn_noise="source")`` finds a rate for each of them,
-with an interval (left; hollow: how many answers are really wrong), and a probability for every answer that
-it is wrong (right): the wrong answers, crosses, stand at the top of each list, to be asked again.
+Bob 15 % and Carl 35 %. The model does not know these rates. ``PPC(learn_noise="source")`` finds a rate for
+each of them, with an interval (left; hollow: how many answers are really wrong), and a probability for every
+answer that it is wrong (right): the wrong answers (crosses) are at the top of each list, so they are asked
+about first.
 """
 
 import matplotlib.pyplot as plt

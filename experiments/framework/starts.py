@@ -65,7 +65,7 @@ def random_centres(
 def mixture_starts(X: NDArray[np.float64], centres: Sequence[NDArray[np.float64]]) -> list[Start]:
     """Starts of a mixture: equal weights, and the covariance of all rows around every centre.
 
-    Components that overlap at first let the links speak in the first E-step. The papers do not describe their
+    Components that overlap at first let the links act in the first E-step. The papers do not describe their
     starts; of the four kinds tried here this one comes closest to what Lu & Leen report. From the cells of
     nearest random rows, of k-means or of must-linked groups, EM does not reach the classes of artificial
     set 1 with 60 links in any of four draws (best of 20), though their penalised likelihood is the highest.

@@ -112,7 +112,7 @@ def few_labels_trial(draw: int, set: str) -> list[Row]:
 
 
 def _classify(classifier: Any, X: NDArray[np.float64], known: NDArray[np.int64]) -> Clustered:
-    """Classes that a classifier foretells; one that takes unlabelled rows is given all."""
+    """Classes that a classifier predicts; one that takes unlabelled rows is given all."""
     start = time.process_time()
     rows = np.ones(len(X), dtype=bool) if isinstance(classifier, LabelSpreading) else known >= 0
     try:

@@ -164,7 +164,7 @@ def test_without_links_and_with_too_few(invoke, rings):
     assert record["gain"]["value"] is None
     assert record["gain"]["text"].startswith("Without links nothing could be compared")
     assert "<caption>" not in fit(invoke, "-k", 2).stdout
-    assert "BIC chose the number" in fit_json(invoke)["gain"]["text"]
+    assert "chosen by the silhouette" in fit_json(invoke)["gain"]["text"]
     few = fit_json(invoke, "-l", "few.csv", "-k", 2)
     assert few["gain"]["text"].startswith("3 links are too few")
     assert any("too few to choose" in line for line in few["warnings"])

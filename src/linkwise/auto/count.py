@@ -1,6 +1,6 @@
 """How many clusters: by links, and by the shape of the data where links leave it open or there are none.
 
-The shape speaks through the silhouette of K-means: how much nearer rows are to their own cluster than to the
+The shape is measured by the silhouette of K-means: how much nearer rows are to their own cluster than to the
 next. Without links, on half A of the leaderboard's sets, the clusterings with this K had a mean adjusted Rand
 index of .384, with the true K of .306, and with the lowest BIC of a mixture (tied, diagonal, full) of .235,
 .337 and .346; on half B of .405, .492, .405, .413 and .302.

@@ -363,7 +363,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         if links is not None and links.n_pairs:
             warnings.warn(
                 f"{links.n_pairs} {'link is' if links.n_pairs == 1 else 'links are'} too few to choose a "
-                "clustering by; candidates with links vote alike. Give at least "
+                "clustering by; candidates with links have the same vote. Give at least "
                 f"{_FEWEST_LINKS} links that do not follow from each other.",
                 UserWarning,
                 stacklevel=4,

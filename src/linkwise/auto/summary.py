@@ -38,18 +38,23 @@ def gain_in_words(model: LinkedClustering, n_links: int) -> str:
     """Say what the links gained, and whether that is certain."""
     value, low, high = model.gain_
     if not np.isfinite(value):
-        how = "" if isinstance(model.n_clusters, int) else " A mixture's BIC chose the number of clusters."
+        chosen = " The number of clusters was chosen by the silhouette of K-means."
+        how = "" if isinstance(model.n_clusters, int) else chosen
         if not n_links:
-            return f"Without links nothing could be compared: all methods without links vote alike.{how}"
-        return f"{n_links} links are too few to compare methods by: all methods with links vote alike.{how}"
-    share = "of the links that a fit had not seen, compared with the best method without links"
+            return (
+                f"Without links nothing could be compared: all methods without links have the same vote.{how}"
+            )
+        return (
+            f"{n_links} links are too few to compare methods: all methods with links have the same vote.{how}"
+        )
+    share = "of the left-out links, compared with the best method without links"
     if low == high == 0:
         return f"The links gained about 0.000: the clusters keep the same share {share}. No gain is certain."
     if high < 0:
         told = f"The links lost about {-value:.3f} (90 % interval {-high:.3f} to {-low:.3f})"
     else:
         told = f"The links gained about {value:.3f} (90 % interval {low:.3f} to {high:.3f})"
-    certain = "" if low > 0 or high < 0 else " The gain is not certain: the interval holds 0."
+    certain = "" if low > 0 or high < 0 else " The gain is not certain: the interval contains 0."
     return f"{told}: the clusters keep that much {'less' if high < 0 else 'more'} {share}.{certain}"
 
 

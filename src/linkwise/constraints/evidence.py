@@ -149,7 +149,7 @@ def truth_weights(weights: NDArray[np.float64], rate: float) -> NDArray[np.float
     A certainty g is the chance of the answer given the truth. The chance of the truth given the answer is
     g p / (g p + (1 - g)(1 - p)), p being the base rate of what was said: half its log odds is the weight used
     by methods that take links for facts about the pair. Hard links stay hard. An answer more likely wrong
-    than right still speaks for what it says, only too softly: it keeps its sign and a weight near 0.
+    than right still counts for what it says, but little: it keeps its sign and a weight near 0.
     """
     odds = np.where(weights > 0, logit(rate), -logit(rate))
     return np.asarray(np.sign(weights) * np.maximum(np.abs(weights) + 0.5 * odds, _LEAST_WEIGHT))

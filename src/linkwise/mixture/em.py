@@ -70,7 +70,7 @@ class EMRun:
     """Objective per sample at the last parameters by another engine, if the one of the run has none."""
 
     link_evidence: float = 0.0
-    """How well the mixture foretells the links, see ``LinkedStep.link_evidence``; 0 for a single run."""
+    """How well the mixture predicts the links, see ``LinkedStep.link_evidence``; 0 for a single run."""
 
     @property
     def merit(self) -> float:

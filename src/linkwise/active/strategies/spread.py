@@ -1,4 +1,4 @@
-"""Spread: ask about the row whose label is least clear and that speaks for most others, by label spreading.
+"""Spread: ask about the row whose label is least clear and that resembles most others, by label spreading.
 
 With the kernel P = (I - a S)^-1 of the graph of nearest neighbours, the label of a row is the neighbourhood
 whose rows have most of P. The next row has the largest

@@ -1,4 +1,4 @@
-"""Classifiers of pixels by the new classes, and how well they do on samples they have not seen."""
+"""Classifiers of pixels by the new classes, and how well they do on held-out samples."""
 
 from __future__ import annotations
 

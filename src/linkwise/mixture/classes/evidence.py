@@ -127,7 +127,7 @@ def _division(
     probabilities = np.asarray(model.predict_proba(rows), dtype=np.float64)
     labels = probabilities.argmax(axis=1)
     entropy = float(entr(probabilities).sum())
-    # A sample speaks for all rows: beliefs count all of them, too.
+    # A sample stands for all rows: beliefs count all of them, too.
     share = len(X) / len(rows)
     fit = -2.0 * float(model.score_samples(rows).sum())
     bic = share * fit + n_free_parameters(k, X.shape[1], covariance_type) * np.log(len(X))

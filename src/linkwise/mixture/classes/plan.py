@@ -50,7 +50,7 @@ class _Shape(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What speaks for dividing one class, or joining two.
+    """The evidence for dividing one class, or joining two.
 
     ``kind`` is "split" or "merge", ``classes`` are their numbers, ``gain`` the nats for it (beliefs included)
     and ``data_gain`` those of the data alone, ``stability`` how well halves of the rows find the parts again

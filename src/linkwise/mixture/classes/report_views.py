@@ -356,10 +356,12 @@ def page(report: ClassReport) -> Page:
 
 
 def _add_evidence(made: Page, report: ClassReport) -> None:
-    """Add what spoke for splits and merges, and what the proposal is compared with."""
+    """Add the evidence for splits and merges, and what the proposal is compared with."""
     if report.evidence:
         made.heading("Evidence")
-        made.text("Nats by which data, or data and beliefs, are described better: above 0 they speak for it.")
+        made.text(
+            "Gain in nats, by the data alone and with the beliefs: above 0 the change describes them better."
+        )
         rows = [
             [
                 "made" if one["accepted"] else "not made",

@@ -231,7 +231,7 @@ class LinkedStep:
         return found if (after > _LEAST_SHARE * before).all() else parameters
 
     def link_evidence(self, parameters: MixtureParameters) -> float:
-        """How well the mixture foretells the links: log P(links | X, parameters) up to a constant.
+        """How well the mixture predicts the links: log P(links | X, parameters) up to a constant.
 
         It is the log partition function of the linked rows with links, less that without and less log Omega
         unless links count as observations.
