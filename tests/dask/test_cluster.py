@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -74,6 +75,22 @@ def test_results_do_not_depend_on_the_workers(client, in_memory, n_workers):
     while client.futures and time.monotonic() < end:  # they are released in the background
         time.sleep(0.05)
     assert not client.futures
+
+
+@pytest.mark.parametrize("derived", [False, True])
+def test_rows_that_workers_hold_stay_as_long_as_the_model(client, in_memory, derived):
+    """The user keeps no name for them: the labels of the model are enough."""
+    labels = _labels_of_held_rows(client, derived)
+    gc.collect()
+    np.testing.assert_array_equal(client.compute(labels).result(timeout=PATIENCE), in_memory.labels_)
+    del labels
+
+
+def _labels_of_held_rows(client, derived):
+    held = client.persist(lazy(X, CHUNKS))
+    model = PPC(3, **PARAMETERS, client=client)
+    quietly(lambda: model.fit(held[:, ::-1][:, ::-1] if derived else held, constraints=LINKS))
+    return model.labels_
 
 
 def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypatch):

@@ -7,6 +7,7 @@ kept in memory: data that were not persisted by the user are read again in every
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 import dask
 import dask.array as da
 import numpy as np
+from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 
 from linkwise.constraints import Constraints
@@ -75,8 +77,22 @@ def read_table(X: Any, constraints: Any) -> tuple[Table, Any]:
         array = array.copy().compute_chunk_sizes()
     if array.numblocks[1] > 1:
         array = array.rechunk({1: -1})
+    return Table(_optimized(array), names), constraints
+
+
+def _optimized(array: da.Array) -> da.Array:
+    """The array with fewer tasks. What workers hold for it stays: Dask's own optimization forgets it."""
+    distributed = sys.modules.get("distributed")  # without it nobody holds anything
+    futures = () if distributed is None else (distributed.Future,)
+    held = {key: value for key, value in array.dask.items() if isinstance(value, futures)}
     (array,) = dask.optimize(array)
-    return Table(array, names), constraints
+    if not held:
+        return array
+    name = f"held-{array.name}"
+    tasks = {key: node for key, node in array.dask.items() if key not in held}
+    layers = {name: held, array.name: tasks} if tasks else {array.name: held}
+    graph = HighLevelGraph(layers, {layer: {name} & {*layers} - {layer} for layer in layers})
+    return da.Array(graph, array.name, array.chunks, dtype=array.dtype)
 
 
 def lazy_array(X: Any) -> tuple[da.Array, NDArray[np.object_] | None]:

@@ -126,10 +126,14 @@ class Runner:
             if self.client is None:
                 return dask.compute(result)[0]
             return self.client.compute(result).result()
-        except CancelledError:
+        except CancelledError as error:
+            reason = getattr(error, "reason", "")
+            what = "the connection to the scheduler was lost"
+            if "scheduler" not in reason:
+                what = f"Dask gave up on its tasks ({reason or 'no reason was given'})"
             raise ConnectionError(
-                "the connection to the scheduler was lost in the middle of a fit; start the same fit again "
-                "when there is a scheduler: with a checkpoint it goes on from the last iteration"
+                f"{what} in the middle of a fit; start the same fit again when there is a scheduler: with a "
+                "checkpoint it goes on from the last iteration"
             ) from None
 
 
