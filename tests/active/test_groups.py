@@ -13,11 +13,11 @@ from tests.active.test_evidence import answers_of, blobs
 CENTRES = [[0, 0], [8, 0], [0, 8]]
 
 
-def found(X, pairs, says, *, seed=0, error=0.02, n_clusters=None, earlier=None):
+def found(X, pairs, says, *, seed=0, error=0.02, n_clusters=None, others=(), n_likely=2):
     """Groups by row: -1 for rows that were not asked about, or are open."""
     landscape = survey(X, seed=seed)
     asked = asked_landmarks(landscape, answers_of(pairs, says))
-    groups = find_groups(landscape, asked, asked.strength(error), n_clusters, earlier)
+    groups = find_groups(landscape, asked, asked.strength(error), n_clusters, others, n_likely)
     label = np.full(len(X), -1)
     label[asked.places] = groups.label
     return label, groups
@@ -69,7 +69,7 @@ def test_groups_found_before_stand_against_wrong_joins():
     says = [1] * 10 + [-1] * 4 + [1, 1]
     before = np.full(24, -1)
     before[:6], before[12:18] = 0, 1
-    label, _ = found(X, pairs, says, earlier=before)
+    label, _ = found(X, pairs, says, others=[before])
     for cluster in (0, 1):
         assert len(set(label[(y == cluster) & (label >= 0)])) == 1
     assert label[0] != label[12]
@@ -82,3 +82,12 @@ def test_chance_that_two_groups_are_one_is_between_them():
     assert not groups.merge_chance.diagonal().any()
     _, surer = found(X, [(12, 0), (24, 0), (24, 12)], [-1, -1, -1], error=0.01)
     assert surer.merge_chance.max() < groups.merge_chance.max()
+
+
+def test_among_many_clusters_a_doubtful_same_joins_nothing():
+    """Of ten clusters nine of ten pairs are different, and one doubtful answer does not change that."""
+    X, _ = blobs(0, CENTRES)
+    pairs, says = [(1, 0), (13, 12), (12, 0)], [1, 1, 1]
+    assert found(X, pairs, says, error=0.2)[0][12] == 0
+    assert found(X, pairs, says, error=0.2, n_likely=10)[0][12] != 0
+    assert found(X, pairs, says, error=0.02, n_likely=10)[0][12] == 0

@@ -570,3 +570,18 @@ def test_probabilities_that_do_not_come_to_rest_are_told():
     assert not one.converged_
     with pytest.warns(ConvergenceWarning, match="after 6 answers"):
         one.labels_  # noqa: B018
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_few_answers_about_pairs_at_random_leave_good_clusters_alone(seed):
+    """They find few groups of their own; the clusters without answers are good, and agree with them."""
+    X, y = load_bundled("wine")
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(X))[:150]
+    X, y = (X[rows] - X.mean(axis=0)) / X.std(axis=0), y[rows]
+    one = ActiveClustering(X, random_state=seed)
+    before = adjusted_rand_score(y, one.labels_)
+    assert before > 0.85
+    for i, j in rng.permuted(np.tile(np.arange(150), (25, 1)), axis=1)[:, :2].tolist():
+        one.tell(i, j, "same" if y[i] == y[j] else "different")
+    assert adjusted_rand_score(y, one.labels_) > before - 0.03

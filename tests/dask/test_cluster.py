@@ -63,7 +63,7 @@ def in_memory():
     return quietly(lambda: linkwise.PPC(3, **PARAMETERS).fit(X, constraints=LINKS))
 
 
-@pytest.mark.parametrize("n_workers", [1, 3])
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
 def test_results_do_not_depend_on_the_workers(client, in_memory, n_workers):
     client.cluster.scale(n_workers)
     client.wait_for_workers(n_workers, timeout=PATIENCE)

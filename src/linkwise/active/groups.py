@@ -11,6 +11,7 @@ restaurant whose tables are near or far. How often rows did found a group tells 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,17 +75,20 @@ def find_groups(
     asked: Asked,
     strength: NDArray[np.float64],
     n_clusters: int | None = None,
-    earlier: NDArray[np.int64] | None = None,
+    others: Sequence[NDArray[np.int64]] = (),
+    n_likely: int = 2,
 ) -> Groups:
     """Groups among the asked landmarks: joined rows that nothing known resembles, or answers set apart.
 
-    Groups (l,) that fewer answers gave, ``earlier``, are taken instead where they have more evidence.
+    ``others``, groups (l,) of landmarks, are taken instead if they have more evidence. Among ``n_likely``
+    clusters two rows are seldom of one, so that an answer which says so is likelier to be wrong.
     """
-    found = _founded(landscape, asked, strength, n_clusters)
+    found = _founded(landscape, asked, strength, n_clusters, n_likely)
     evidence = Evidence(landscape, asked, found.label >= 0, strength, found.alpha)
     label = found.label
-    if earlier is not None and (earlier[asked.places] >= 0).any():
-        label, evidence = _with_more_evidence(landscape, evidence, label, earlier, found.alpha)
+    for other in others:
+        if (other[asked.places] >= 0).any():
+            label, evidence = _with_more_evidence(landscape, evidence, label, other, found.alpha)
     label, splits = divide(evidence, label, found.most)
     if label is found.label:
         return Groups(label, found.prob, found.merge_chance, found.alpha, splits)
@@ -95,10 +99,15 @@ def find_groups(
 
 
 def _founded(
-    landscape: Landscape, asked: Asked, strength: NDArray[np.float64], n_clusters: int | None
+    landscape: Landscape,
+    asked: Asked,
+    strength: NDArray[np.float64],
+    n_clusters: int | None,
+    n_likely: int,
 ) -> _Found:
     """Groups one after the other: the part asked about first, then each that surely belongs to none."""
-    part = join(len(asked.places), asked.pairs, strength)
+    # The odds of two rows of K clusters being of one are 1 / (K - 1).
+    part = join(len(asked.places), asked.pairs, strength - np.log(max(n_likely - 1, 1)))
     n_parts = int(part.max()) + 1
     most = n_parts if n_clusters is None else n_clusters
     group_of = np.full(n_parts, -1, dtype=np.int64)
@@ -131,15 +140,15 @@ def _with_more_evidence(
     landscape: Landscape,
     evidence: Evidence,
     label: NDArray[np.int64],
-    earlier: NDArray[np.int64],
+    other: NDArray[np.int64],
     alpha: float,
 ) -> tuple[NDArray[np.int64], Evidence]:
-    """The groups (t,) found now, or improved ones of earlier (l,) if these have more evidence."""
+    """The groups (t,) found so far, or improved ones of others (l,) if these have more evidence."""
     asked = evidence.asked
-    before = _numbered(earlier[asked.places])
-    other = Evidence(landscape, asked, before >= 0, evidence.strength, alpha)
-    before, value = other.improved(before)
-    return (before, other) if value > evidence.value(label) else (label, evidence)
+    groups = _numbered(other[asked.places])
+    own = Evidence(landscape, asked, groups >= 0, evidence.strength, alpha)
+    groups, value = own.improved(groups)
+    return (groups, own) if value > evidence.value(label) else (label, evidence)
 
 
 def _numbered(label: NDArray[np.int64]) -> NDArray[np.int64]:

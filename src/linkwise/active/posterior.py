@@ -89,29 +89,31 @@ def infer(
 ) -> Posterior:
     """Posterior given the answers, whose rows must be landmarks.
 
-    The search for groups also looks at the groups that the answers up to the last full ten gave, which the
-    landscape remembers: an answer may join two groups wrongly, but what many answers have built stands. The
-    result depends on the answers and their order alone. The first ``n_given`` were given all at once: groups
-    of their rows are those of the first clustering, unless others have more evidence.
+    The search for groups also looks at two others, and takes those with most evidence. One are the clusters
+    that the rows had without answers: few answers about pairs at random find no groups of their own. The
+    other are the groups that the answers up to the last full ten gave, which the landscape remembers: an
+    answer may join two groups wrongly, but what many answers have built stands. The result depends on the
+    answers and their order alone. The first ``n_given`` were given all at once.
     """
-    earlier = _given_groups(landscape, answers, n_given) if n_given else None
+    earlier: list[NDArray[np.int64]] = []
     for n_before in range(max(_STEP, n_given), len(answers.says), _STEP):
         pairs, says, certainty, source = answers
         first = Answers(pairs[:n_before], says[:n_before], certainty[:n_before], source[:n_before])
         content = [column.tobytes() for column in (first.pairs, first.says, first.certainty)]
         key = hashlib.sha256(repr((n_clusters, content)).encode()).digest()
         if key not in landscape.earlier:
-            before = _infer(landscape, first, n_clusters, earlier)
+            before = _infer(landscape, first, n_clusters, [_first_groups(landscape, first), *earlier])
             landscape.earlier[key] = landscape.rows[before.asked], before.group
         rows, groups = landscape.earlier[key]
-        earlier = np.full(len(landscape.rows), -1, dtype=np.int64)
-        earlier[landscape.place[rows]] = groups
-    return _infer(landscape, answers, n_clusters, earlier)
+        remembered = np.full(len(landscape.rows), -1, dtype=np.int64)
+        remembered[landscape.place[rows]] = groups
+        earlier = [remembered]
+    return _infer(landscape, answers, n_clusters, [_first_groups(landscape, answers), *earlier])
 
 
-def _given_groups(landscape: Landscape, answers: Answers, n_given: int) -> NDArray[np.int64]:
-    """Groups (l,) of the landmarks in links given at first, by the first clustering; -1 for the others."""
-    rows = np.unique(answers.pairs[:n_given][answers.says[:n_given] != UNSURE])
+def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
+    """Clusters (l,) without answers of the landmarks in answers; -1 for the others."""
+    rows = np.unique(answers.pairs[answers.says != UNSURE])
     groups = np.full(len(landscape.rows), -1, dtype=np.int64)
     places = landscape.place[rows]
     groups[places] = landscape.start[places]
@@ -119,13 +121,14 @@ def _given_groups(landscape: Landscape, answers: Answers, n_given: int) -> NDArr
 
 
 def _infer(
-    landscape: Landscape, answers: Answers, n_clusters: int | None, earlier: NDArray[np.int64] | None
+    landscape: Landscape, answers: Answers, n_clusters: int | None, others: list[NDArray[np.int64]]
 ) -> Posterior:
-    """Posterior given the answers and the groups (l,) that fewer answers gave."""
+    """Posterior given the answers, and other groups (l,) than they give, to be compared."""
     asked = asked_landmarks(landscape, answers)
+    n_likely = n_clusters or int(landscape.start.max()) + 1
     error_rate = _ERRORS / (_ERRORS + _RIGHT)
     for attempt in range(2):
-        groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, earlier)
+        groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, others, n_likely)
         targets, trust = _targets(groups)
         for _ in range(2):
             guess, prob, agreement, converged = _believe(
