@@ -35,6 +35,8 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# The column at the right has the names of methods, not "PPC.fit", which would not fit into it.
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 # Doctest prompts stay off the clipboard, so a block can be pasted into an interpreter.
 trim_doctest_flags = True

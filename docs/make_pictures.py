@@ -97,7 +97,7 @@ def picture_of_links() -> Figure:
         loc="outside lower center",
         ncols=3,
         frameon=False,
-        fontsize=17,
+        fontsize=19,
     )
     return figure
 
