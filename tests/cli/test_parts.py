@@ -210,6 +210,11 @@ def test_float32_stays_and_equal_names_get_folders(invoke, data, tmp_path):
     assert found[0]["probability_0"].dtype == np.float32
 
 
+def test_files_that_differ_in_their_ending_alone(tmp_path):
+    paths = [tmp_path / name for name in ("a.parquet", "a.pq", "b.pq")]
+    assert parts_files._output_names(paths) == ("a.parquet", "a.pq.parquet", "b.parquet")
+
+
 def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_path, monkeypatch):
     build = parts_fit._build
     monkeypatch.setattr(parts_fit, "_build", lambda *given: build(*given).set_params(max_iter=1))

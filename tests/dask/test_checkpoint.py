@@ -146,6 +146,7 @@ class TestRefusals:
             ({}, links_of(Y, "soft"), DATA, "constraints"),
             ({}, None, lazy(X[:90], ((90,), (3,))), "rows of X"),
             ({"means_init": X[:3]}, None, DATA, "means_init"),
+            ({}, None, lazy(X[::-1] + 0.1, DATA.chunks), "values of X"),
         ):
             model = PPC(**{**interrupted.get_params(), **parameters})
             with pytest.raises(ValueError, match=f"another fit: {word} differs; remove it"):
@@ -173,6 +174,8 @@ class TestRefusals:
         passes_of["fails"] = None
         with pytest.raises(ValueError, match="another fit: weight differs; remove it"):
             PCKMeans(**{**model.get_params(), "weight": 4.0}).fit(DATA)
+        with pytest.raises(ValueError, match="another fit: values of X differs; remove it"):
+            model.fit(DATA + 1.0)
         (tmp_path / "pass-1.npz").write_bytes(b"PK")
         with pytest.raises(ValueError, match=r"pass-1\.npz is no checkpoint that can be read"):
             model.fit(DATA)

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise
-from linkwise.dask import CPPC, classes, scratch, source
+from linkwise.dask import CPPC, classes, passes, scratch, source
 from linkwise.metrics import rand_score
 from linkwise.persistence import load_model, save_model
 from tests.dask.dask_cases import assert_same_fit, blobs, chunkings, lazy, quietly
@@ -157,6 +157,81 @@ class TestScratch:
             CPPC(3, scratch=tmp_path).fit(lazy(X, CHUNKS), Y)
         gc.collect()
         assert list(tmp_path.glob("*/*")) == []
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def sweeps(monkeypatch):
+    """Counts sweeps; one of them can be made to fail when half of its tasks are done."""
+    count, compute = {"done": 0, "fails": None}, passes.Runner.compute
+
+    def counted(self, name, layer, key):
+        if "classsweep" in name:
+            count["done"] += 1
+            if count["done"] == count["fails"]:
+                compute(self, name, layer, sorted(one for one in layer if one[:2] == (name, 1))[0])
+                raise Interrupted
+        return compute(self, name, layer, key)
+
+    monkeypatch.setattr(passes.Runner, "compute", counted)
+    return count
+
+
+class TestCheckpoint:
+    def fit(self, folder, X=X, y=SOME, chunks=CHUNKS, **parameters):
+        usual = {"n_components": 3, "random_state": 0, "beliefs": BELIEFS["soft"], "tol": 1e-3}
+        return quietly(lambda: CPPC(**usual | parameters, checkpoint=folder).fit(lazy(X, chunks), y))
+
+    @pytest.mark.parametrize("parameters", [{}, {"n_init": 2, "beliefs": BELIEFS["split"], "max_iter": 3}])
+    def test_ends_at_the_same_parameters(self, parameters, tmp_path, sweeps):
+        """Interrupted three times, with disturbances before and after."""
+        undisturbed = self.fit(None, **parameters)
+        undisturbed.labels_ = undisturbed.labels_.compute()
+        undisturbed.responsibilities_ = undisturbed.responsibilities_.compute()
+        n_sweeps = sweeps["done"]
+        before = 0
+        for fails in (5, n_sweeps // 2, n_sweeps - 2):
+            sweeps.update(done=0, fails=fails - before)
+            with pytest.raises(Interrupted):
+                self.fit(tmp_path, **parameters)
+            before = fails - 1
+        sweeps.update(done=0, fails=None)
+        model = self.fit(tmp_path, **parameters)
+        # The sweep that failed last, and those after it.
+        assert sweeps["done"] == 3
+        assert_same_fit(model, undisturbed, 0.0)
+        # Another fit with the same folder does not take the tables away.
+        again = self.fit(tmp_path, **{**parameters, "max_iter": 1})
+        np.testing.assert_array_equal(model.labels_.compute(), undisturbed.labels_)
+        del model, again
+        gc.collect()
+        assert list(tmp_path.iterdir()) == []
+
+    def test_of_another_fit_is_refused(self, tmp_path, sweeps):
+        sweeps["fails"] = 4
+        with pytest.raises(Interrupted):
+            self.fit(tmp_path)
+        sweeps["fails"] = None
+        other = np.where(np.arange(120) == 60, 0, SOME)
+        # Two rows of one chunk that have different classes: all counts are the same.
+        row = 60 + int(np.flatnonzero(SOME[60:-1] != SOME[61:])[0])
+        swapped = SOME.copy()
+        swapped[[row, row + 1]] = swapped[[row + 1, row]]
+        for changes, word in (
+            ({"beliefs": BELIEFS["none"]}, "beliefs"),
+            ({"covariance_type": "diag"}, "covariance_type"),
+            ({"y": other}, "classes"),
+            ({"y": swapped}, "classes"),
+            ({"X": X + 1.0}, "values of X"),
+            ({"chunks": ((60, 60), (3,))}, "chunks of X"),
+        ):
+            with pytest.raises(ValueError, match=f"another fit: {word} differs; remove it"):
+                self.fit(tmp_path, **changes)
+        with pytest.raises(ValueError, match="scratch and checkpoint are both given"):
+            self.fit(tmp_path, scratch=tmp_path)
 
 
 class TestAfterwards:

@@ -11,14 +11,16 @@ import time
 from contextlib import contextmanager
 
 import dask
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from dask.task_spec import Task
 from distributed import Client, LocalCluster, Scheduler, Worker
 from distributed.utils import get_mp_context
 
 import linkwise
-from linkwise.dask import PPC, passes
+from linkwise.dask import CPPC, PPC, LinkedClustering, passes
 from tests.dask.dask_cases import assert_same_fit, blobs, lazy, links_of, quietly
 
 X, Y = blobs(400)
@@ -93,12 +95,12 @@ def _labels_of_held_rows(client, derived):
     return model.labels_
 
 
-def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypatch):
-    """In two iterations a worker process is killed, by its own id, while it has tasks to do."""
+@pytest.fixture
+def deadly(client, monkeypatch):
+    """Kills a worker process, by its own id, in some passes of a kind, while it has tasks to do."""
     client.cluster.scale(2)
     client.wait_for_workers(2, timeout=PATIENCE)
     killed, compute = [], passes.Runner.compute
-    n_passes = 0
 
     def kill_later():
         time.sleep(0.05)
@@ -107,23 +109,46 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, monkeypat
         killed.append(pid)
         os.kill(pid, signal.SIGKILL)
 
-    def disturbed(self, name, layer, key):
-        nonlocal n_passes
-        n_passes += "emsums" in name
-        if "emsums" in name and n_passes in (3, 7):
-            # Tasks that are still at work when the worker dies.
-            for key_, task in list(layer.items()):
-                if isinstance(key_, tuple) and key_[1] == 0:
-                    layer[key_] = Task(key_, _slowly, task.func, *task.args)
-            threading.Thread(target=kill_later).start()
-        return compute(self, name, layer, key)
+    def arm(kind, numbers):
+        n_passes = 0
 
-    monkeypatch.setattr(passes.Runner, "compute", disturbed)
+        def disturbed(self, name, layer, key):
+            nonlocal n_passes
+            n_passes += kind in name
+            if kind in name and n_passes in numbers:
+                # Tasks that are still at work when the worker dies.
+                for key_, task in list(layer.items()):
+                    if isinstance(key_, tuple) and key_[1] == 0:
+                        layer[key_] = Task(key_, _slowly, task.func, *task.args)
+                threading.Thread(target=kill_later).start()
+            return compute(self, name, layer, key)
+
+        monkeypatch.setattr(passes.Runner, "compute", disturbed)
+        return killed
+
+    return arm
+
+
+def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, deadly):
+    killed = deadly("emsums", (3, 7))
     model = PPC(3, **PARAMETERS, client=client)
     quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
     assert len(killed) == 2
     with dask.config.set(scheduler=client):
         assert_same_fit(model, in_memory)
+
+
+def test_workers_killed_between_reading_and_writing_tables(client, deadly, tmp_path):
+    """CPPC: a sweep that is done again finds what it read, and writes the same."""
+    beliefs = np.array([[0.5, -0.5, 0.2], [-0.5, 0.3, 0.0], [0.2, 0.0, 0.8]])
+    parameters = {"n_components": 3, "beliefs": beliefs, "random_state": 0, "max_iter": 4}
+    theirs = quietly(lambda: linkwise.CPPC(**parameters).fit(X, Y))
+    killed = deadly("classsweep", (2, 6))
+    model = CPPC(**parameters, client=client, scratch=tmp_path)
+    quietly(lambda: model.fit(lazy(X, CHUNKS), Y))
+    assert len(killed) == 2
+    with dask.config.set(scheduler=client):
+        assert_same_fit(model, theirs)
 
 
 def _slowly(function, *arguments):
@@ -194,6 +219,21 @@ def test_rows_that_the_user_persisted_are_used_where_they_are(client, in_memory)
     np.testing.assert_allclose(model.means_, in_memory.means_, rtol=1e-8)
     with dask.config.set(scheduler=client):
         np.testing.assert_array_equal(model.labels_.compute(), in_memory.labels_)
+
+
+def test_nothing_is_computed_outside_of_the_client(client, in_memory):
+    """Rows that its workers hold cannot be read elsewhere; here Dask is set to compute in this process."""
+    frame = client.persist(dd.from_pandas(pd.DataFrame(X), npartitions=3))
+    model = PPC(3, **PARAMETERS, client=client)
+    quietly(lambda: model.fit(frame.to_dask_array(), constraints=LINKS))
+    np.testing.assert_array_equal(model.to_local().labels_, in_memory.labels_)
+    assert model.score(frame) == pytest.approx(in_memory.score(X))
+    winner = LinkedClustering(3, candidates=["mixture"], cv=2, random_state=0, client=client)
+    quietly(lambda: winner.fit(frame, labels=np.where(np.arange(len(X)) % 8, -1, Y)))
+    assert sorted(winner.cluster_names_) == ["0", "1", "2"]
+    redefined = CPPC(3, random_state=0, max_iter=1, client=client)
+    quietly(lambda: redefined.fit(frame, client.persist(dd.from_pandas(pd.Series(Y), npartitions=2))))
+    assert redefined.contingency_.sum() == len(X)
 
 
 def test_an_error_on_a_worker_reaches_the_caller(client):

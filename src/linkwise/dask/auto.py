@@ -16,7 +16,7 @@ from linkwise.auto.search import fit_members
 from linkwise.constraints import Constraints
 from linkwise.dask import kmeans, mixture
 from linkwise.dask.collections import lazy_array, read_table
-from linkwise.dask.estimator import DaskEstimator, check_columns, extended
+from linkwise.dask.estimator import DaskEstimator, check_columns, extended, on_client
 from linkwise.dask.passes import Runner
 from linkwise.dask.source import first_look
 
@@ -98,6 +98,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
     more = ("client", "checkpoint")
     checkpoint: Any
 
+    @on_client
     def fit(
         self,
         X: Any,

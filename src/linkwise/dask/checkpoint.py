@@ -18,11 +18,20 @@ import numpy as np
 
 from linkwise._files import replacing
 from linkwise.constraints import Constraints
+from linkwise.dask.jobs import Overview
 from linkwise.mixture.em import EMRun, MixtureParameters
 from linkwise.mixture.gaussian.gaussians import Gaussians
 from linkwise.mixture.links.em_step import LinkedStep
 
-__all__ = ["Checkpoint", "damaged", "fit_identity", "read_arrays", "write_arrays"]
+__all__ = [
+    "Checkpoint",
+    "damaged",
+    "digest",
+    "fit_identity",
+    "read_arrays",
+    "values_identity",
+    "write_arrays",
+]
 
 _FORMAT = 1
 #: What a file raises that is cut off, overwritten, or none of ours.
@@ -36,21 +45,40 @@ def fit_identity(
 ) -> dict[str, str]:
     """What must be the same for a fit to go on from a checkpoint, as text."""
     told = {name: _text(value) for name, value in sorted(parameters.items()) if name not in _IRRELEVANT}
-    links = "none" if constraints is None else _digest(constraints.pairs, constraints.weights)
+    links = "none" if constraints is None else digest(constraints.pairs, constraints.weights)
     return {**told, "rows of X": str(n_samples), "columns of X": str(n_features), "constraints": links}
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple | np.ndarray):
-        return _digest(np.asarray(value))
+        return digest(np.asarray(value))
     return getattr(value, "__qualname__", None) or repr(value)
 
 
-def _digest(*arrays: np.ndarray) -> str:
+def values_identity(look: Overview) -> str:
+    """What tells rows from others, by their columns; how they are cut into chunks does not matter."""
+    size = np.maximum(np.maximum(np.abs(look.low), np.abs(look.high)), np.finfo(np.float64).tiny)
+    # Sums in another order differ in their last digits.
+    mean = np.round(look.total / look.n_rows / size, 9) + 0.0
+    return digest(look.low, look.high, mean)
+
+
+def digest(*values: Any) -> str:
+    """Tell arrays, numbers and text, also inside of tuples and lists, from others; objects are ignored."""
     found = hashlib.sha256()
-    for array in arrays:
-        found.update(repr((array.shape, array.dtype.str)).encode())
-        found.update(np.ascontiguousarray(array).tobytes())
+
+    def feed(value: Any) -> None:
+        if isinstance(value, np.ndarray):
+            found.update(repr((value.shape, value.dtype.str)).encode())
+            found.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, tuple | list):
+            found.update(f"{len(value)} of".encode())
+            for one in value:
+                feed(one)
+        elif value is None or isinstance(value, str | float | int):
+            found.update(f"{value!r} ".encode())
+
+    feed(values)
     return found.hexdigest()
 
 

@@ -9,8 +9,10 @@ needs and writes the same.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import partial
+from itertools import count, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,9 @@ from dask.task_spec import DataNode, List, Task, TaskRef
 from numpy.typing import NDArray
 
 from linkwise._threads import Workers
-from linkwise.dask.passes import Runner, local_rows
+from linkwise.dask.checkpoint import digest
+from linkwise.dask.journal import Journal
+from linkwise.dask.passes import local_rows
 from linkwise.dask.scratch import Scratch
 from linkwise.dask.source import DaskRows
 from linkwise.mixture.classes.e_step import ClassRows as Order
@@ -33,7 +37,7 @@ from linkwise.mixture.classes.tables import (
     start_table,
 )
 from linkwise.mixture.em import MixtureParameters
-from linkwise.mixture.gaussian.data import points_of
+from linkwise.mixture.gaussian.data import Points, points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.shrinkage import CovariancePrior, prior_of_moments
 
@@ -91,45 +95,35 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Score:
+class _GroupJob:
+    """Do something with the rows of a group and its number."""
+
+    dtype: np.dtype[Any]
+    offset: NDArray[np.float64]
+    work: Callable[[Points, int], Any]
+
+    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Any:
+        """Do it."""
+        return self.work(points_of(block, self.offset), int(chosen[0]))
+
+
+def _score(files: _Files, parameters: MixtureParameters, version: int, points: Points, group: int) -> float:
     """Store the scores of the rows; return the sum of the largest of each row."""
-
-    dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
-    files: _Files
-    parameters: MixtureParameters
-    version: int
-
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> float:
-        """Score the rows of a group."""
-        group = int(chosen[0])
-        unary = empty_table(len(block), len(self.parameters.log_weights), self.dtype)
-        order = self.files.order(group).order
-        top = scored(points_of(block, self.offset), order, self.parameters, unary)
-        self.files.save("score", group, self.version, unary)
-        if self.version:
-            labels = range(len(self.files.spans(group)))
-            self.files.tables.remove(_name("score", group, label, self.version - 1) for label in labels)
-        return top
+    unary = empty_table(points.n_samples, len(parameters.log_weights), points.dtype)
+    top = scored(points, files.order(group).order, parameters, unary)
+    files.save("score", group, version, unary)
+    if version:
+        labels = range(len(files.spans(group)))
+        files.tables.remove(_name("score", group, label, version - 1) for label in labels)
+    return top
 
 
-@dataclass(frozen=True)
-class _Moments:
-    """Sums of rows by their probabilities."""
-
-    dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
-    files: _Files
-    version: int
-    about: NDArray[np.float64]
-    covariance_type: str
-
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Statistics:
-        """Sum over the rows of a group."""
-        group = int(chosen[0])
-        prob = self.files.load("prob", group, self.version)[:, : len(self.about)]
-        order = self.files.order(group).order
-        return class_statistics(points_of(block, self.offset), order, prob, self.about, self.covariance_type)
+def _moments(
+    files: _Files, version: int, about: NDArray[np.float64], kind: str, points: Points, group: int
+) -> Statistics:
+    """Sum rows by their probabilities."""
+    prob = files.load("prob", group, version)[:, : len(about)]
+    return class_statistics(points, files.order(group).order, prob, about, kind)
 
 
 @dataclass(frozen=True)
@@ -155,24 +149,17 @@ class RowResults:
         return found
 
 
-@dataclass(frozen=True)
-class _Measure:
+def _measure(
+    results: RowResults,
+    gaussians: Gaussians,
+    log_weights: NDArray[np.float64],
+    n_classes: int,
+    points: Points,
+    group: int,
+) -> FittedRows:
     """Measure the rows of a fit."""
-
-    dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
-    results: RowResults
-    gaussians: Gaussians
-    log_weights: NDArray[np.float64]
-    n_classes: int
-
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> FittedRows:
-        """Measure the rows of a group."""
-        group = int(chosen[0])
-        return fitted_rows(
-            points_of(block, self.offset), self.results.codes(group), self.results.probabilities(group),
-            self.gaussians, self.log_weights, self.n_classes,
-        )  # fmt: skip
+    codes, prob = results.codes(group), results.probabilities(group)
+    return fitted_rows(points, codes, prob, gaussians, log_weights, n_classes)
 
 
 @dataclass(frozen=True)
@@ -281,7 +268,8 @@ class LabelledDaskRows:
     """The ``ClassSource`` of CPPC whose rows are those of a Dask collection.
 
     ``orders`` holds the class order of each group, ``counts`` (G, L + 1) the rows of each class in it,
-    ``codes`` (s,) the classes of the rows of ``source.sample()``.
+    ``codes`` (s,) the classes of the rows of ``source.sample()``. ``scratch`` is the folder for tables. With
+    an ``identity`` of the fit it is that of a checkpoint, and all that a run needs to go on stays there.
     """
 
     def __init__(
@@ -291,8 +279,11 @@ class LabelledDaskRows:
         counts: NDArray[np.int64],
         codes: NDArray[np.int64],
         scratch: Any,
+        identity: Mapping[str, str] | None,
     ) -> None:
-        self.source, self.orders, self.counts, self.scratch = source, orders, counts, scratch
+        self.source, self.orders, self.counts = source, orders, counts
+        self._scratch, self._identity, self._numbers = scratch, identity, count()
+        self._runs: list[tuple[Scratch, Journal]] = []
         self.sizes = counts[:, :-1].sum(axis=0)
         among = np.bincount(codes[codes >= 0], minlength=len(self.sizes))
         self.sample = ClassSample(source.sample().X, codes, among)
@@ -317,19 +308,39 @@ class LabelledDaskRows:
         """Tables of all rows."""
         return TablesOnDisk(self, start, n_components)
 
+    def new_run(self) -> tuple[Scratch, Journal | None]:
+        """The folder for the tables of one more run, and with a checkpoint what it returned before."""
+        if self._identity is None:
+            return Scratch(self._scratch), None
+        tables = Scratch(self._scratch, f"run-{next(self._numbers)}")
+        self._runs.append((tables, Journal(tables.path, self._identity, _RESULTS)))
+        return self._runs[-1]
+
+    def finish(self) -> None:
+        """The fit is done: what a checkpoint has goes, tables with the last that reads them."""
+        for tables, journal in self._runs:
+            journal.remove()
+            tables.expire()
+        if self._identity is not None:
+            self.orders.expire()
+
+    def over_rows(self, work: Callable[[Points, int], Any]) -> Any:
+        """Sum of what the work returns for the rows and the number of every group; one pass."""
+        runner = self.source.runner
+        numbers = [np.array([number]) for number in range(len(runner.groups))]
+        return runner.sum(_GroupJob(self.source.dtype, self.source.offset, work), numbers)
+
     def measure(self, kept: Kept, gaussians: Gaussians, log_weights: NDArray[np.float64]) -> FittedRows:
         """Measure the rows of a fit; one pass."""
         results = RowResults(kept, len(log_weights))
-        job = _Measure(
-            self.source.dtype, self.source.offset, results, gaussians, log_weights, len(self.sizes)
+        found: FittedRows = self.over_rows(
+            partial(_measure, results, gaussians, log_weights, len(self.sizes))
         )
-        found: FittedRows = self.source.runner.sum(job, _numbers(self.source.runner))
         return found
 
 
-def _numbers(runner: Runner) -> list[NDArray[np.int64]]:
-    """The number of each group, for jobs that read files of it."""
-    return [np.array([number]) for number in range(len(runner.groups))]
+#: What the steps of a run return, by name.
+_RESULTS = {kind.__name__: kind for kind in (_State, Statistics)}
 
 
 class TablesOnDisk:
@@ -338,7 +349,8 @@ class TablesOnDisk:
     def __init__(self, rows: LabelledDaskRows, start: NDArray[np.int64], n_components: int) -> None:
         self.rows, self.n_components, self.sizes = rows, n_components, rows.sizes
         self.runner = rows.source.runner
-        self.files = _Files(rows.orders, Scratch(rows.scratch))
+        tables, self._journal = rows.new_run()
+        self.files = _Files(rows.orders, tables)
         self._version, self._scores, self._newest = 0, -1, 0
         self._held: int | None = None
         self._obsolete: list[int] = []
@@ -347,12 +359,11 @@ class TablesOnDisk:
         parts = local_rows(self.runner.groups, places)
         clusters = np.split(start, np.cumsum([len(part) for part in parts])[:-1])
         dtype = rows.source.dtype
-        sums = self._over_groups(
-            "classbegin",
-            lambda key, group: Task(
-                key, _begin, self.files, n_components, dtype, group, parts[group], clusters[group]
-            ),
-        )
+
+        def begin(key: Any, group: int) -> Task:
+            return Task(key, _begin, self.files, n_components, dtype, group, parts[group], clusters[group])
+
+        sums = self._step(lambda: self._over_groups("classbegin", begin), "begin", start, n_components)
         # Rows outside the sample have no cluster yet; those of the sample stand for them.
         self.sums = sums * (rows.sizes / np.maximum(rows.sample.sizes, 1))[:, np.newaxis]
 
@@ -369,15 +380,14 @@ class TablesOnDisk:
     def score(self, parameters: MixtureParameters) -> float:
         """One pass over the data."""
         self._scores += 1
-        source = self.rows.source
-        job = _Score(source.dtype, source.offset, self.files, parameters, self._scores)
-        return float(self.runner.sum(job, _numbers(self.runner)))
+        work = partial(_score, self.files, parameters, self._scores)
+        return float(self._step(lambda: self.rows.over_rows(work), "score", parameters, self._scores))
 
     def statistics(self, about: NDArray[np.float64], covariance_type: str) -> Statistics:
         """One pass over the data."""
-        source = self.rows.source
-        job = _Moments(source.dtype, source.offset, self.files, self._version, about, covariance_type)
-        found: Statistics = self.runner.sum(job, _numbers(self.runner))
+        asked = (self._version, about, covariance_type)
+        work = partial(_moments, self.files, *asked)
+        found: Statistics = self._step(lambda: self.rows.over_rows(work), "moments", asked)
         return found
 
     def counts(self) -> NDArray[np.float64]:
@@ -411,7 +421,9 @@ class TablesOnDisk:
                 key, _close_class, TaskRef(f"{name}-job"), TaskRef(closed), label, List(*map(TaskRef, parts))
             )
             closed = key
-        state: _State = self.runner.compute(name, layer, key)
+        state: _State = self._step(
+            lambda: self.runner.compute(name, layer, key), "sweep", weights, sequential, before, after
+        )
         self.sums = state.sums
         pair_term = state.pair_term + float((state.sums * (weights @ state.sums)).sum())
         return Sweep(state.energy + 0.5 * pair_term, state.change)
@@ -419,9 +431,12 @@ class TablesOnDisk:
     def disturb(self, factors: NDArray[np.float64]) -> None:
         """Multiply by factors of the classes."""
         before, after, obsolete = self._next()
-        self.sums = self._over_groups(
-            "classdisturb",
-            lambda key, group: Task(key, _disturb, self.files, before, after, obsolete, factors, group),
+
+        def disturb(key: Any, group: int) -> Task:
+            return Task(key, _disturb, self.files, before, after, obsolete, factors, group)
+
+        self.sums = self._step(
+            lambda: self._over_groups("classdisturb", disturb), "disturb", factors, before, after
         )
 
     def kept(self) -> Kept:
@@ -449,6 +464,10 @@ class TablesOnDisk:
         # Only the next step may remove what this one reads: tasks of it may be done again.
         self._obsolete = [] if before == self._held else [before]
         return before, self._version, obsolete
+
+    def _step(self, work: Callable[[], Any], *asked: Any) -> Any:
+        """Do a step; with a checkpoint what it returned before an interruption, whose tables are there."""
+        return work() if self._journal is None else self._journal.answer(digest(*asked), work)
 
     def _over_groups(self, kind: str, task: Any) -> Any:
         """Sum of what a task returns for every group; none reads the data."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import zlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -15,9 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
 from linkwise._validation import as_vector, label_codes, refuse_links_as_labels
+from linkwise.dask.checkpoint import digest, fit_identity
 from linkwise.dask.class_tables import LabelledDaskRows, RowResults
 from linkwise.dask.collections import Table, read_table
-from linkwise.dask.estimator import extended
+from linkwise.dask.estimator import extended, on_client
 from linkwise.dask.mixture import DaskPrediction
 from linkwise.dask.passes import Group, Runner, local_rows
 from linkwise.dask.scratch import Scratch
@@ -26,6 +28,7 @@ from linkwise.mixture import cppc
 from linkwise.mixture.classes.decisions import THRESHOLD
 from linkwise.mixture.classes.e_step import class_rows
 from linkwise.mixture.classes.report import ClassReport
+from linkwise.mixture.cppc import _check_beliefs
 
 __all__ = ["CPPC"]
 
@@ -53,6 +56,10 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
         Where to make a folder for the tables; by default where the system has temporary files. It must be
         the same place for this process and all workers. The folder is removed with the estimator and its
         lazy results, or when this process ends.
+    checkpoint : path, optional
+        Instead of ``scratch``, a folder in which the tables of all ``n_init`` starts stay until the fit is
+        done, and what each step returned. A fit that was interrupted goes on from there, as in
+        :class:`linkwise.dask.PPC`.
 
     Attributes
     ----------
@@ -78,8 +85,9 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
     """
 
     local_class = cppc.CPPC
-    more = ("client", "scratch")
+    more = ("client", "scratch", "checkpoint")
     scratch: Any
+    checkpoint: Any
 
     def fit(self, X: Any, y: Any) -> Self:
         """Find clusters in a Dask collection (n_samples, n_features) whose rows have classes.
@@ -98,6 +106,7 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
         self.fit_predict(X, y)
         return self
 
+    @on_client
     def fit_predict(self, X: Any, y: Any) -> Any:
         """Find clusters as :meth:`fit` does, and return ``labels_`` of the training rows, lazy."""
         table, _ = read_table(X, None)
@@ -109,7 +118,8 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
         classes = _find_classes(of_classes)
         # A copy, so that starts draw the same numbers as in memory.
         seed = int(copy.deepcopy(check_random_state(self.random_state)).randint(2**31))
-        orders = Scratch(self.scratch)
+        place = self._place()
+        orders = Scratch(place, None if self.checkpoint is None else "orders")
         job = _SortClasses(of_classes.table.array.dtype, orders, classes, seed)
         sorted_rows: _Sorted = of_classes.sum(
             job, [np.array([number, group.start]) for number, group in enumerate(runner.groups)]
@@ -119,9 +129,32 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
         held = source.sample().rows
         rows = np.arange(table.n_samples) if held is None else held
         taken: _Taken = of_classes.sum(_TakeCodes(job.dtype, classes), local_rows(runner.groups, rows))
-        labelled = LabelledDaskRows(source, orders, sorted_rows.counts, taken.codes, self.scratch)
+        identity = None if self.checkpoint is None else self._identity(source, classes, sorted_rows)
+        labelled = LabelledDaskRows(source, orders, sorted_rows.counts, taken.codes, place, identity)
         self._fit_classes(labelled, classes, criterion_weight)
+        labelled.finish()
         return self.labels_
+
+    def _place(self) -> Any:
+        """Where tables are kept."""
+        if self.scratch is not None and self.checkpoint is not None:
+            raise ValueError(
+                "scratch and checkpoint are both given, but tables are in one of them; leave scratch out"
+            )
+        return self.scratch if self.checkpoint is None else self.checkpoint
+
+    def _identity(self, source: DaskRows, classes: NDArray[Any], found: _Sorted) -> dict[str, str]:
+        """What must be the same for a fit to go on from a checkpoint."""
+        parameters = {name: value for name, value in self.get_params(deep=False).items() if name != "beliefs"}
+        beliefs = _check_beliefs(self.beliefs, classes)
+        bounds = [(group.start, group.stop) for group in source.runner.groups]
+        return {
+            **fit_identity(parameters, source.n_samples, source.n_features, None),
+            "chunks of X": digest(bounds),
+            "beliefs": digest(beliefs),
+            "classes": digest([str(name) for name in classes.tolist()], found.counts, found.mark),
+            "values of X": digest(source.identity, source.dtype.name),
+        }
 
     def _store_rows(self, source: Any, prob: Any) -> Any:
         """Store lazy labels and probabilities, and count the rows of each cluster."""
@@ -248,12 +281,15 @@ class _Sorted(NamedTuple):
     drawn: NDArray[np.float64]
     codes: NDArray[np.int64]
     rows: NDArray[np.int64]
+    mark: int
+    """Tells the classes of all rows from others."""
 
     def __add__(self, other: object) -> _Sorted:
         assert isinstance(other, _Sorted)
         return _fewest(
             np.concatenate([self.counts, other.counts]), np.concatenate([self.drawn, other.drawn]),
             np.concatenate([self.codes, other.codes]), np.concatenate([self.rows, other.rows]),
+            self.mark + other.mark,
         )  # fmt: skip
 
 
@@ -262,12 +298,13 @@ def _fewest(
     drawn: NDArray[np.float64],
     codes: NDArray[np.int64],
     rows: NDArray[np.int64],
+    mark: int,
 ) -> _Sorted:
     """Keep the rows of each class with the smallest numbers drawn, in the order of the rows."""
     order = np.lexsort((drawn, codes))
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
     kept = np.sort(order[rank < _OF_A_CLASS])
-    return _Sorted(counts, drawn[kept], codes[kept], rows[kept])
+    return _Sorted(counts, drawn[kept], codes[kept], rows[kept], mark)
 
 
 @dataclass(frozen=True)
@@ -289,7 +326,8 @@ class _SortClasses:
         labelled = np.flatnonzero(codes >= 0)
         counts = np.append(rows.sizes, len(codes) - len(labelled))[np.newaxis]
         drawn = np.random.default_rng([self.seed, first]).random(len(labelled))
-        return _fewest(counts, drawn, codes[labelled], first + labelled)
+        mark = (group + 1) * zlib.crc32(codes.tobytes())
+        return _fewest(counts, drawn, codes[labelled], first + labelled, mark)
 
 
 class _Taken(NamedTuple):

@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, ClassVar, Self, TypeVar, cast
 
+import dask
 import dask.array as da
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +19,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linkwise._validation import check_constraints
 from linkwise.dask.collections import Table, lazy_array
 
-__all__ = ["DaskEstimator", "ScoredDaskEstimator", "along_rows", "check_columns", "extended"]
+__all__ = ["DaskEstimator", "ScoredDaskEstimator", "along_rows", "check_columns", "extended", "on_client"]
 
 Estimator = TypeVar("Estimator", bound=type)
+Method = TypeVar("Method", bound=Callable[..., Any])
 #: Attributes of training rows, which stay lazy.
 _LAZY = ("labels_", "responsibilities_")
 
@@ -43,6 +47,17 @@ def extended(cls: Estimator) -> Estimator:
     return cls
 
 
+def on_client(method: Method) -> Method:
+    """Let the client compute all that a method computes, sizes of chunks and some labels included."""
+
+    @functools.wraps(method)
+    def computed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with nullcontext() if self.client is None else dask.config.set(scheduler=self.client):
+            return method(self, *args, **kwargs)
+
+    return cast(Method, computed)
+
+
 class DaskEstimator:
     """The part of an estimator for Dask that does not depend on the model."""
 
@@ -64,6 +79,7 @@ class DaskEstimator:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {**state, "client": None}
 
+    @on_client
     def to_local(self, *, labels: bool = True) -> Any:
         """Return the estimator of ``linkwise`` with these parameters and results.
 
@@ -131,6 +147,7 @@ class DaskEstimator:
 class ScoredDaskEstimator(DaskEstimator):
     """An estimator that scores rows, as its namesake in memory does."""
 
+    @on_client
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None, constraints: Any = None) -> float:
         """Return the score of the estimator in memory, computed chunk by chunk."""
         base: Any = super()

@@ -1,4 +1,4 @@
-"""Passes of K-means on disk: a fit that was interrupted is led through the same steps by what they returned.
+"""Passes of K-means and CPPC on disk: an interrupted fit is led through its steps by what they returned.
 
 What a pass of the workers returns, sums of K x D numbers, is stored in a file of its own before it is used.
 The same fit, started again, does the same steps in this process, and takes what its first passes return from
@@ -8,44 +8,34 @@ arrays and text, no code. They are removed when the fit is done.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.dask.checkpoint import damaged, read_arrays, write_arrays
+from linkwise.dask.checkpoint import damaged, digest, read_arrays, values_identity, write_arrays
 from linkwise.dask.collections import Table
 from linkwise.dask.jobs import Look
 from linkwise.dask.passes import Job, Runner
 
-__all__ = ["JournalRunner"]
+__all__ = ["Journal", "JournalRunner"]
 
 
-class JournalRunner(Runner):
-    """A runner that stores what its passes return; ``kinds`` are the classes of results, by name."""
+class Journal:
+    """What passes returned, in a folder; ``kinds`` are the classes of results, by name."""
 
     def __init__(
-        self,
-        table: Table,
-        client: Any,
-        folder: str | os.PathLike[str],
-        identity: Mapping[str, str],
-        kinds: Mapping[str, Any],
+        self, folder: str | os.PathLike[str], identity: Mapping[str, str], kinds: Mapping[str, Any]
     ) -> None:
-        super().__init__(table, client)
         self.folder, self.identity, self.kinds = Path(folder), identity, kinds
         self._n_passes = 0
 
-    def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
-        """What the pass returned before the interruption, or what it returns now."""
-        if isinstance(job, Look):  # it has all rows of the sample, and is done again
-            return super().sum(job, chosen)
+    def answer(self, question: str, work: Callable[[], Any]) -> Any:
+        """What the next pass returned before the interruption, or what its work returns now."""
         path = self.folder / f"pass-{self._n_passes}.npz"
-        question = _digest(job, chosen)
         if path.exists():
             about, arrays = read_arrays(path, self.identity)
             if about.get("question") == question:
@@ -55,7 +45,7 @@ class JournalRunner(Runner):
                 except (KeyError, TypeError) as error:
                     raise damaged(path, error) from None
             self.remove(self._n_passes)  # without a random_state the fit goes another way
-        found = super().sum(job, chosen)
+        found = work()
         arrays = {}
         answer = _encoded(found, arrays)
         write_arrays(path, self.identity, {"question": question, "answer": answer}, arrays)
@@ -68,6 +58,24 @@ class JournalRunner(Runner):
             number = path.stem.removeprefix("pass-")
             if number.isdecimal() and int(number) >= first:
                 path.unlink(missing_ok=True)
+
+
+class JournalRunner(Runner):
+    """A runner that stores what its passes return."""
+
+    def __init__(self, table: Table, client: Any, journal: Journal) -> None:
+        super().__init__(table, client)
+        self.journal = journal
+
+    def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
+        """What the pass returned before the interruption, or what it returns now."""
+        if isinstance(job, Look):  # it has all rows of the sample, and is done again
+            look = super().sum(job, chosen)
+            if look.bad is None:
+                self.journal.identity = {**self.journal.identity, "values of X": values_identity(look)}
+            return look
+        question = digest(type(job).__name__, sorted(vars(job).items()), chosen)
+        return self.journal.answer(question, lambda: Runner.sum(self, job, chosen))
 
 
 def _encoded(value: Any, arrays: dict[str, Any]) -> Any:
@@ -93,17 +101,3 @@ def _decoded(value: Any, arrays: Mapping[str, Any], kinds: Mapping[str, Any]) ->
         return tuple(_decoded(item, arrays, kinds) for item in value["tuple"])
     fields = {name: _decoded(item, arrays, kinds) for name, item in value["fields"].items()}
     return kinds[value["kind"]](**fields)
-
-
-def _digest(job: Job, chosen: list[NDArray[np.int64]] | None) -> str:
-    """What a pass asks: the numbers of its job, and the rows that are chosen."""
-    found = hashlib.sha256(type(job).__name__.encode())
-    for name, value in sorted(vars(job).items()):
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, np.ndarray):
-                found.update(name.encode() + np.ascontiguousarray(part).tobytes())
-            elif isinstance(part, float | int):
-                found.update(f"{name}={part!r}".encode())
-    for rows in chosen or ():
-        found.update(np.ascontiguousarray(rows).tobytes())
-    return found.hexdigest()

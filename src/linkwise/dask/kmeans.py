@@ -12,8 +12,8 @@ from linkwise._validation import as_generator, check_constraints
 from linkwise.constraints import Constraints
 from linkwise.dask.checkpoint import fit_identity
 from linkwise.dask.collections import Table, read_table
-from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
-from linkwise.dask.journal import JournalRunner
+from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended, on_client
+from linkwise.dask.journal import Journal, JournalRunner
 from linkwise.dask.kmeans_rows import (
     RESULTS,
     ClusterLabels,
@@ -35,6 +35,7 @@ class _DaskKMeans(ScoredDaskEstimator):
     more = ("client", "checkpoint")
     checkpoint: Any
 
+    @on_client
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
         """Cluster the rows of a Dask collection (n_samples, n_features) under links between them.
 
@@ -92,7 +93,7 @@ class _DaskKMeans(ScoredDaskEstimator):
             for name in ("_fitted", "_known"):
                 self.__dict__.pop(name, None)
         if isinstance(runner, JournalRunner):
-            runner.remove()
+            runner.journal.remove()
         return self
 
     def _runner(self, table: Table, constraints: Constraints | None) -> Runner:
@@ -101,7 +102,7 @@ class _DaskKMeans(ScoredDaskEstimator):
             return Runner(table, self.client)
         own: Any = self
         identity = fit_identity(own.get_params(deep=False), table.n_samples, table.n_features, constraints)
-        return JournalRunner(table, self.client, self.checkpoint, identity, RESULTS)
+        return JournalRunner(table, self.client, Journal(self.checkpoint, identity, RESULTS))
 
     def _check_distortion(self) -> None:
         """Refuse what needs all rows at once."""

@@ -14,7 +14,7 @@ from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.dask.checkpoint import Checkpoint, fit_identity
 from linkwise.dask.collections import read_table
-from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
+from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended, on_client
 from linkwise.dask.jobs import ClusterSizes, Probabilities, RowLabels
 from linkwise.dask.passes import Runner, lazy_rows
 from linkwise.dask.source import DaskRows
@@ -47,6 +47,7 @@ class DaskPrediction(ScoredDaskEstimator):
         base: Any = super()
         return self._lazily(X, "score_samples", np.float64) if self._is_lazy(X) else base.score_samples(X)
 
+    @on_client
     def icl(self, X: Any) -> float:
         """Compute the integrated classification likelihood on these rows, as in memory."""
         own: Any = self
@@ -87,6 +88,7 @@ class _DaskMixture(DaskPrediction):
         return self
 
     @with_callbacks
+    @on_client
     def fit_predict(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Any:
         """Fit the mixture and return ``labels_`` of the training rows, a lazy Dask array."""
         own: Any = self
@@ -106,7 +108,8 @@ class _DaskMixture(DaskPrediction):
         own: Any = self
         parameters = own.get_params(deep=False)
         identity = fit_identity(parameters, source.n_samples, source.n_features, constraints)
-        return Checkpoint(self.checkpoint, identity, self._watch)
+        assert isinstance(source, DaskRows)
+        return Checkpoint(self.checkpoint, {**identity, "values of X": source.identity}, self._watch)
 
     # Results of fitting
 
@@ -211,6 +214,7 @@ class PPC(_DaskMixture, ppc.PPC, auto_wrap_output_keys=None):  # type: ignore[ca
 
     local_class = ppc.PPC
 
+    @on_client
     def _in_order_of(self, X: Any, constraints: Constraints) -> Constraints:
         aligned: Constraints = read_table(X, constraints)[1]
         return aligned

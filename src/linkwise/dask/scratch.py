@@ -1,4 +1,7 @@
-"""A folder for tables that are too large for memory; it goes when nothing refers to it any more."""
+"""A folder for tables that are too large for memory; it goes when nothing refers to it any more.
+
+That of a fit with a checkpoint has a name and stays until the fit is done.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,23 @@ __all__ = ["Scratch"]
 class Scratch:
     """A folder of arrays, which this process and all workers see.
 
-    It is removed with the last reference to it in the process that made it, or when that process ends.
-    Workers have copies that remove nothing.
+    It is removed with the last reference to it in the process that made it, or when that process ends; one
+    with a ``name`` only if ``expire`` was called. Workers have copies that remove nothing.
     """
 
-    def __init__(self, folder: str | os.PathLike[str] | None) -> None:
+    def __init__(self, folder: str | os.PathLike[str] | None, name: str | None = None) -> None:
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
+        if folder is not None and name is not None:
+            self.path = (Path(folder) / name).resolve()
+            self.path.mkdir(exist_ok=True)
+            return
         self.path = Path(tempfile.mkdtemp(prefix="linkwise-", dir=folder)).resolve()
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def expire(self) -> None:
+        """Make a folder with a name one of those without: the next fit may have the name."""
+        self.path = self.path.rename(self.path.with_name(f"linkwise-{uuid.uuid4().hex}"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
     def __getstate__(self) -> dict[str, Any]:

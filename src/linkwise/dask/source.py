@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._threads import Workers
+from linkwise.dask.checkpoint import values_identity
 from linkwise.dask.collections import Table
 from linkwise.dask.jobs import ColumnMoments, EMSums, LabelCounts, Look, Overview
 from linkwise.dask.passes import Runner, local_rows
@@ -67,6 +68,7 @@ class DaskRows:
                 f"{_column(table, column)} reaches from {look.low[column]:.3g} to {look.high[column]:.3g}, "
                 "whose squares overflow; divide the column by a power of ten"
             )
+        self.identity = values_identity(look)
         self.dtype = computing_type(table.dtype, look.low, look.high, reg_covar)
         self.offset = np.clip(look.total / look.n_rows, look.low, look.high)
         held = self._held = np.ascontiguousarray(look.taken, dtype=self.dtype)

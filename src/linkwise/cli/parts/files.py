@@ -213,7 +213,12 @@ def _output_names(paths: Sequence[Path]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         common = os.path.commonpath([path.resolve().parent for path in paths])
         names = [path.resolve().relative_to(common).as_posix() for path in paths]
-    return tuple(str(Path(name).with_suffix(".parquet")) for name in names)
+    short = [str(Path(name).with_suffix(".parquet")) for name in names]
+    # a.pq beside a.parquet becomes a.pq.parquet.
+    return tuple(
+        f"{name}.parquet" if short.count(one) > 1 and not name.endswith(".parquet") else one
+        for name, one in zip(names, short, strict=True)
+    )
 
 
 def read_columns(piece: Piece, columns: Sequence[str]) -> pyarrow.Table:
