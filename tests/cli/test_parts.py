@@ -140,6 +140,12 @@ def test_an_interrupted_fit_resumes_and_leaves_earlier_results(invoke, data, tmp
     assert resumed < count["emsums"] < resumed + n_before
     _, model = in_memory(frame, links)
     assert labels_in(tmp_path / "out")["cluster"].tolist() == model.labels_.tolist()
+    # With other options it starts anew, and takes away what the interrupted run left.
+    count.update(emsums=0, fails=5)
+    assert invoke(*FIT).exit_code == 130
+    count["fails"] = None
+    assert invoke(*FIT, "--seed", 3).exit_code == 0
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")] == []
 
 
 @pytest.mark.parametrize(

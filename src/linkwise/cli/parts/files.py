@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def is_parts(data: str | Path) -> bool:
 
 @dataclass(frozen=True)
 class Piece:
-    """Neighbouring row groups of a file, which become one chunk."""
+    """Neighbouring row groups of a file, which become one chunk; workers may be in another folder."""
 
     path: Path
     groups: tuple[int, ...]
@@ -57,9 +58,16 @@ class Parts:
         """Number of rows of all files."""
         return sum(piece.n_rows for piece in self.pieces)
 
+    @cached_property
+    def _numbers(self) -> dict[Path, list[int]]:
+        numbers: dict[Path, list[int]] = {path.absolute(): [] for path in self.paths}
+        for number, piece in enumerate(self.pieces):
+            numbers[piece.path].append(number)
+        return numbers
+
     def pieces_of(self, path: Path) -> list[int]:
         """Numbers of the pieces of a file."""
-        return [number for number, piece in enumerate(self.pieces) if piece.path == path]
+        return self._numbers[path.absolute()]
 
     def place(self, row: int) -> str:
         """Say where a row is: ``data/b.parquet: row 30``."""
@@ -126,7 +134,7 @@ def find_parts(
                     "leave out the file"
                 )
         _refuse_text(path, schema, columns)
-        pieces += _pieces(path, len(columns))
+        pieces += _pieces(path.absolute(), len(columns))
     if not pieces:
         raise CommandError(f"{data}: all {len(paths)} files are empty; pass files with rows")
     single = all(str(_schema(path).field(name).type) == "float" for path in paths for name in columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _METHODS = ("auto", "ppc", "cem", "hmrf")
 # Rows whose labels are in memory at once, unless a file has more.
 _ROWS_AT_ONCE = 4_000_000
-_LISTED_FILES = 30
+_CHECKPOINT = ".checkpoint-"
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,12 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     links = _read_links(request, parts)
     _check_links(request, links)
     check_folder(request.output, "fit", ["labels", "model", REPORT, *(["links.parquet"] if links else [])])
-    checkpoint = request.output / f".checkpoint-{parts.fingerprint()}"
     progress = Progress(parts.n_rows)
     began = time.perf_counter()
     with connected(request.scheduler) as client:
         progress.say(f"{parts.n_rows} rows in {len(parts.paths)} files, {len(parts.columns)} columns")
         preparation = _preparation(parts, client, request.standardize)
+        checkpoint = request.output / f"{_CHECKPOINT}{_fingerprint(request, parts, links)}"
         model = _build(request, client, checkpoint)
         model._watch = progress
         X = parts.array(preparation)
@@ -89,6 +90,8 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
             finally:
                 progress.end()
                 _remove_empty(checkpoint)
+        for outdated in request.output.glob(f"{_CHECKPOINT}*"):  # of runs with other options
+            shutil.rmtree(outdated, ignore_errors=True)
         n_clusters = int(getattr(model, "n_clusters_", 0) or request.settings.n_clusters)
         preparation = replace(preparation, clusters=[str(number) for number in range(n_clusters)])
         with writing_results(request.output, "fit") as draft:
@@ -113,6 +116,15 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
             "files": files,
         }
     )
+
+
+def _fingerprint(request: PartsRequest, parts: Parts, links: _Links | None) -> str:
+    """Tell a fit from others: one with other options starts anew, and does not go on from this one."""
+    from linkwise.dask.checkpoint import digest
+
+    told = None if links is None else [links.constraints.pairs, links.constraints.weights]
+    asked = [request.method, repr(request.settings), request.standardize]
+    return digest(parts.fingerprint(), asked, told)[:16]
 
 
 def _remove_empty(folder: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from linkwise._pages import Page, TextTable
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
-from linkwise.cli.parts.files import Parts, find_parts, read_piece
+from linkwise.cli.parts.files import Parts, Piece, find_parts, read_piece
 from linkwise.cli.parts.fit import batches, write_part
 from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
 from linkwise.cli.samples import Preparation
@@ -62,25 +62,35 @@ def _predicted(
     """Labels and probabilities of some pieces."""
     import dask
 
-    shared = dask.delayed(model, traverse=False, pure=True)
-    tasks = [
-        dask.delayed(_predict_piece)(shared, parts.pieces[number], parts, preparation) for number in numbers
-    ]
-    return list(dask.compute(*tasks))
+    shared = dask.delayed((model, parts.columns, parts.dtype, preparation), traverse=False, pure=True)
+    found = dask.compute(*(dask.delayed(_predict_piece)(shared, parts.pieces[number]) for number in numbers))
+    for number, result in zip(numbers, found, strict=True):
+        if isinstance(result, _Bad):
+            row = sum(piece.n_rows for piece in parts.pieces[:number]) + result.row
+            what = "is missing" if np.isnan(result.value) else "is infinite"
+            raise ValueError(f"{parts.place(row)}: {parts.columns[result.column]!r} {what}; fill it in")
+    return list(found)
 
 
-def _predict_piece(model: Any, piece: Any, parts: Parts, preparation: Preparation) -> tuple[Any, Any]:
-    """Labels and probabilities, if the model has them, of one piece; a bad row is named by its file."""
+class _Bad(NamedTuple):
+    """A value of a piece that is no number."""
+
+    row: int
+    column: int
+    value: float
+
+
+def _predict_piece(shared: tuple[Any, Any, Any, Preparation], piece: Piece) -> tuple[Any, Any] | _Bad:
+    """Labels, and probabilities if the model has them, of one piece."""
     import pandas
 
-    rows = read_piece(piece, parts.columns, parts.dtype, preparation)
+    model, columns, dtype, preparation = shared
+    rows = read_piece(piece, columns, dtype, preparation)
     bad = np.argwhere(~np.isfinite(rows))
     if len(bad):
         row, column = bad[0].tolist()
-        first = sum(one.n_rows for one in parts.pieces[: parts.pieces.index(piece)])
-        what = "is missing" if np.isnan(rows[row, column]) else "is infinite"
-        raise ValueError(f"{parts.place(first + row)}: {parts.columns[column]!r} {what}; fill it in")
+        return _Bad(row, column, float(rows[row, column]))
     named = hasattr(model, "feature_names_in_")
-    X: Any = pandas.DataFrame(rows, columns=list(parts.columns)) if named else rows
+    X: Any = pandas.DataFrame(rows, columns=list(columns)) if named else rows
     prob = np.asarray(model.predict_proba(X)) if hasattr(model, "predict_proba") else None
     return np.asarray(model.predict(X), dtype=np.int64), prob
