@@ -1,6 +1,6 @@
 // Room 1: two records, one answer, the next two.
 import { api, type Answer, type Done, type Question, type Reply, type Says, type State } from "./api";
-import { active, announce, el, fill, icon, memory, notice, percent } from "./dom";
+import { active, announce, el, fill, icon, memory, notice, percent, pressed } from "./dom";
 import { comparison } from "./record";
 import type { Room } from "./room";
 import { annotator, attempt, poll, state, take, ticket } from "./store";
@@ -291,14 +291,15 @@ export const answerRoom: Room = {
         if (!busy && (told(now) !== shownAt || !before || waits)) void fetchQuestion();
     },
     key(event) {
-        if (event.key >= "1" && event.key <= String(LEVELS.length)) setLevel(Number(event.key) - 1);
-        else if (event.key === "ArrowLeft") setLevel(level - 1);
-        else if (event.key === "ArrowRight") setLevel(level + 1);
+        const key = pressed(event);
+        if (key >= "1" && key <= String(LEVELS.length)) setLevel(Number(key) - 1);
+        else if (key === "ArrowLeft") setLevel(level - 1);
+        else if (key === "ArrowRight") setLevel(level + 1);
         else if (event.repeat) return false;
-        else if (event.key === "s") void answer("same");
-        else if (event.key === "d") void answer("different");
-        else if (event.key === "u") void answer("unsure");
-        else if (event.key === "z") void undo();
+        else if (key === "s") void answer("same");
+        else if (key === "d") void answer("different");
+        else if (key === "u") void answer("unsure");
+        else if (key === "z") void undo();
         else return false;
         return true;
     },

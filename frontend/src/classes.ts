@@ -1,6 +1,6 @@
 // Room 4: what is believed about the classes, and the classes that follow from it.
 import { api, type Belief, type Beliefs, type Run } from "./api";
-import { active, announce, el, fill, notice } from "./dom";
+import { active, announce, el, fill, notice, pressed } from "./dom";
 import type { Room } from "./room";
 import { attempt, state } from "./store";
 
@@ -298,13 +298,14 @@ export const classesRoom: Room = {
         if (now.has_classes && (!before || before.version !== now.version)) void load();
     },
     key(event) {
+        const key = pressed(event);
         if (menu.matches(":popover-open")) {
             const items = [...menu.querySelectorAll<HTMLElement>("button")];
             const place = items.indexOf(active() as HTMLElement);
-            const choice = choices(...cursor).find((entry) => entry.key === event.key);
+            const choice = choices(...cursor).find((entry) => entry.key === key);
             if (choice) void believe(choice.belief);
-            else if (event.key === "ArrowDown") items[(place + 1) % items.length]?.focus();
-            else if (event.key === "ArrowUp") items[(place + items.length - 1) % items.length]?.focus();
+            else if (key === "ArrowDown") items[(place + 1) % items.length]?.focus();
+            else if (key === "ArrowUp") items[(place + items.length - 1) % items.length]?.focus();
             else return false;
             return true;
         }
@@ -319,13 +320,13 @@ export const classesRoom: Room = {
             Home: [i, 0],
             End: [i, last],
         };
-        const step = steps[event.key];
+        const step = steps[key];
         if (step) {
             cursor = step;
             focusCell();
             return true;
         }
-        const choice = choices(i, j).find((entry) => entry.key === event.key);
+        const choice = choices(i, j).find((entry) => entry.key === key);
         if (!choice || event.repeat) return false;
         void believe(choice.belief);
         return true;

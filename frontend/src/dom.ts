@@ -90,6 +90,9 @@ export function typing(target: EventTarget | null): boolean {
     return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
 }
 
+/** The key that was pressed; a letter in lower case, also with Shift or Caps Lock. */
+export const pressed = (event: KeyboardEvent): string => (event.key.length === 1 ? event.key.toLowerCase() : event.key);
+
 /** What this browser remembers; a browser that refuses remembers nothing. */
 export const memory = {
     get(key: string): string | null {

@@ -10,7 +10,7 @@ const EXPORTS: { file: string; name: string; text: string; classes?: true }[] = 
     { file: "labels.csv", name: "Labels", text: "The cluster of each row." },
     { file: "model.zip", name: "Model", text: "A fitted model that labels new rows: linkwise predict, or linkwise.persistence.load." },
     { file: "report.html", name: "Report", text: "One page with the clusters, the answers and their doubts, to read and to send." },
-    { file: "classes.csv", name: "New classes", text: "The labels of the proposal that you accepted.", classes: true },
+    { file: "classes.csv", name: "New classes", text: "The labels of the last proposal.", classes: true },
 ];
 
 const saved = el("p", { class: "lead" });

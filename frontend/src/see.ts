@@ -1,7 +1,7 @@
 // Room 2: all rows in the plane.
 import { api, type About, type Answer, type Embedding, type State } from "./api";
 import { answerLine } from "./answer";
-import { active, announce, count, el, fill, notice, percent } from "./dom";
+import { active, announce, count, el, fill, notice, percent, pressed } from "./dom";
 import { isDark, swatch } from "./palette";
 import { bar, clusterChip, clusterName, single } from "./record";
 import { walk, type Room } from "./room";
@@ -562,21 +562,22 @@ export const seeRoom: Room = {
         if (!before || before.version !== now.version || before.model_version !== now.model_version) void refresh(now);
     },
     key(event) {
-        const wanted = MODES.find((entry) => entry.key === event.key);
+        const key = pressed(event);
+        const wanted = MODES.find((entry) => entry.key === key);
         if (wanted) {
             setMode(wanted.mode);
             return true;
         }
-        if (event.key === "+" || event.key === "=") zoom(1.4);
-        else if (event.key === "-") zoom(1 / 1.4);
-        else if (event.key === "0") showAll();
+        if (key === "+" || key === "=") zoom(1.4);
+        else if (key === "-") zoom(1 / 1.4);
+        else if (key === "0") showAll();
         else if (active() !== overlay) return false;
-        else if (event.key === "ArrowLeft") move(60, 0);
-        else if (event.key === "ArrowRight") move(-60, 0);
-        else if (event.key === "ArrowUp") move(0, 60);
-        else if (event.key === "ArrowDown") move(0, -60);
-        else if (event.key === "Escape") forget();
-        else if (event.key === "Enter") {
+        else if (key === "ArrowLeft") move(60, 0);
+        else if (key === "ArrowRight") move(-60, 0);
+        else if (key === "ArrowUp") move(0, 60);
+        else if (key === "ArrowDown") move(0, -60);
+        else if (key === "Escape") forget();
+        else if (key === "Enter") {
             const row = scatter.nearest(points.width / 2, points.height / 2, Math.max(points.width, points.height));
             if (row >= 0) void choose(row, false);
         } else return false;

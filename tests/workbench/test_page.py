@@ -111,7 +111,7 @@ def test_undo_asks_the_same_pair_again(visit):
     visit.page.keyboard.press("5")
     visit.press("d")
     assert visit.answers() == [*told, (*before, "different", 1.0, None)]
-    visit.press("z")
+    visit.press("Z")  # Caps Lock is on
     assert visit.pair() == before
     assert visit.answers() == told
     # The choice of how sure does not stick.

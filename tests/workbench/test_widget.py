@@ -53,6 +53,19 @@ def test_answers_of_the_widget_are_those_of_the_session(made):
     assert beliefs["classes"] == ["a", "b"]
 
 
+def test_files_of_the_user_beside_the_journal_are_left_alone(tmp_path):
+    (tmp_path / "beliefs.csv").write_text("of the user", encoding="utf-8")
+    X = np.arange(20.0).reshape(10, 2)
+    with ActiveClustering(X, journal=tmp_path / "mine.journal", random_state=0) as session:
+        widget = session.widget(labels=["a", "b"] * 5)
+        status, _ = asked(widget, "PUT", "/api/beliefs", {"i": 0, "j": 1, "belief": "merge"})
+        widget.desk.close()
+        widget.close()
+    assert status == 200
+    assert (tmp_path / "beliefs.csv").read_text(encoding="utf-8") == "of the user"
+    assert (tmp_path / "mine.linkwise" / "beliefs.csv").exists()
+
+
 def test_records_and_labels_need_a_line_for_each_row(made):
     session, _ = made
     with pytest.raises(ValueError, match="29 lines for 30 rows"):

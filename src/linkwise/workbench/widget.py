@@ -44,7 +44,10 @@ def widget_of(
 
     table = table_of(X, records, labels)
     desk = Desk(table, session, make, links)
-    classes = None if labels is None else ClassDesk(table, desk.folder)
+    # Beside the journal are files of the user, maybe of the same names.
+    journal = session.journal.path
+    folder = None if journal is None else journal.with_suffix(".linkwise")
+    classes = None if labels is None else ClassDesk(table, folder)
     app = make_app(desk, Pictures(table.X, desk.labels), classes)
 
     class Workbench(anywidget.AnyWidget):
