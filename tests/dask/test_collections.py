@@ -46,6 +46,10 @@ class TestSources:
         assert_same_fit(fit(tmp_path / "rows"), in_memory)
         assert_same_fit(fit(str(tmp_path / "rows")), in_memory)
 
+    def test_a_folder_that_is_not_there(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match=r"rows does not exist; pass a folder"):
+            fit(tmp_path / "rows")
+
     def test_zarr(self, tmp_path):
         """The array itself, and its folder; Zarr's last chunk is shorter."""
         store = zarr.create_array(store=tmp_path / "rows.zarr", shape=X.shape, chunks=(50, 2), dtype="f8")

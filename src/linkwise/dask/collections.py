@@ -6,6 +6,7 @@ kept in memory: data that were not persisted by the user are read again in every
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 import warnings
@@ -135,6 +136,8 @@ def _opened(X: Any) -> Any:
         path = os.fspath(X)
         if (Path(path) / "zarr.json").exists() or (Path(path) / ".zarray").exists():
             return da.from_zarr(path)
+        if "://" not in path and not glob.has_magic(path) and not os.path.exists(path):
+            raise FileNotFoundError(f"{path} does not exist; pass a folder of Parquet files or a Zarr array")
         import dask.dataframe as dd
 
         return dd.read_parquet(path)
