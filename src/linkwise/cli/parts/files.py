@@ -89,7 +89,9 @@ class Parts:
         import dask.array as da
         from dask.task_spec import Task
 
-        name = f"linkwise-parquet-{self.fingerprint()}-{'raw' if preparation is None else 'scaled'}"
+        # Rows of another scale have another name, also in another process with the same scheduler.
+        scale = hashlib.sha256(repr(preparation).encode()).hexdigest()[:16]
+        name = f"linkwise-parquet-{self.fingerprint()}-{scale}"
         layer = {
             (name, number, 0): Task(
                 (name, number, 0), read_piece, piece, self.columns, self.dtype, preparation
