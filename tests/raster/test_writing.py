@@ -155,6 +155,9 @@ def test_an_error_between_windows_leaves_nothing_and_ctrl_c_a_journal(tmp_path, 
     assert interrupted(tmp_path / "map.tif", stack, error=OSError) == {(0, 0)}
     assert interrupted(tmp_path / "map.tif", stack, error=RuntimeError) == {(0, 0)}
     assert names_in(tmp_path) == ["scene"]
+    # Nothing could take this up.
+    interrupted(tmp_path / "map.tif", stack, [first], key=None)
+    assert names_in(tmp_path) == ["scene"]
 
 
 def test_overviews_of_an_earlier_map_go_with_it(tmp_path, stack, fitted):

@@ -75,7 +75,7 @@ class MapWriter:
     -----
     The class band has a colour table, nodata 0, and the names in its metadata (``class_1``, ...). After
     Ctrl-C, a kill, or a file that could not be read or written, a hidden journal stays beside the target for
-    the next run. After bad input, or on a full disk, nothing stays.
+    the next run, if there is a fingerprint. After bad input, or on a full disk, nothing stays.
 
     Examples
     --------
@@ -214,11 +214,11 @@ class MapWriter:
     def _leave(self, error: BaseException) -> None:
         """Keep the journal where the same run may succeed later: after Ctrl-C, or a file out of reach."""
         full = isinstance(error, _Full) or getattr(error, "errno", None) in _FULL
-        hopeless = full or not isinstance(error, OSError | MemoryError)
-        if isinstance(error, Exception) and hopeless:
-            self._drop()
-        else:
+        may_succeed = not isinstance(error, Exception) or isinstance(error, OSError | MemoryError)
+        if self._fingerprint is not None and may_succeed and not full:
             self._close()
+        else:
+            self._drop()
 
     # The journal
 
