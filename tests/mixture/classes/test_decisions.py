@@ -78,6 +78,8 @@ def test_a_class_can_be_split_and_merged():
 def test_names_of_clusters():
     table = np.array([[30, 70, 0, 0, 1], [0, 0, 50, 50, 0], [0, 0, 45, 45, 1]])
     assert name_clusters(table, ["x", "y", "z"]) == ("x (b)", "x (a)", "y + z (a)", "y + z (b)", "rest")
+    # A class may be called as a part of another one would be.
+    assert name_clusters(np.array([[6, 5, 0], [0, 0, 9]]), ["x", "x (a)"]) == ("x (b)", "x (c)", "x (a)")
     many = name_clusters(np.full((1, 30), 1), ["x"], 0.01)
     assert many[0] == "x (a)"
     assert many[29] == "x (30)"

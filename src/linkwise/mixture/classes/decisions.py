@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations, count
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
@@ -142,9 +142,11 @@ def name_clusters(
     for name in set(names) - {"(none)"}:
         same = [k for k in by_size if names[k] == name]
         if len(same) > 1:
-            for number, k in enumerate(same):
-                letter = ascii_lowercase[number] if number < len(ascii_lowercase) else str(number + 1)
-                names[k] = f"{name} ({letter})"
+            letters = chain(ascii_lowercase, map(str, count(len(ascii_lowercase) + 1)))
+            # A class of the user may have such a name.
+            free = (one for one in (f"{name} ({letter})" for letter in letters) if one not in names)
+            for k in same:
+                names[k] = next(free)
     return tuple(names)
 
 
