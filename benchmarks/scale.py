@@ -121,7 +121,7 @@ class _Fit:
 
                 X = client.persist(X)
                 wait(X)
-            runner = Runner(read_table(X, None)[0], client)
+            runner = Runner(read_table(X, None, client)[0], client)
             source = DaskRows(runner, np.unique(links.pairs), 1e-6, 0)
         linked = select_linked_rows(links, np.arange(N_COMPONENTS))
         self.client = client

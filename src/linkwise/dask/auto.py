@@ -16,7 +16,7 @@ from linkwise.auto.search import fit_members
 from linkwise.constraints import Constraints
 from linkwise.dask import kmeans, mixture
 from linkwise.dask.collections import lazy_array, read_table
-from linkwise.dask.estimator import DaskEstimator, check_columns, extended, on_client
+from linkwise.dask.estimator import DaskEstimator, check_columns, extended
 from linkwise.dask.passes import Runner
 from linkwise.dask.source import first_look
 
@@ -98,7 +98,6 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
     more = ("client", "checkpoint")
     checkpoint: Any
 
-    @on_client
     def fit(
         self,
         X: Any,
@@ -123,7 +122,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         self
         """
         self._check_parameters()
-        table, constraints = read_table(X, constraints)
+        table, constraints = read_table(X, constraints, self.client)
         self._check_table(table)
         links = auto._joined(check_constraints(constraints, table.n_samples, y), labels, table.n_samples)
         chooser = _Chooser(
@@ -153,7 +152,8 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         self.labels_, self.converged_ = best.labels_, bool(best.converged_)
         self.violations_, self.noise_ = np.empty(0, dtype=bool), np.nan
         if links is not None and links.n_pairs:
-            ends = _some_labels(self.labels_, links)
+            rows, places = np.unique(links.pairs, return_inverse=True)
+            ends = self._labels_at(rows)[places.reshape(-1, 2)]
             self.violations_ = (ends[:, 0] == ends[:, 1]) != (links.weights > 0)
             soft = np.isfinite(links.weights)
             self.noise_ = float(self.violations_[soft].mean()) if soft.any() else np.nan
@@ -161,7 +161,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
 
     def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         labels: Any = self.labels_
-        return np.asarray(labels[rows].compute())
+        return np.asarray(self._computed(labels[rows]))
 
     def _scalable(self) -> list[Any]:
         """Candidates that have a namesake for Dask; others are refused."""
@@ -225,9 +225,3 @@ def _rows_to_see(n_samples: int, links: Constraints | None, random_state: Any) -
         if links.row_classes is not None:
             rows = np.union1d(rows, np.flatnonzero(links.row_classes >= 0))
     return np.unique(rows)
-
-
-def _some_labels(labels: Any, links: Constraints) -> NDArray[np.int64]:
-    """Labels (m, 2) of the ends of links."""
-    rows, places = np.unique(links.pairs, return_inverse=True)
-    return np.asarray(labels[rows].compute())[places.reshape(-1, 2)]

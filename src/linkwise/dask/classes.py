@@ -18,8 +18,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from linkwise._validation import as_vector, label_codes, refuse_links_as_labels
 from linkwise.dask.checkpoint import digest, fit_identity
 from linkwise.dask.class_tables import LabelledDaskRows, RowResults
-from linkwise.dask.collections import Table, read_table
-from linkwise.dask.estimator import extended, on_client
+from linkwise.dask.collections import Table, known_sizes, read_table
+from linkwise.dask.estimator import extended
 from linkwise.dask.mixture import DaskPrediction
 from linkwise.dask.passes import Group, Runner, local_rows
 from linkwise.dask.scratch import Scratch
@@ -106,14 +106,13 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
         self.fit_predict(X, y)
         return self
 
-    @on_client
     def fit_predict(self, X: Any, y: Any) -> Any:
         """Find clusters as :meth:`fit` does, and return ``labels_`` of the training rows, lazy."""
-        table, _ = read_table(X, None)
+        table, _ = read_table(X, None, self.client)
         self._check_table(table)
         criterion_weight = self._check_parameters(table.n_samples)
         runner = Runner(table, self.client)
-        of_classes = Runner(_class_table(y, table), self.client)
+        of_classes = Runner(_class_table(y, table, self.client), self.client)
         of_classes.groups = runner.groups
         classes = _find_classes(of_classes)
         # A copy, so that starts draw the same numbers as in memory.
@@ -187,7 +186,7 @@ class CPPC(DaskPrediction, cppc.CPPC, auto_wrap_output_keys=None):  # type: igno
         return ClassReport.from_estimator(self, threshold=threshold)
 
 
-def _class_table(y: Any, table: Table) -> Table:
+def _class_table(y: Any, table: Table, client: Any) -> Table:
     """Classes (n, 1) in the chunks of the data."""
     if y is None:
         raise ValueError(
@@ -196,14 +195,12 @@ def _class_table(y: Any, table: Table) -> Table:
     refuse_links_as_labels(y)
     sizes = table.array.chunks[0]
     if hasattr(y, "to_dask_array"):
-        y = y.to_dask_array(lengths=True)
+        y = y.to_dask_array()
     if not isinstance(y, da.Array):
         return Table(_in_chunks(_checked(as_vector(y, "y"), table.n_samples), sizes), None)
     if y.ndim != 1:
         raise ValueError(f"y has {y.ndim} dimensions; pass one class for each row")
-    if np.isnan(y.shape[0]):
-        y = y.copy().compute_chunk_sizes()
-    _checked(y, table.n_samples)
+    y = _checked(known_sizes(y, client), table.n_samples)
     if y.chunks[0] != sizes:
         y = y.rechunk((tuple(size for size in sizes if size),))
         name = f"linkwise-classes-{y.name}"

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from linkwise.constraints import Constraints
 
-__all__ = ["Table", "lazy_array", "read_table"]
+__all__ = ["Table", "known_sizes", "lazy_array", "read_table"]
 
 
 class Table(NamedTuple):
@@ -58,12 +58,15 @@ class Table(NamedTuple):
         return f"row {row} (row {row - int(starts[chunk])} of chunk {chunk})"
 
 
-def read_table(X: Any, constraints: Any) -> tuple[Table, Any]:
-    """Make a table of the data; links with ids are put into the order of its rows."""
+def read_table(X: Any, constraints: Any, client: Any) -> tuple[Table, Any]:
+    """Make a table of the data; links with ids are put into the order of its rows.
+
+    Ids and unknown numbers of rows are computed by the client.
+    """
     has_ids = isinstance(constraints, Constraints) and constraints.index is not None
     X = _opened(X)
     if has_ids and _is_frame(X):
-        ids, X = _ids(X, constraints.index_name)
+        ids, X = _ids(X, constraints.index_name, client)
         constraints = constraints._for_rows(ids)
     elif has_ids:
         warnings.warn(
@@ -73,9 +76,7 @@ def read_table(X: Any, constraints: Any) -> tuple[Table, Any]:
             stacklevel=4,
         )
     array, names = lazy_array(X)
-    if np.isnan(array.shape[0]) or any(np.isnan(size) for size in array.chunks[0]):
-        # A copy, because the sizes are written into the array itself.
-        array = array.copy().compute_chunk_sizes()
+    array = known_sizes(array, client)
     if array.numblocks[1] > 1:
         array = array.rechunk({1: -1})
     return Table(_optimized(array), names), constraints
@@ -94,6 +95,20 @@ def _optimized(array: da.Array) -> da.Array:
     layers = {name: held, array.name: tasks} if tasks else {array.name: held}
     graph = HighLevelGraph(layers, {layer: {name} & {*layers} - {layer} for layer in layers})
     return da.Array(graph, array.name, array.chunks, dtype=array.dtype)
+
+
+def known_sizes(array: Any, client: Any) -> Any:
+    """The array with known numbers of rows in its chunks.
+
+    ``compute_chunk_sizes`` of Dask takes no client, and writes the sizes into the array of the user.
+    """
+    if not any(np.isnan(size) for size in array.chunks[0]):
+        return array
+    first = array.to_delayed().reshape(array.numblocks[0], -1)[:, 0]
+    sizes = dask.compute(*(dask.delayed(len)(block) for block in first), scheduler=client)
+    array = array.copy()
+    array._chunks = (tuple(map(int, sizes)), *array.chunks[1:])
+    return array
 
 
 def lazy_array(X: Any) -> tuple[da.Array, NDArray[np.object_] | None]:
@@ -157,8 +172,8 @@ def _is_frame(X: Any) -> bool:
     return hasattr(X, "to_dask_array") and hasattr(X, "columns")
 
 
-def _ids(frame: Any, name: Any) -> tuple[Any, Any]:
+def _ids(frame: Any, name: Any, client: Any) -> tuple[Any, Any]:
     """Ids of the rows of a frame: the column that the index of the links was taken from, or its own index."""
     if name is not None and name in list(frame.columns):
-        return frame[name].compute(), frame.drop(columns=[name])
-    return frame.index.compute(), frame
+        return dask.compute(frame[name], scheduler=client)[0], frame.drop(columns=[name])
+    return dask.compute(frame.index, scheduler=client)[0], frame

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar
 
 import dask
 import dask.array as da
@@ -19,10 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linkwise._validation import check_constraints
 from linkwise.dask.collections import Table, lazy_array
 
-__all__ = ["DaskEstimator", "ScoredDaskEstimator", "along_rows", "check_columns", "extended", "on_client"]
+__all__ = ["DaskEstimator", "ScoredDaskEstimator", "along_rows", "check_columns", "extended"]
 
 Estimator = TypeVar("Estimator", bound=type)
-Method = TypeVar("Method", bound=Callable[..., Any])
 #: Attributes of training rows, which stay lazy.
 _LAZY = ("labels_", "responsibilities_")
 
@@ -47,17 +44,6 @@ def extended(cls: Estimator) -> Estimator:
     return cls
 
 
-def on_client(method: Method) -> Method:
-    """Let the client compute all that a method computes, sizes of chunks and some labels included."""
-
-    @functools.wraps(method)
-    def computed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with nullcontext() if self.client is None else dask.config.set(scheduler=self.client):
-            return method(self, *args, **kwargs)
-
-    return cast(Method, computed)
-
-
 class DaskEstimator:
     """The part of an estimator for Dask that does not depend on the model."""
 
@@ -79,7 +65,6 @@ class DaskEstimator:
         state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
         return {**state, "client": None}
 
-    @on_client
     def to_local(self, *, labels: bool = True) -> Any:
         """Return the estimator of ``linkwise`` with these parameters and results.
 
@@ -102,8 +87,12 @@ class DaskEstimator:
             if (fitted and name not in _LAZY) or name == "_last_n_clusters":
                 setattr(local, name, value)
         if labels:
-            local.labels_ = np.asarray(own.labels_.compute())
+            local.labels_ = np.asarray(self._computed(own.labels_))
         return local
+
+    def _computed(self, value: Any) -> Any:
+        """Compute something lazy where the estimator computes."""
+        return dask.compute(value, scheduler=self.client)[0]
 
     # Checks
 
@@ -147,7 +136,6 @@ class DaskEstimator:
 class ScoredDaskEstimator(DaskEstimator):
     """An estimator that scores rows, as its namesake in memory does."""
 
-    @on_client
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None, constraints: Any = None) -> float:
         """Return the score of the estimator in memory, computed chunk by chunk."""
         base: Any = super()

@@ -12,7 +12,7 @@ from linkwise._validation import as_generator, check_constraints
 from linkwise.constraints import Constraints
 from linkwise.dask.checkpoint import fit_identity
 from linkwise.dask.collections import Table, read_table
-from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended, on_client
+from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
 from linkwise.dask.journal import Journal, JournalRunner
 from linkwise.dask.kmeans_rows import (
     RESULTS,
@@ -35,7 +35,6 @@ class _DaskKMeans(ScoredDaskEstimator):
     more = ("client", "checkpoint")
     checkpoint: Any
 
-    @on_client
     def fit(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Self:
         """Cluster the rows of a Dask collection (n_samples, n_features) under links between them.
 
@@ -53,7 +52,7 @@ class _DaskKMeans(ScoredDaskEstimator):
         own: Any = self
         must_weight, cannot_weight = own._check_parameters()
         self._check_distortion()
-        table, constraints = read_table(X, constraints)
+        table, constraints = read_table(X, constraints, self.client)
         self._check_table(table)
         if table.n_samples < own.n_clusters:
             raise ValueError(
@@ -168,7 +167,7 @@ class _DaskKMeans(ScoredDaskEstimator):
     def _lazy_score(self, X: Any, sample_weight: Any) -> float:
         own: Any = self
         cost = along_rows(self.transform(X), np.min) + own._make_distortion().normaliser(own.metric_)
-        return -float((cost if sample_weight is None else cost * sample_weight).sum())
+        return -float(self._computed((cost if sample_weight is None else cost * sample_weight).sum()))
 
 
 @extended

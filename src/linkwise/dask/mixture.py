@@ -14,7 +14,7 @@ from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.dask.checkpoint import Checkpoint, fit_identity
 from linkwise.dask.collections import read_table
-from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended, on_client
+from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
 from linkwise.dask.jobs import ClusterSizes, Probabilities, RowLabels
 from linkwise.dask.passes import Runner, lazy_rows
 from linkwise.dask.source import DaskRows
@@ -47,7 +47,6 @@ class DaskPrediction(ScoredDaskEstimator):
         base: Any = super()
         return self._lazily(X, "score_samples", np.float64) if self._is_lazy(X) else base.score_samples(X)
 
-    @on_client
     def icl(self, X: Any) -> float:
         """Compute the integrated classification likelihood on these rows, as in memory."""
         own: Any = self
@@ -55,13 +54,13 @@ class DaskPrediction(ScoredDaskEstimator):
         if not self._is_lazy(X):
             return float(base.icl(X))
         certain = along_rows(self.predict_proba(X), np.max)
-        return float(own.bic(X)) - 2.0 * float(np.log(certain).sum())
+        return float(own.bic(X)) - 2.0 * float(self._computed(np.log(certain).sum()))
 
     def _lazy_score(self, X: Any, sample_weight: Any) -> float:
         values = self.score_samples(X)
         if sample_weight is None:
-            return float(values.mean())
-        return float((values * sample_weight).sum() / sample_weight.sum())
+            return float(self._computed(values.mean()))
+        return float(self._computed((values * sample_weight).sum() / sample_weight.sum()))
 
 
 class _DaskMixture(DaskPrediction):
@@ -88,11 +87,10 @@ class _DaskMixture(DaskPrediction):
         return self
 
     @with_callbacks
-    @on_client
     def fit_predict(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Any:
         """Fit the mixture and return ``labels_`` of the training rows, a lazy Dask array."""
         own: Any = self
-        table, constraints = read_table(X, constraints)
+        table, constraints = read_table(X, constraints, self.client)
         self._check_table(table)
         own._check_parameters(table.n_samples)
         constraints = check_constraints(constraints, table.n_samples, y)
@@ -214,9 +212,8 @@ class PPC(_DaskMixture, ppc.PPC, auto_wrap_output_keys=None):  # type: ignore[ca
 
     local_class = ppc.PPC
 
-    @on_client
     def _in_order_of(self, X: Any, constraints: Constraints) -> Constraints:
-        aligned: Constraints = read_table(X, constraints)[1]
+        aligned: Constraints = read_table(X, constraints, self.client)[1]
         return aligned
 
 
