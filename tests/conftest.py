@@ -7,13 +7,23 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+import pytest  # noqa: E402
+from _pytest.doctest import DoctestModule  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from linkwise import _kernels  # noqa: E402
 
-# Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike.
-settings.register_profile("linkwise", deadline=None, derandomize=True)
+# Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike, so
+# that many examples would only be the same ones every time.
+settings.register_profile("linkwise", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("linkwise")
 
 # Whether the cache of numba is warm must not show in captured output; subprocesses are not affected.
 _kernels._told.add(_kernels.COMPILING)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file():
+    """Look for no doctests in the tests themselves: there are none, and the search takes seconds."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
