@@ -47,8 +47,8 @@ def routing(request):
 
 
 MODELS = [
-    PPC(3, n_init=1, random_state=0),
-    ConstrainedEM(3, sampling="points", n_init=1, random_state=0),
+    PPC(3, n_init=1, max_iter=20, random_state=0),
+    ConstrainedEM(3, sampling="points", n_init=1, max_iter=20, random_state=0),
 ]
 
 

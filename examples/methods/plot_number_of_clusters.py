@@ -25,7 +25,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", UserWarning)  # empty clusters are drawn
     sweep = sweep_components(
-        CPPC(beliefs=beliefs), X, y, n_components=range(7, 13), n_repeats=2, random_state=0
+        CPPC(beliefs=beliefs), X, y, n_components=range(8, 12), n_repeats=2, random_state=0
     )
 print(sweep)
 
