@@ -7,7 +7,10 @@ import os
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
+from functools import cache  # noqa: E402
+
 import pytest  # noqa: E402
+import typer.testing  # noqa: E402
 from _pytest.doctest import DoctestModule  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
@@ -20,6 +23,9 @@ settings.load_profile("linkwise")
 
 # Whether the cache of numba is warm must not show in captured output; subprocesses are not affected.
 _kernels._told.add(_kernels.COMPILING)
+
+# Typer makes the parser anew for every command that is run: 50 ms, most of the time of many tests.
+typer.testing._get_command = cache(typer.testing._get_command)
 
 
 @pytest.hookimpl(wrapper=True)

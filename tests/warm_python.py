@@ -171,6 +171,9 @@ def _end(code: Any) -> None:
 
 def _warm_up() -> None:
     """Run small commands, so that copies have what is imported late and the compiled kernels in memory."""
+    import typer.main
+
+    typer.main.get_command = cache(typer.main.get_command)  # the parser of the command takes 50 ms
     from typer.testing import CliRunner
 
     from linkwise.cli.app import app

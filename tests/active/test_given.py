@@ -73,7 +73,7 @@ def test_session_with_many_links(monkeypatch):
     y = rng.integers(3, size=150)
     X = 4.0 * rng.standard_normal((3, 2))[y] + rng.standard_normal((150, 2))
     links = Constraints.sample(y, 200, overlap=True, random_state=1)
-    session = ActiveClustering(X, links, random_state=0)
+    session = ActiveClustering(X, links, n_clusters=3, random_state=0)
     assert len(session._knowledge.posterior.asked) <= 30
     asked = {frozenset(pair) for pair in links.pairs.tolist()}
     for _ in range(8):

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from linkwise.active.journal import Journal, fingerprint_of, merge_answers, read_answers
-from linkwise.active.knowledge import NO_ANSWERS, append
+from linkwise.active.journal import Journal, fingerprint_of, read_answers
 from tests import warm_python
 
 ABOUT = {"n_samples": 9, "fingerprint": "rows"}
@@ -455,19 +454,6 @@ def test_fingerprints_tell_data_apart():
     assert fingerprint_of(large) == before
     large[48] = 1.0
     assert fingerprint_of(large) != before
-
-
-def test_merging_keeps_both_and_counts_what_one_person_said_in_both_once():
-    first = append(append(NO_ANSWERS, 0, 1, 1, 0.9, "Ann"), 2, 3, -1)
-    second = append(append(append(NO_ANSWERS, 1, 0, 1, 0.9, "Ann"), 2, 3, -1), 4, 5, 0, None, "Bob")
-    second = append(second, 0, 1, -1, 0.9, "Ann")  # she changed her mind
-    merged = merge_answers(first, second)
-    assert merged.pairs.tolist() == [[0, 1], [2, 3], [2, 3], [4, 5], [0, 1]]
-    assert merged.says.tolist() == [1, -1, -1, 0, -1]
-    assert merged.source == ("Ann", "", "", "Bob", "Ann")
-    assert merge_answers(NO_ANSWERS, first).pairs.tolist() == first.pairs.tolist()
-    named = append(NO_ANSWERS, 4, 5, 0, None, "Bob")
-    assert len(merge_answers(named, named).says) == 1
 
 
 def test_a_journal_in_memory_needs_no_file(tmp_path, monkeypatch):

@@ -225,7 +225,7 @@ def test_given_links_are_known_and_not_asked_about():
     same = [p for p in pairs if y[p[0]] == y[p[1]]]
     different = [p for p in pairs if y[p[0]] != y[p[1]]][1:]
     left = next(p for p in pairs if y[p[0]] != y[p[1]])
-    one = ActiveClustering(X, Constraints(9, same, different), random_state=0)
+    one = ActiveClustering(X, Constraints(9, same, different), n_clusters=3, random_state=0)
     assert one.n_answers == 0
     assert set(one.ask()) == set(left)
     np.testing.assert_array_equal(one.labels_[:, None] == one.labels_, y[:, None] == y)
@@ -546,14 +546,16 @@ def test_answers_that_contradict_each_other_massively():
     assert not one.should_stop_.stop
 
 
-@pytest.mark.parametrize(("n_links", "certainty"), [(5, None), (60, None), (20, 0.95)])
-def test_links_given_at_first_do_no_harm(n_links, certainty):
+@pytest.mark.parametrize(
+    ("n_links", "certainty", "n_clusters"), [(5, None, "auto"), (60, None, 6), (20, 0.95, "auto")]
+)
+def test_links_given_at_first_do_no_harm(n_links, certainty, n_clusters):
     """Six clusters far apart are found without links; right links and right answers leave them so."""
     rng = np.random.default_rng(0)
     y = rng.integers(6, size=90)
     X = 3.0 * rng.normal(size=(6, 8))[y] + rng.normal(size=(90, 8))
     links = Constraints.sample(y, n_links, overlap=True, certainty=certainty, random_state=0)
-    session = ActiveClustering(X, links, random_state=0)
+    session = ActiveClustering(X, links, n_clusters=n_clusters, random_state=0)
     person = LabelOracle(y)
     for _ in range(10):
         i, j = session.ask()

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from linkwise import Constraints
 from linkwise.auto import candidates
+from linkwise.cli import pictures
 from linkwise.datasets import make_noisy_objects
 from tests import warm_python
 
@@ -67,12 +68,21 @@ def invoke(tmp_path, monkeypatch):
     return run
 
 
+@pytest.fixture(autouse=True)
+def not_rendered(request, monkeypatch):
+    """Figures of reports are made, but rendered only in tests of the commands themselves: it takes long."""
+    if request.path.name != "test_commands.py":
+        monkeypatch.setattr(pictures, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
+
+
 @pytest.fixture
 def fewer_candidates(monkeypatch):
-    """A quick choice without mixtures that see links, which take nine tenths of its time."""
-    slow = ("mixture", "mixture, tied")
+    """A choice without mixtures that see links and forests, which take nine tenths of its time."""
+    slow = ("mixture", "mixture, tied", "mixture, diagonal", "forest of groups")
     quick = tuple(name for name in candidates._QUICK if name not in slow)
     monkeypatch.setattr(candidates, "_QUICK", quick)
+    known = {name: one for name, one in candidates.CANDIDATES.items() if name not in slow}
+    monkeypatch.setattr(candidates, "CANDIDATES", known)
 
 
 @pytest.fixture

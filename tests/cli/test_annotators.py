@@ -75,7 +75,7 @@ def test_refusals_of_learning(refused, blobs):
 def test_a_range_of_clusters(invoke, blobs, tmp_path, method, links):
     given = () if links is None else ("-l", links)
     result = invoke(
-        "fit", "data.csv", "-k", "2:4", *given, "-m", method, "--starts", 2, "--repeats", 2, "-o", "out",
+        "fit", "data.csv", "-k", "2:4", *given, "-m", method, "--starts", 1, "--repeats", 1, "-o", "out",
         "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output

@@ -1,6 +1,6 @@
 """``linkwise fit`` with its default method: candidates that the links compare, and what links gained.
 
-The first test compares all candidates of a quick choice, that of options all there are; the others fewer.
+Mixtures that see links are slow and left out; tests of the methods and of ``LinkedClustering`` have them.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def fit_json(invoke, *arguments):
     return json.loads(fit(invoke, *arguments, "--json").stdout)
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_the_same_as_the_library(invoke, rings, tmp_path):
     X, _, links = rings
     record = fit_json(invoke, "-l", "links.csv", "-k", 2, "-o", "out")

@@ -21,7 +21,6 @@ import numbers
 import os
 import time
 import weakref
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -34,7 +33,7 @@ from numpy.typing import ArrayLike
 from linkwise._files import PathLike, naming, to_disk, try_lock
 from linkwise.active.knowledge import SAYS, Answers
 
-__all__ = ["AnswerLog", "Journal", "fingerprint_of", "merge_answers", "read_answers", "written_from"]
+__all__ = ["AnswerLog", "Journal", "fingerprint_of", "read_answers", "written_from"]
 
 _FORMAT, _VERSION = "linkwise answers", 1
 _MARK = json.dumps({"format": _FORMAT})[:-1].encode() + b", "
@@ -58,33 +57,6 @@ def fingerprint_of(rows: ArrayLike) -> str:
     else:
         content = json.dumps([str(value) for value in sample.ravel().tolist()]).encode()
     return hashlib.sha256(repr(array.shape).encode() + content).hexdigest()
-
-
-def merge_answers(first: Answers, second: Answers) -> Answers:
-    """The answers of two journals about the same rows, those of the first one first.
-
-    An answer that a named source gave in both counts once, so that a copy of a journal adds nothing. Answers
-    without a source are all kept: they may be two people's.
-    """
-    known = Counter(_keys(first))
-    kept = []
-    for place, key in enumerate(_keys(second)):
-        if key[-1] and known[key] > 0:
-            known[key] -= 1
-        else:
-            kept.append(place)
-    return Answers(
-        np.concatenate([first.pairs, second.pairs[kept]]),
-        np.concatenate([first.says, second.says[kept]]),
-        np.concatenate([first.certainty, second.certainty[kept]]),
-        (*first.source, *(second.source[place] for place in kept)),
-    )
-
-
-def _keys(answers: Answers) -> Iterator[tuple[Any, ...]]:
-    columns = (column.tolist() for column in answers[:3])
-    for (i, j), says, certainty, source in zip(*columns, answers.source, strict=True):
-        yield min(i, j), max(i, j), says, None if certainty != certainty else certainty, source
 
 
 class AnswerLog:
