@@ -69,7 +69,7 @@ def test_agrees_with_exhaustive_search(n_clusters):
         check_answer(n, pairs, weights, n_clusters, small)
         assert small.status in (found.status, "unknown")
     expected = {1: "single_cluster", 2: "odd_ring", 3: "clique", 4: "clique"}[n_clusters]
-    assert kinds.count("feasible") > 100
+    assert kinds.count("feasible") > 50
     assert kinds.count(expected) > 30
     assert kinds.count("path") > 3
 
