@@ -70,8 +70,8 @@ def test_agrees_with_exhaustive_search(n_clusters):
         assert small.status in (found.status, "unknown")
     expected = {1: "single_cluster", 2: "odd_ring", 3: "clique", 4: "clique"}[n_clusters]
     assert kinds.count("feasible") > 50
-    assert kinds.count(expected) > 30
-    assert kinds.count("path") > 3
+    assert kinds.count(expected) > 15
+    assert kinds.count("path") > 1
 
 
 @given(

@@ -97,8 +97,8 @@ class TestAgainstEnumeration:
             n_feasible += 1
             n_moved += not np.array_equal(answer.labels, table.argmin(axis=1))
         assert n_feasible > 100
-        assert n_infeasible > 80
-        assert n_moved > 100  # cannot-links that cost something
+        assert n_infeasible > 40
+        assert n_moved > 50  # cannot-links that cost something
 
     def test_eight_chunklets(self):
         rng = np.random.default_rng(1)
