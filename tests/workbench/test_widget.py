@@ -53,6 +53,19 @@ def test_answers_of_the_widget_are_those_of_the_session(made):
     assert beliefs["classes"] == ["a", "b"]
 
 
+def test_what_the_session_is_told_beside_the_widget_is_seen(made):
+    session, widget = made
+    for row in (1, 2, 3):
+        session.tell(0, row, "same")
+    assert asked(widget, "GET", "/api/state")[1]["n_answers"] == 3
+    session.undo()
+    session.retract(0)
+    # The page has an old list: what it points at is another answer by now.
+    assert asked(widget, "POST", "/api/retract", {"answer": 0, "i": 0, "j": 1})[0] == 409
+    assert asked(widget, "POST", "/api/undo", {})[1]["state"]["n_answers"] == 2
+    assert session.answers.pairs.tolist() == [[0, 1], [0, 2]]
+
+
 def test_files_of_the_user_beside_the_journal_are_left_alone(tmp_path):
     (tmp_path / "beliefs.csv").write_text("of the user", encoding="utf-8")
     X = np.arange(20.0).reshape(10, 2)

@@ -64,6 +64,7 @@ class AnswerLog:
 
     def __init__(self, n_samples: int) -> None:
         self.n_samples = n_samples
+        self.n_records = 0
         self.written: set[str] = set()
         self._standing: list[dict[str, Any]] = []
         # For every step that can be undone: who did it, and place and answer if it is a retraction.
@@ -106,6 +107,7 @@ class AnswerLog:
 
     def apply(self, record: dict[str, Any]) -> None:
         """Take a record that was checked."""
+        self.n_records += 1
         if record["op"] == "tell":
             self._standing.append(record)
             self._steps.append((record.get("source") or "", None))
@@ -234,6 +236,11 @@ class Journal:
     def last_source(self) -> str | None:
         """Who did the step that ``undo`` would undo, "" without a name; None if there is none."""
         return self._log.last_source
+
+    @property
+    def n_records(self) -> int:
+        """Number of records; it grows with every change."""
+        return self._log.n_records
 
     def append(self, record: dict[str, Any]) -> None:
         """Keep a record; when this returns it is on disk. After an error nothing has changed."""

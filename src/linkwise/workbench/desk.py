@@ -81,7 +81,7 @@ class Desk:
         self.table, self.given, self._session = table, links, session
         self._changed = threading.Condition()
         self.version = 1
-        self._answers = session.answers
+        self._answers, self._n_records = session.answers, session.journal.n_records
         self._known = Known(links, self._answers)
         self._contradictions: tuple[Answers, list[Contradiction]] | None = None
         # What each person looks at.
@@ -141,6 +141,7 @@ class Desk:
 
     def state(self) -> dict[str, Any]:
         """Everything about the session that fits in a few lines."""
+        self._look_again()
         answers, view = self._answers, self.view
         says = Counter(answers.says.tolist())
         quality = None if view is None else view.quality
@@ -224,6 +225,7 @@ class Desk:
     def question(self, source: str | None = None) -> dict[str, Any]:
         """The question of one person: the same one until it is answered, and nobody else's."""
         name = source or ""
+        self._look_again()
         with self._changed:
             held = self._held.get(name)
             if held is None or self._known.idle(held.pair, held.again):
@@ -317,6 +319,7 @@ class Desk:
 
         A page that did not see the reply, or a second page, sends an answer again: it counts once.
         """
+        self._look_again()
         with self._changed:
             held = self._held.get(source or "")
             asked = held is not None and set(held.pair) == {i, j}
@@ -343,6 +346,7 @@ class Desk:
         If the last step was somebody else's, the last answer of that person is taken back. The pair is asked
         about again.
         """
+        self._look_again()
         with self._changed:
             before = self._answers
             mine = [place for place, name in enumerate(before.source) if name == (source or "")]
@@ -361,6 +365,7 @@ class Desk:
 
     def retract(self, answer: int, pair: tuple[int, int] | None = None, source: str | None = None) -> None:
         """Take back the answer at this place; with ``pair``, only if it is about these rows."""
+        self._look_again()
         with self._changed:
             if pair is not None and (
                 not 0 <= answer < len(self._answers.says)
@@ -376,10 +381,16 @@ class Desk:
 
     def _follow(self) -> None:
         """After a change of the answers, with the lock held."""
-        self._answers = self._session.answers
+        self._answers, self._n_records = self._session.answers, self._session.journal.n_records
         self._known = Known(self.given, self._answers)
         self.version += 1
         self.model.follow(self._answers)
+
+    def _look_again(self) -> None:
+        """In a notebook the session may have been told something beside the page."""
+        with self._changed:
+            if self._session.journal.n_records != self._n_records:
+                self._follow()
 
     def _news(self) -> None:
         """The model has new questions or labels; called by its thread."""
