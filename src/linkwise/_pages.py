@@ -40,6 +40,14 @@ _STYLE = """
 .linkwise .warning{border-left:4px solid #e69f00;background:#fdf6e3;padding:.4rem .8rem;margin:.5rem 0}
 .linkwise .kind{font-weight:600}.linkwise .far{color:#b2182b;font-weight:600}.linkwise .quiet{color:#666}
 .linkwise footer{border-top:1px solid #ddd;padding-top:.6rem;color:#666;font-size:.85rem}
+@media(max-width:30rem){.linkwise{padding:1rem}.linkwise table{font-size:.8rem}
+.linkwise .list th,.linkwise .list td{padding-right:.5rem}.linkwise .list .number{padding-right:.3rem}}
+@media(prefers-color-scheme:dark){.linkwise-page{background:#16191e}.linkwise-page a{color:#7cc0f5}
+.linkwise-page .linkwise{color:#e4e6e9;background:#16191e}
+.linkwise-page img,.linkwise-page svg{background:#fff}.linkwise-page pre{background:#22272e}
+.linkwise-page .list td,.linkwise-page .list tbody th,.linkwise-page footer{border-color:#3a3f47}
+.linkwise-page figcaption,.linkwise-page footer,.linkwise-page .quiet{color:#a9aeb6}
+.linkwise-page .warning{background:#3a3014}.linkwise-page .far{color:#ff9d85}}
 """
 
 
@@ -134,7 +142,8 @@ class Page:
             "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
             "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-            f"<title>{escape(self._title)}</title></head>\n<body>{self.body()}{footer}</body></html>\n"
+            f"<title>{escape(self._title)}</title></head>\n"
+            f"<body class='linkwise-page'>{self.body()}{footer}</body></html>\n"
         )
 
 

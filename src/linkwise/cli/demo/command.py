@@ -29,7 +29,7 @@ _CHAPTERS: list[Callable[[Output], Chapter]] = [
 ]
 _NEXT = [
     "linkwise fit data.csv --id id --links pairs.csv -o result     # your own rows and pairs",
-    "linkwise ask data.csv --id id -o pairs.csv                    # no pairs yet: be asked",
+    "linkwise ask data.csv --id id -o pairs.csv                    # no pairs yet: answer questions",
     "linkwise --help                                               # everything else",
 ]
 
@@ -76,8 +76,10 @@ def _report(told: list[Chapter], table: TextTable) -> str:
     page = Page("What links gain")
     page.text(
         "linkwise clusters data with what people know: these two belong together, these two do not, and how "
-        "sure they are. Each section shows data without such knowledge and with it, and how to do the same."
+        "sure they are. Each section shows clusters without this knowledge, with it, and how to do the same."
     )
+    first = told[0].pictures
+    page.pictures([(one.png, one.description, one.caption) for one in (first[0], *first[-2:])])
     page.contents([chapter.title for chapter in told])
     page.table(table)
     for chapter in told:
@@ -97,8 +99,7 @@ def _report(told: list[Chapter], table: TextTable) -> str:
 def _gain_table(gains: list[Gain]) -> TextTable:
     rows = [
         [
-            gain.task,
-            gain.knowledge,
+            f"{gain.task}: {gain.knowledge}",
             gain.measure,
             f"{gain.without:.3f}",
             f"{gain.with_it:.3f}",
@@ -107,5 +108,5 @@ def _gain_table(gains: list[Gain]) -> TextTable:
         for gain in gains
     ]
     return TextTable(
-        "What the links gained", ["task", "knowledge", "measured by", "without", "with", "gain"], rows, 3
+        "What the links gained", ["task and knowledge", "measured by", "without", "with", "gain"], rows, 2
     )
