@@ -137,7 +137,7 @@ def test_report_in_a_browser(shown, chromium, recording_proxy, tmp_path):
     assert bare != page
     (tmp_path / "probed.html").write_text(bare.replace("</head>", f"{PROBE}</head>"), encoding="utf-8")
     seen = _probe(browse(chromium, port, tmp_path / "profile", f"file://{tmp_path}/probed.html"))
-    assert len(seen["images"]) == 14
+    assert len(seen["images"]) == 17
     for complete, width, displayed in seen["images"]:
         assert complete
         assert width > 300
