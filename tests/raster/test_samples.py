@@ -276,6 +276,9 @@ def test_samples_with_band_values(stack):
         training_rows(stack, renamed, label="class", values=["w", "v", "u"]).X, rows.X[:, ::-1]
     )
     small = renamed.assign(u=renamed.u / 1e4, v=renamed.v / 1e4, w=renamed.w / 1e4)
+    for factor in (0.0, float("nan")):
+        with pytest.raises(ValueError, match="factor is"):
+            training_rows(stack, small, label="class", values=["u", "v", "w"], factor=factor)
     with pytest.raises(ValueError, match="pass factor=10000"):
         training_rows(stack, small, label="class", values=["u", "v", "w"])
     np.testing.assert_allclose(

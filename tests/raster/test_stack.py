@@ -144,3 +144,8 @@ def test_other_bad_input(tmp_path, values):
         read_stack(good, bands=["nir"])
     with pytest.raises(ValueError, match="no band 5"):
         read_stack(good, bands=[5])
+    with pytest.raises(ValueError, match="band 'band_2' is named twice"):
+        read_stack(good, bands=[2, "band_2"])
+    for value in (1e9, float("inf"), 0.5):
+        with pytest.raises(ValueError, match=r"nodata is .*, which bands of int16 cannot hold"):
+            read_stack(good, nodata=value)

@@ -16,6 +16,7 @@ __all__ = [
     "Grid",
     "applied",
     "as_stack",
+    "fits",
     "grid_of",
     "nodata_of",
     "pixel_areas",
@@ -103,11 +104,11 @@ def valid_pixels(values: NDArray[Any], nodata: list[float | None]) -> NDArray[np
         if band.dtype.kind == "f":
             valid &= np.isfinite(band)
         if missing is not None and not np.isnan(missing):
-            valid &= band != band.dtype.type(missing) if _fits(missing, band.dtype) else True
+            valid &= band != band.dtype.type(missing) if fits(missing, band.dtype) else True
     return valid
 
 
-def _fits(value: float, dtype: np.dtype[Any]) -> bool:
+def fits(value: float, dtype: np.dtype[Any]) -> bool:
     """Whether a number of this type can have the value."""
     if dtype.kind == "f":
         return True

@@ -322,6 +322,8 @@ def _rows_with_values(
     """Rows of a table that holds the values of the bands."""
     import pandas
 
+    if not np.isfinite(factor) or factor == 0.0:
+        raise ValueError(f"factor is {factor:g}; pass what the values are to be multiplied by, 1 for nothing")
     classes = class_texts(table, label)
     X = table[columns].apply(pandas.to_numeric, errors="coerce").to_numpy(dtype=np.float64) * factor
     known, skipped = classes != "", []

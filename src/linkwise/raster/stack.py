@@ -23,7 +23,7 @@ from rasterio.windows import Window
 from xarray.backends import BackendArray, CachingFileManager
 from xarray.core import indexing
 
-from linkwise.raster.grid import Grid, applied, same_place
+from linkwise.raster.grid import Grid, applied, fits, same_place
 
 __all__ = ["read_stack"]
 
@@ -161,6 +161,12 @@ def read_stack(
     if bands is not None:
         sources = [sources[place] for place in _chosen(bands, [source.name for source in sources])]
     if nodata is not None:
+        kinds = sorted({source.dtype for source in sources})
+        if not any(fits(float(nodata), np.dtype(kind)) for kind in kinds):
+            raise ValueError(
+                f"nodata is {nodata:g}, which bands of {' and '.join(kinds)} cannot hold; pass another value, "
+                "or leave it out"
+            )
         sources = [source._replace(nodata=float(nodata)) for source in sources]
     return _as_array(sources, grid)
 
@@ -177,7 +183,7 @@ def _as_array(sources: list[_Source], grid: Grid) -> xr.DataArray:
     stack = xr.DataArray(lazy, dims=("band", "y", "x"), coords=coords)
     stack = stack.rio.write_crs(grid.crs).rio.write_transform(grid.transform)
     missing = [source.nodata for source in sources]
-    if missing[0] is not None:
+    if missing[0] is not None and fits(missing[0], stack.dtype):
         stack.attrs["_FillValue"] = missing[0]
     stack.attrs["nodatavals"] = missing
     stack.attrs["files"] = _paths(sources)
@@ -326,4 +332,7 @@ def _chosen(bands: Sequence[int | str], names: list[str]) -> list[int]:
             raise ValueError(f"there is no band {band}; give numbers from 1 to {len(names)}")
     if not places:
         raise ValueError("bands is empty; name at least one band")
+    if len(set(places)) < len(places):
+        twice = next(names[place] for place in places if places.count(place) > 1)
+        raise ValueError(f"band {twice!r} is named twice; name each band once")
     return places
