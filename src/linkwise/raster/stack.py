@@ -164,7 +164,7 @@ def read_stack(
         kinds = sorted({source.dtype for source in sources})
         if not any(fits(float(nodata), np.dtype(kind)) for kind in kinds):
             raise ValueError(
-                f"nodata is {nodata:g}, which bands of {' and '.join(kinds)} cannot hold; pass another value, "
+                f"nodata is {nodata:g}, which bands of {' and '.join(kinds)} cannot hold; pass another one, "
                 "or leave it out"
             )
         sources = [source._replace(nodata=float(nodata)) for source in sources]
