@@ -587,3 +587,48 @@ def test_few_answers_about_pairs_at_random_leave_good_clusters_alone(seed):
     for i, j in rng.permuted(np.tile(np.arange(150), (25, 1)), axis=1)[:, :2].tolist():
         one.tell(i, j, "same" if y[i] == y[j] else "different")
     assert adjusted_rand_score(y, one.labels_) > before - 0.03
+
+
+def test_answers_of_another_person_are_taken_once(tmp_path):
+    X, _ = blobs(12)
+    paths = [tmp_path / name for name in ("ann.journal", "bob.journal")]
+    ann = ActiveClustering(X, journal=paths[0], random_state=0)
+    ann.tell(0, 1, "different", 0.9, "Ann")
+    ann.tell(0, 3, "same")
+    ann.tell(4, 5, "unsure", source="Ann")
+    ann.tell(2, 5, "same", 1.0, "Ann")
+    with ActiveClustering(X, journal=paths[1], random_state=0) as bob:
+        bob.tell(0, 1, "different", 0.9, "Bob")
+        assert bob.merge(paths[0]) == 4  # while Ann goes on
+        ann.tell(0, 1, "same", 0.9, "Ann")  # she changes her mind
+        assert [bob.merge(paths[0]), bob.merge(paths[0])] == [1, 0]
+        together = bob.answers
+    ann.close()
+    assert together.pairs.tolist() == [[0, 1], [0, 1], [0, 3], [4, 5], [2, 5], [0, 1]]
+    assert together.says.tolist() == [-1, -1, 1, 0, 1, 1]
+    assert together.source == ("Bob", "Ann", "ann.journal", "Ann", "Ann", "Ann")
+    np.testing.assert_array_equal(together.certainty, [0.9, 0.9, np.nan, np.nan, 1.0, 0.9])
+    with ActiveClustering(X, journal=paths[1], random_state=0) as again:  # they are on disk
+        assert again.answers.source == together.source
+
+
+def test_merging_refuses_whole(tmp_path):
+    X, _ = blobs(12)
+    path, other = tmp_path / "one.journal", tmp_path / "other.journal"
+    with ActiveClustering(X, journal=path, random_state=0) as one:
+        one.tell(0, 1, "same")
+        one.tell(0, 3, "same", 1.0)
+        with ActiveClustering(X, random_state=0) as mine:
+            mine.tell(0, 3, "different", 1.0)
+            with pytest.raises(InfeasibleConstraints):
+                mine.merge(path)
+            assert mine.n_answers == 1  # not even the answer that contradicts nothing
+        with pytest.raises(ValueError, match="journal of this session"):
+            one.merge(path)
+        with pytest.raises(FileNotFoundError):
+            one.merge(other)
+    with (
+        ActiveClustering(X + 1.0, random_state=0) as elsewhere,
+        pytest.raises(ValueError, match="about other data"),
+    ):
+        elsewhere.merge(path)

@@ -21,6 +21,7 @@ import numbers
 import os
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -33,7 +34,7 @@ from numpy.typing import ArrayLike
 from linkwise._files import PathLike, naming, to_disk, try_lock
 from linkwise.active.knowledge import SAYS, Answers
 
-__all__ = ["AnswerLog", "Journal", "fingerprint_of", "read_answers", "written_from"]
+__all__ = ["AnswerLog", "Journal", "answers_beyond", "fingerprint_of", "read_answers", "written_from"]
 
 _FORMAT, _VERSION = "linkwise answers", 1
 _MARK = json.dumps({"format": _FORMAT})[:-1].encode() + b", "
@@ -328,6 +329,26 @@ def read_answers(path: PathLike, *, n_samples: int, fingerprint: str) -> Answers
         return AnswerLog(n_samples).answers()
     _refuse_other_data(path, found.header, {"n_samples": n_samples, "fingerprint": fingerprint})
     return found.log.answers()
+
+
+def answers_beyond(own: Answers, others: Answers) -> Answers:
+    """The other answers, but for those that the same person gave in both."""
+    known = Counter(_keys(own))
+    kept = []
+    for place, key in enumerate(_keys(others)):
+        if known[key] > 0:
+            known[key] -= 1
+        else:
+            kept.append(place)
+    source = tuple(others.source[place] for place in kept)
+    return Answers(others.pairs[kept], others.says[kept], others.certainty[kept], source)
+
+
+def _keys(answers: Answers) -> Iterator[tuple[Any, ...]]:
+    """Pair, answer, certainty and person, to be compared."""
+    columns = (column.tolist() for column in answers[:3])
+    for (i, j), says, certainty, source in zip(*columns, answers.source, strict=True):
+        yield min(i, j), max(i, j), says, None if certainty != certainty else certainty, source
 
 
 def written_from(path: PathLike) -> set[str]:

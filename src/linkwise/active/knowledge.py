@@ -30,6 +30,7 @@ __all__ = [
     "answered_groups",
     "append",
     "as_constraints",
+    "joined",
     "learned_certainty",
     "without",
     "without_last",
@@ -77,6 +78,16 @@ def append(
         np.append(answers.says, np.int8(says)),
         np.append(answers.certainty, np.nan if certainty is None else float(certainty)),
         (*answers.source, source or ""),
+    )
+
+
+def joined(first: Answers, second: Answers) -> Answers:
+    """Answers, and others after them."""
+    return Answers(
+        np.concatenate([first.pairs, second.pairs]),
+        np.concatenate([first.says, second.says]),
+        np.concatenate([first.certainty, second.certainty]),
+        first.source + second.source,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +18,7 @@ from linkwise.active import given as given_rows
 from linkwise.active.checks import checked_count, checked_metric, checked_pairs, checked_rows
 from linkwise.active.contradictions import Contradiction, find_contradictions
 from linkwise.active.given import summarise
-from linkwise.active.journal import Journal, fingerprint_of
+from linkwise.active.journal import Journal, answers_beyond, fingerprint_of, read_answers
 from linkwise.active.knowledge import (
     DIFFERENT,
     NO_ANSWERS,
@@ -27,6 +29,7 @@ from linkwise.active.knowledge import (
     Knowledge,
     append,
     as_constraints,
+    joined,
     learned_certainty,
 )
 from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
@@ -255,6 +258,53 @@ class ActiveClustering:
             self._check_facts(append(self.answers, i, j, SAYS[says], certainty))
         self.journal.tell(i, j, says, certainty=certainty, source=source)
         self._forget()
+
+    def merge(self, journal: str | PathLike[str]) -> int:
+        """Take the answers in the journal of another session about the same rows.
+
+        An answer that the same person gave in both counts once, so that merging twice adds nothing. Answers
+        without a name get that of the journal's file.
+
+        Parameters
+        ----------
+        journal : path
+            It is read, not changed; the other session may go on.
+
+        Returns
+        -------
+        int
+            Number of answers that were new.
+
+        Raises
+        ------
+        InfeasibleConstraints
+            If facts contradict each other; nothing is taken then.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from linkwise.active import ActiveClustering
+        >>> X, folder = [[0.0], [0.1], [5.0], [5.1]], Path(tempfile.mkdtemp())
+        >>> with ActiveClustering(X, journal=folder / "ann.journal", random_state=0) as ann:
+        ...     ann.tell(0, 1, "same", source="Ann")
+        >>> with ActiveClustering(X, journal=folder / "bob.journal", random_state=0) as bob:
+        ...     bob.tell(0, 2, "different", source="Bob")
+        ...     bob.merge(folder / "ann.journal"), bob.merge(folder / "ann.journal"), bob.n_answers
+        (1, 0, 2)
+        """
+        if self.journal.path is not None and os.path.realpath(journal) == os.path.realpath(self.journal.path):
+            raise ValueError(f"{journal} is the journal of this session; name that of another one")
+        told = read_answers(journal, n_samples=len(self._X), fingerprint=fingerprint_of(self._X))
+        told = told._replace(source=tuple(name or Path(journal).name for name in told.source))
+        new = answers_beyond(self.answers, told)
+        self._check_facts(joined(self.answers, new))
+        words = {number: word for word, number in SAYS.items()}
+        for (i, j), said, sure, source in zip(*(one.tolist() for one in new[:3]), new.source, strict=True):
+            self.journal.tell(i, j, words[said], certainty=None if np.isnan(sure) else sure, source=source)
+        self._look = None
+        self._forget()
+        return len(new.says)
 
     def undo(self) -> None:
         """Take back the last answer, or the last retraction."""

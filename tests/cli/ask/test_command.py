@@ -395,3 +395,17 @@ def test_the_end_of_a_terminal_is_the_end_of_the_session(terminal):
     time.sleep(0.1)
     assert len(answers()) == 1
     assert len(links()) == 1
+
+
+def test_answers_of_another_journal_are_merged(asked):
+    asked("sd", "-o", "ann.csv", "--source", "Ann")
+    result = asked("", "-o", "links.csv", "--source", "Bob", "--merge", "ann.csv.journal")
+    assert result.exit_code == 0, result.output
+    assert "2 answers taken from ann.csv.journal." in result.stdout
+    assert answers() == answers("ann.csv.journal")
+    assert links() == links("ann.csv")
+    again = asked("", "-o", "links.csv", "--merge", "ann.csv.journal")
+    assert "0 answers taken" in again.stdout
+    missing = asked("", "-o", "links.csv", "--merge", "nobody.journal")
+    assert missing.exit_code == 1
+    assert "nobody.journal" in missing.output

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from linkwise.active.journal import Journal
     from linkwise.active.knowledge import Answers
+    from linkwise.active.session import ActiveClustering
     from linkwise.constraints import Constraints
 
 # Without a terminal there is no width to fit in.
@@ -58,6 +59,14 @@ def ask(
             help="File that gets every answer at once. By default the output file with .journal added.",
         ),
     ] = None,
+    merge: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--merge",
+            metavar="FILE",
+            help="Journal of another person about the same rows, to take its answers; repeat for more.",
+        ),
+    ] = None,
     show: Annotated[
         str | None,
         typer.Option("--show", metavar="A,B,..", help="Columns to show, in this order. By default all."),
@@ -81,7 +90,7 @@ def ask(
             "--certainty",
             "-c",
             metavar="0.5..1",
-            help="How often your answers are right. By default 0.95 in the file of links.",
+            help="How often your answers are right. By default that is learned from all answers.",
         ),
     ] = None,
     strategy: Annotated[
@@ -153,6 +162,9 @@ def ask(
         )
         np.asarray(session.labels_)
     with session:
+        for path in merge or []:
+            taken = _merged(session, path)
+            console.print(f"{counted(taken, 'answer')} taken from {path}.", markup=False)
         if session.n_answers:
             console.print(
                 f"Going on after {counted(session.n_answers, 'answer')} in {journal}.", markup=False
@@ -179,6 +191,14 @@ def ask(
         written = _write_links(output, session.journal, given, answers, samples, learned)
         after = _fit_command(data, output, id_column, features, samples, records.columns, impute)
         _finish(out, console, session, answers, written, output, journal, ended, after)
+
+
+def _merged(session: ActiveClustering, path: Path) -> int:
+    """Take the answers of another journal; the number of new ones."""
+    try:
+        return session.merge(path)
+    except (OSError, ValueError) as error:
+        raise CommandError(str(error)) from None
 
 
 def _console(as_json: bool) -> Console:
