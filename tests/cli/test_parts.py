@@ -84,6 +84,12 @@ def test_the_same_as_the_library(invoke, data, tmp_path):
     result = invoke("predict", "out", "data/part-0.parquet", "--id", "id", "-o", "one.csv")
     assert result.exit_code == 0, result.output
     assert pd.read_csv("one.csv")["cluster"].tolist() == found["cluster"].tolist()[:40]
+    spoilt = pd.read_parquet("data/part-2.parquet")
+    spoilt.loc[5, "b"] = np.nan
+    spoilt.to_parquet("data/part-2.parquet", index=False)
+    result = invoke("predict", "out", "data", "--id", "id", "-o", "spoilt")
+    assert result.exit_code == 1
+    assert "data/part-2.parquet: row 5 (counted from 0): 'b' is missing; fill it in" in result.stderr
 
 
 @pytest.mark.parametrize("method", ["auto", "hmrf"])
