@@ -46,7 +46,7 @@ lint: $(VENV)/.dev
 # One process compiles the kernels while another lints: else both workers of the tests would compile the same.
 test: $(VENV)/.dev
 	@$(RUN) -m tests.compile_kernels & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
-	$(RUN) -m pytest -n 2 --dist loadfile
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: lint
 	$(RUN) -m pytest -q -n 2 --dist worksteal @tests/quick.txt

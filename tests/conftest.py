@@ -33,3 +33,12 @@ def pytest_collect_file():
     """Look for no doctests in the tests themselves: there are none, and the search takes seconds."""
     found = yield
     return [one for one in found if not isinstance(one, DoctestModule)]
+
+
+#: Files that mostly wait, for processes and browsers. They come first: at the end a worker would wait alone.
+WAITING = ("tests/dask/test_cluster.py", "tests/workbench/test_page.py", "tests/cli/test_interrupts.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Put the files that wait first; ``make test`` keeps to the order."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
