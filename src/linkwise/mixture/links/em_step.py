@@ -233,8 +233,8 @@ class LinkedStep:
     def link_evidence(self, parameters: MixtureParameters) -> float:
         """How well the mixture predicts the links: log P(links | X, parameters) up to a constant.
 
-        It is the log partition function of the linked rows with links, less that without and less log Omega
-        unless links count as observations.
+        It is the log partition function of the linked rows with links, less that without. Log Omega is no
+        part of it: the odds P(links | X) / P(links) are best for clusters so small that links are unlikely.
         """
         if self.linked is None:
             return 0.0
@@ -249,8 +249,7 @@ class LinkedStep:
             step = self.fresh()
             step.inference, step.inference_options = "auto", {}
             found = step.e_step(parameters).marginals
-        penalty = 0.0 if self._leaves_out_omega else self._log_omega(parameters.log_weights)[0]
-        return float(found.log_partition) - without_links - penalty
+        return float(found.log_partition) - without_links
 
     def e_step(self, parameters: MixtureParameters, power: float = 1.0) -> LinkedPosterior:
         """Constrained posterior of the linked rows; engines that iterate start from that of the last step."""
