@@ -61,6 +61,7 @@ TARGETS: dict[str, Target] = {
     },
     "page": Target("workbench", "first page of the workbench, 1e4 rows, server warm", "s", "<=", 1.0),
     "answer": Target("workbench", "answer to next question, 1e5 rows, 95 of 100", "s", "<=", 0.3),
+    "page memory": Target("workbench", "the page with 1e5 rows in the plane", "MiB", "<=", 300.0),
     "answers memory": Target("workbench", "900 more answers after the first 100", "MiB", "<=", 50.0),
     "em memory": Target(
         "em", "unconstrained fit, the dearest of these shapes", "MiB beyond the data", "<=", 10.0

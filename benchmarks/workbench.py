@@ -6,6 +6,7 @@ front of the page waits for.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -44,6 +45,7 @@ class _Page:
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         where, _, token = address.partition("/?token=")
         self._process = process
+        self.address = address
         self.client = httpx.Client(base_url=where, headers={"authorization": f"Bearer {token}"}, timeout=600)
 
     def get(self, path: str) -> Any:
@@ -135,6 +137,67 @@ def answers() -> Table:
     )
 
 
+#: Moves the plane in each of 60 frames, and returns the milliseconds between frames.
+_PAN = """async () => {
+    const canvas = document.querySelector(".overlay"), box = canvas.getBoundingClientRect(), times = [];
+    const at = (kind, x) => canvas.dispatchEvent(new PointerEvent(kind, {
+        clientX: box.left + x, clientY: box.top + 200, buttons: 1, pointerId: 1, bubbles: true}));
+    canvas.setPointerCapture = () => {};
+    at("pointerdown", 200);
+    let before = performance.now();
+    for (let k = 0; k < 60; k++) {
+        at("pointermove", 200 + 3 * k);
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - before);
+        before = performance.now();
+    }
+    at("pointerup", 380);
+    return times;
+}"""
+
+
+def in_browser() -> Table:
+    """Memory of the page and time between frames, with all rows in the plane, in Chromium without a GPU."""
+    from playwright.sync_api import sync_playwright
+
+    title = f"The page in the browser, {N_ROWS:,} rows in the plane"
+    columns = ["milliseconds between frames, median", "95 of 100", "JavaScript, MiB", "whole page, MiB"]
+    path = shutil.which("chromium")
+    if path is None:
+        return Table(title, columns, [], "not measured: there is no Chromium")
+    with _serving(N_ROWS) as (page, _), sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        tab = chromium.new_page(viewport={"width": 1280, "height": 800})
+        tab.goto(page.address)
+        tab.click("[data-room=see]")
+        tab.wait_for_selector(".legend li")
+        tab.wait_for_timeout(2000)
+        frames = tab.evaluate(_PAN)
+        session = tab.context.new_cdp_session(tab)
+        session.send("HeapProfiler.collectGarbage")
+        heap = session.send("Runtime.getHeapUsage")["usedSize"] / 2**20
+        renderers = [
+            int(one["id"])
+            for one in chromium.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+            if one["type"] == "renderer"
+        ]
+        whole = max(_private_mebibytes(number) for number in renderers)
+        chromium.close()
+    middle, slow, _ = _quantiles(frames)
+    return Table(
+        title,
+        columns,
+        [[middle, slow, heap, whole]],
+        "While the plane is moved. The memory of the whole page is what its process shares with no other.",
+        {"page memory": Measured(whole)},
+    )
+
+
+def _private_mebibytes(number: int) -> float:
+    lines = Path(f"/proc/{number}/smaps_rollup").read_text(encoding="utf-8").splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
 def _quantiles(seconds: list[float]) -> list[float]:
     return np.quantile(seconds, [0.5, 0.95, 1.0]).tolist()
 
@@ -143,3 +206,4 @@ def run() -> Iterator[Table]:
     """Tables of this section."""
     yield first_page()
     yield answers()
+    yield in_browser()
