@@ -470,7 +470,7 @@ class ActiveClustering:
 
     def _facts(self, told: Answers) -> Answers:
         """Links given as facts, and these answers as far as they are facts."""
-        both = _joined(self._given_answers, told)
+        both = joined(self._given_answers, told)
         facts = np.flatnonzero((both.certainty == 1.0) & (both.says != UNSURE))
         return Answers(both.pairs[facts], both.says[facts], both.certainty[facts], ("",) * len(facts))
 
@@ -511,19 +511,9 @@ class ActiveClustering:
             known = known[(self._landscape.place[known] >= 0).all(axis=1)]
             n = len(known)
             silent = Answers(known, np.full(n, UNSURE, dtype=np.int8), np.full(n, np.nan), ("",) * n)
-            given = _joined(silent, given)
-        answers = _joined(given, told)
+            given = joined(silent, given)
+        answers = joined(given, told)
         return Knowledge(self._X, answers, self._n_clusters, self._landscape, len(given.says))
-
-
-def _joined(first: Answers, second: Answers) -> Answers:
-    """The first answers, then the second ones."""
-    return Answers(
-        np.concatenate([first.pairs, second.pairs]),
-        np.concatenate([first.says, second.says]),
-        np.concatenate([first.certainty, second.certainty]),
-        first.source + second.source,
-    )
 
 
 def _as_answers(links: Constraints | None) -> Answers:
