@@ -236,3 +236,16 @@ def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_pat
     assert not found["converged"]
     (warning,) = [text for text in found["warnings"] if "did not converge" in text]
     assert warning in html.unescape((tmp_path / "out" / "report.html").read_text())
+
+
+def test_only_checkpoints_of_the_command_are_cleared_away(invoke, data, tmp_path):
+    outdated, stranger, mixed = (
+        tmp_path / "out" / f".checkpoint-{name}" for name in ("0123456789abcdef", "of-my-network", "f" * 16)
+    )
+    for folder, name in ((outdated, "start-0.npz"), (stranger, "weights.npz"), (mixed, "notes.txt")):
+        folder.mkdir(parents=True)
+        (folder / name).write_text("mine")
+    assert invoke(*FIT).exit_code == 0
+    assert not outdated.exists()
+    assert (stranger / "weights.npz").read_text() == "mine"
+    assert (mixed / "notes.txt").read_text() == "mine"

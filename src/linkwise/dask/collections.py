@@ -90,10 +90,8 @@ def _optimized(array: da.Array) -> da.Array:
     (array,) = dask.optimize(array)
     if not held:
         return array
-    name = f"held-{array.name}"
     tasks = {key: node for key, node in array.dask.items() if key not in held}
-    layers = {name: held, array.name: tasks} if tasks else {array.name: held}
-    graph = HighLevelGraph(layers, {layer: {name} & {*layers} - {layer} for layer in layers})
+    graph = HighLevelGraph({array.name: {**tasks, **held}}, {array.name: set()})
     return da.Array(graph, array.name, array.chunks, dtype=array.dtype)
 
 

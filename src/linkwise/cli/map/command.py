@@ -63,7 +63,6 @@ _OPTIONS = {
     'pass crs="EPSG:...", or write it': "write it",
 }
 
-
 _TREES = "boosted trees, which cannot be stored: MAP_files/model is the mixture that found the classes"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Iterator, Sequence
@@ -90,14 +91,13 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
             finally:
                 progress.end()
                 _remove_empty(checkpoint)
-        for outdated in request.output.glob(f"{_CHECKPOINT}*"):  # of runs with other options
-            shutil.rmtree(outdated, ignore_errors=True)
         n_clusters = int(getattr(model, "n_clusters_", 0) or request.settings.n_clusters)
         preparation = replace(preparation, clusters=[str(number) for number in range(n_clusters)])
         with writing_results(request.output, "fit") as draft:
             sizes = _write_labels(draft / "labels", parts, model, X, n_clusters, progress)
             tables = _tables(request, parts, links, model, sizes, time.perf_counter() - began)
             _write_rest(draft, out, request, links, model, preparation, tables)
+        _remove_outdated(request.output)
     for table in tables:
         out.table(table)
     files = {name: request.output / name for name in ("labels", "model", REPORT)}
@@ -125,6 +125,14 @@ def _fingerprint(request: PartsRequest, parts: Parts, links: _Links | None) -> s
     told = None if links is None else [links.constraints.pairs, links.constraints.weights]
     asked = [request.method, repr(request.settings), request.standardize]
     return digest(parts.fingerprint(), asked, told)[:16]
+
+
+def _remove_outdated(output: Path) -> None:
+    """Remove checkpoints of interrupted runs with other options; what others put there stays."""
+    for folder in output.glob(f"{_CHECKPOINT}*"):
+        ours = re.fullmatch("[0-9a-f]{16}", folder.name.removeprefix(_CHECKPOINT)) and folder.is_dir()
+        if ours and all(path.suffix == ".npz" and path.is_file() for path in folder.iterdir()):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_empty(folder: Path) -> None:
