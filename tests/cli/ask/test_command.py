@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from linkwise.active import ActiveClustering
+from linkwise.active.strategies import strategy_names
 from tests import warm_python
 from tests.cli.ask.terminal import Terminal
 
@@ -409,3 +410,9 @@ def test_answers_of_another_journal_are_merged(asked):
     missing = asked("", "-o", "links.csv", "--merge", "nobody.journal")
     assert missing.exit_code == 1
     assert "nobody.journal" in missing.output
+
+
+def test_help_names_every_strategy(asked):
+    """The help is written by hand, so that it needs no import of the strategies."""
+    words = asked("", "--help").stdout.replace(",", " ").split()
+    assert set(strategy_names()) <= set(words)

@@ -98,7 +98,8 @@ def ask(
         typer.Option(
             "--strategy",
             metavar="NAME",
-            help="How the next pair is chosen: auto, spread, npu, min_max, explore_consolidate or random.",
+            help="How the next pair is chosen: auto, information, spread, npu, min_max, explore_consolidate "
+            "or random.",
         ),
     ] = "auto",
     id_column: options.IdOption = None,
