@@ -28,6 +28,7 @@ LAYERS = (
     ),
     ("inference",),
     ("mixture", "kmeans", "spectral"),
+    ("discriminative",),
     ("model_selection",),
     ("auto",),
     ("active",),

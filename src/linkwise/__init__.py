@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from linkwise.auto.estimator import LinkedClustering as LinkedClustering
     from linkwise.beliefs import ClassBeliefs as ClassBeliefs
     from linkwise.constraints import Constraints as Constraints
+    from linkwise.discriminative.clustering import DiscriminativeClustering as DiscriminativeClustering
     from linkwise.kmeans.cop_kmeans import COPKMeans as COPKMeans
     from linkwise.kmeans.hmrf_kmeans import HMRFKMeans as HMRFKMeans
     from linkwise.kmeans.variants import MPCKMeans as MPCKMeans

@@ -14,6 +14,7 @@ ESTIMATORS = {
     "CPPC": "linkwise.mixture.cppc",
     "ConstrainedEM": "linkwise.mixture.constrained_em",
     "ConstrainedSpectralClustering": "linkwise.spectral.constrained",
+    "DiscriminativeClustering": "linkwise.discriminative.clustering",
     "HMRFKMeans": "linkwise.kmeans.hmrf_kmeans",
     "MPCKMeans": "linkwise.kmeans.variants",
     "PCKMeans": "linkwise.kmeans.variants",

@@ -127,7 +127,9 @@ def few_labels(y, n_labelled, seed):
 
 
 def fitted(name, X, links, n_clusters=3, **options):
-    model = getattr(linkwise, name)(n_clusters, random_state=0, **{"n_init": 1, **options})
+    kind = getattr(linkwise, name)
+    one_start = {"n_init": 1} if "n_init" in kind().get_params() else {}
+    model = kind(n_clusters, random_state=0, **one_start, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, constraints=links)

@@ -15,6 +15,7 @@ from linkwise import (
     ConstrainedSpectralClustering,
     Constraints,
     COPKMeans,
+    DiscriminativeClustering,
     HMRFKMeans,
     LinkedClustering,
     MPCKMeans,
@@ -56,6 +57,10 @@ CASES = {
     },
     "spectral-auto": ConstrainedSpectralClustering(3, n_neighbors=5, reliability_subsets=2, **SPECTRAL),
     "spectral-learning": SpectralLearning(2, affinity="heat", n_neighbors=5, **SPECTRAL),
+    **{
+        f"discriminative-{kind}": DiscriminativeClustering(3, features=kind, random_state=0)
+        for kind in ("linear", "quadratic", "rbf", "graph")
+    },
     "linked": LinkedClustering(3, candidates=list(MEMBERS), random_state=0),
     "linked-one": LinkedClustering(3, candidates=["mixture, tied"], cv=2, random_state=0),
     "linked-labels": LinkedClustering(candidates=list(MEMBERS), cv=2, random_state=0),

@@ -514,6 +514,48 @@ def _spectral_learning_entries(model: Any) -> Entries:
     return Entries({**_embedding_entries(model), "affinity_matrix_": array("f", "N", "N")}, _OF_LINKS)
 
 
+def _discriminative_entries(model: Any) -> Entries:
+    # Squared distances of larger numbers leave the range of floats.
+    place: dict[str, Any] = {"low": -1e150, "high": 1e150}
+    return Entries(
+        {
+            **_OF_DATA,
+            "labels_": array("i", "N", low=0, below="K"),
+            "centre_": array("f", "D", **place),
+            "unit_": real(0.0),
+            "width_": real(0.0),
+            "landmarks_": array("f", "R", "D", **place),
+            "landmark_features_": array("f", ANY, "B"),
+            "coefficients_": array("f", ANY, "K"),
+            "objective_": real(),
+            "objectives_": array("f", ANY),
+            "n_rows_learned_": whole(1, "N"),
+            "violations_": array("b", "P"),
+            "inference_": _inference(table({})),
+            **_RUN,
+        },
+        _OF_LINKS,
+    )
+
+
+def _discriminative_relations(model: Any, fitted: Mapping[str, Any]) -> None:
+    """Check that there is a coefficient for every feature, and features for every landmark."""
+    n_columns, (n_table, n_features) = len(fitted["centre_"]), fitted["landmark_features_"].shape
+    of_landmarks = model.features in ("rbf", "graph")
+    products = n_columns * (n_columns + 1) // 2 if model.features == "quadratic" else 0
+    wanted = n_features if of_landmarks else n_columns + products
+    if len(fitted["coefficients_"]) != wanted + 1:
+        raise LayoutError("fitted/coefficients_", f"it has not one row for each of {wanted + 1} features")
+    if n_table != (len(fitted["landmarks_"]) if of_landmarks else 1) or (
+        not of_landmarks and n_features != products
+    ):
+        raise LayoutError("fitted/landmark_features_", "it does not belong to the landmarks")
+    if not fitted["unit_"] > 0.0 or not fitted["width_"] > 0.0:
+        raise LayoutError("fitted/unit_", "a unit and a width are above 0")
+    if model.features == "quadratic" and not (fitted["landmark_features_"] > 0.0).all():
+        raise LayoutError("fitted/landmark_features_", "scales of products are above 0")
+
+
 def _embedding_relations(model: Any, fitted: Mapping[str, Any]) -> None:
     """Check that centres of empty clusters are NaN throughout, and that not all centres are."""
     holes = np.isnan(fitted["embedding_centers_"])
@@ -576,6 +618,9 @@ LAYOUTS = {
     "ConstrainedEM": _LINK_MIXTURE,
     "ConstrainedSpectralClustering": Layout(
         _own_check, _n_clusters, _spectral_entries, _embedding_relations, _neighbour_state
+    ),
+    "DiscriminativeClustering": Layout(
+        _own_check, _n_clusters, _discriminative_entries, _discriminative_relations
     ),
     "HMRFKMeans": _HMRF,
     "LinkedClustering": Layout(_own_check, lambda model, fitted: {}, _linked_entries),

@@ -1,0 +1,320 @@
+"""Clustering by boundaries that explain the links and pass where rows are few."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from linkwise._row_tables import refuse_vanishing
+from linkwise._transformers import LinkedTransformerMixin
+from linkwise._validation import (
+    align_rows,
+    as_generator,
+    check_choice,
+    check_constraints,
+    check_number,
+    check_whole_number,
+    refuse_dask,
+)
+from linkwise.constraints import Constraints
+from linkwise.constraints.naming import NamedClustersMixin
+from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features
+from linkwise.discriminative.objective import information, learn_boundaries, link_table
+from linkwise.inference import PottsField, best_labels
+from linkwise.spectral.constrained import ConstrainedSpectralClustering
+
+__all__ = ["DiscriminativeClustering"]
+
+#: The start is a spectral clustering with links that reach this far.
+_START_TIME = 5.0
+
+
+class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
+    r"""Clusters told apart by boundaries that links and gaps in the data decide.
+
+    No shape of the clusters is assumed, as a mixture does. A softmax of row features gives the probability of
+    each cluster, and its coefficients W maximise
+
+    .. math:: \sum_{links} \log P(link) + a \, [H(\bar p) - \overline{H(p)}] - \tfrac12 \sum_b c_b |W_b|^2
+
+    which is the likelihood of the links, the information that rows give about clusters, and a penalty of
+    boundaries that wind (Gomes, Krause & Perona 2010). The first term uses each link with its certainty, so
+    that wrong ones can be overruled; the second prefers boundaries where rows are few. The start is the
+    clustering of :class:`ConstrainedSpectralClustering`.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+    features : {"rbf", "graph", "quadratic", "linear"}, default="rbf"
+        What boundaries are linear in. ``rbf``: eigenvectors of a Gaussian kernel, for smooth boundaries.
+        ``graph``: functions on the graph of nearest neighbours, for clusters of any winding shape.
+        ``quadratic``: columns and their products. ``linear``: columns; boundaries are planes.
+    width : float, default=1.0
+        Width of the Gaussian kernel, relative to the median distance between rows.
+    information_weight : float, default=20.0
+        a: how many links the information about rows is worth. Without links it leads alone.
+    penalty : float, default=1.0
+        Factor of the penalty c, which depends on the features. More makes boundaries straighter.
+    n_rows : int, default=1000
+        Rows that features and boundaries are learned from at most; rows with links are always among those
+        that boundaries are learned from. The others are labelled by the boundaries.
+    max_iter : int, default=300
+    tol : float, default=1e-6
+        Stop when a step raises the objective by less than this share.
+    random_state : int, RandomState, Generator or None
+
+    Attributes
+    ----------
+    labels_ : (n_samples,) int64
+        Labels of the training rows. They keep every hard link.
+    coefficients_ : (b + 1, n_clusters) float64
+        W; the last row is the constant.
+    objective_, objectives_ : float, (n_iter_ + 1,) float64
+        The objective in nats at the end, and after every step.
+    n_iter_ : int
+    converged_ : bool
+    n_rows_learned_ : int
+        Rows that boundaries were learned from.
+    violations_ : (n_pairs,) bool
+        Which links ``labels_`` break, in the order of ``constraints.pairs``; no hard one.
+    inference_ : dict
+        How labels were found: ``method`` "boundaries", or the engine that made them keep hard links;
+        ``exact``, ``converged``, ``n_iter``, ``parts``, ``details``, as in the other estimators.
+    classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
+        If the links were built from labels: the classes, a name of each cluster after its labelled rows, and
+        their counts; also ``split_classes_`` and ``shared_clusters_``, as in :class:`PPC`.
+    centre_, unit_, width_, landmarks_, landmark_features_
+        What makes features of new rows.
+    n_features_in_ : int
+
+    See Also
+    --------
+    LinkedClustering : chooses among this and other clusterings by the links.
+    ConstrainedSpectralClustering : the start.
+
+    Notes
+    -----
+    Columns must have comparable units: scale them first, as for K-means. Clusters of very different size cost
+    information; where one class is rare, a mixture may suit better.
+
+    References
+    ----------
+    R. Gomes, A. Krause and P. Perona, Discriminative clustering by regularized information maximization,
+    NIPS 2010. Links are not part of that paper.
+
+    Examples
+    --------
+    >>> from linkwise import Constraints, DiscriminativeClustering
+    >>> from linkwise.datasets import make_two_moons
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> X, y = make_two_moons(random_state=0)
+    >>> links = Constraints.sample(y, 20, certainty=0.95, random_state=0)
+    >>> model = DiscriminativeClustering(2, random_state=0).fit(X, constraints=links)
+    >>> adjusted_rand_score(y, model.labels_) > 0.9
+    True
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
+    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
+    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        features: str = "rbf",
+        width: float = 1.0,
+        information_weight: float = 20.0,
+        penalty: float = 1.0,
+        n_rows: int = 1000,
+        max_iter: int = 300,
+        tol: float = 1e-6,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.features = features
+        self.width = width
+        self.information_weight = information_weight
+        self.penalty = penalty
+        self.n_rows = n_rows
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        for name in ("n_clusters", "max_iter"):
+            check_whole_number(getattr(self, name), name)
+        check_whole_number(self.n_rows, "n_rows", 2)
+        check_choice(self.features, "features", tuple(FEATURES))
+        for name in ("width", "penalty"):
+            check_number(getattr(self, name), name, positive=True)
+        for name in ("information_weight", "tol"):
+            check_number(getattr(self, name), name)
+
+    def fit(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Self:
+        """Cluster the rows of X (n_samples, n_features) under links between them.
+
+        Raises
+        ------
+        InfeasibleConstraints
+            If no labels keep the hard links; ``witness`` has a few of them that contradict each other.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the objective was still rising after ``max_iter`` steps.
+        """
+        self._check_parameters()
+        X, constraints = align_rows(X, constraints)
+        data = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        refuse_vanishing(data)
+        if self.n_clusters > len(data):
+            raise ValueError(
+                f"n_clusters={self.n_clusters} clusters cannot be made of n_samples={len(data)}; "
+                "use at most as many clusters as rows"
+            )
+        links = check_constraints(constraints, len(data), y)
+        if links is not None:
+            links.check(int(self.n_clusters))
+        rng = as_generator(self.random_state)
+        seed = int(rng.integers(2**31))
+        rows = _rows_to_learn_from(len(data), links, int(self.n_rows), rng)
+        landmarks = (
+            rows if len(rows) <= self.n_rows else np.sort(rng.choice(rows, self.n_rows, replace=False))
+        )
+        learned = learn_features(data[landmarks], self.features, float(self.width))
+        self.centre_, self.unit_, self.width_ = learned.centre, learned.unit, learned.width
+        self.landmarks_, self.landmark_features_ = learned.landmarks, learned.table
+        self._learn(data[rows], None if links is None else links[rows], seed)
+        self._store_labels(data, links)
+        return self
+
+    def _learn(self, rows: NDArray[np.float64], links: Constraints | None, seed: int) -> None:
+        """Find the coefficients from rows and the links among them."""
+        k = int(self.n_clusters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is a start
+            first = ConstrainedSpectralClustering(k, diffusion_time=_START_TIME, random_state=seed)
+            start = first.fit(rows, constraints=links).labels_
+        none = np.empty((0, 2), dtype=np.int64), np.empty(0)
+        pairs, weights = none if links is None else (links.pairs, links.weights)
+        features = feature_rows(self._features(), rows)
+        penalty = np.full(features.shape[1], self.penalty * FEATURES[self.features])
+        penalty[-1] *= 0.01  # a constant makes no boundary wind
+        found = learn_boundaries(
+            features,
+            link_table(len(rows), pairs, weights),
+            start,
+            k,
+            float(self.information_weight),
+            penalty,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+        )
+        self.coefficients_, self.objectives_, self.converged_ = found
+        self.objective_ = float(self.objectives_[-1])
+        self.n_iter_ = len(self.objectives_) - 1
+        self.n_rows_learned_ = len(rows)
+        if not self.converged_:
+            warnings.warn(
+                f"boundaries were still moving after max_iter={self.max_iter} steps; raise max_iter or tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _store_labels(self, data: NDArray[np.float64], links: Constraints | None) -> None:
+        """Label all rows; rows under hard links have the likeliest labels that keep them."""
+        log_prob = self._log_prob(data)
+        self.labels_ = log_prob.argmax(axis=1)
+        parts, exact, converged = {"boundaries": len(data)}, True, self.converged_
+        hard = np.zeros(0, dtype=bool) if links is None else np.isinf(links.weights)
+        if links is not None and hard.any():
+            rows, ends = np.unique(links.pairs[hard], return_inverse=True)
+            field = PottsField(log_prob[rows], ends.reshape(-1, 2), links.weights[hard])
+            found = best_labels(field)
+            self.labels_[rows] = found.labels
+            exact, converged = bool(found.optimal), bool(found.converged and converged)
+            parts = {"boundaries": len(data) - len(rows), found.method: len(rows)}
+        self.inference_ = {
+            "method": "+".join(name for name, count in parts.items() if count),
+            "exact": exact,
+            "converged": converged,
+            "n_iter": self.n_iter_,
+            "parts": parts,
+            "details": {},
+        }
+        self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
+        self._store_cluster_names(links, int(self.n_clusters))
+
+    def fit_predict(
+        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
+    ) -> NDArray[np.int64]:
+        """Fit and return ``labels_``."""
+        return self.fit(X, y, constraints=constraints).labels_
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Cluster (n,) of new rows: the likeliest, without links."""
+        return np.asarray(self._new_log_prob(X).argmax(axis=1), dtype=np.int64)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities (n, K) of the clusters of new rows, without links."""
+        return np.exp(self._new_log_prob(X))
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities (n, K), as ``predict_proba``."""
+        return self.predict_proba(X)
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        constraints: Constraints | None = None,
+    ) -> float:
+        """Information in nats that rows give about clusters: 0 for nothing, log K for K equal clear ones.
+
+        ``sample_weight`` (n,) weights the rows; ``constraints`` is accepted so that cross-validation may pass
+        it on, and not used. To choose by links take :data:`linkwise.metrics.links_scorer`.
+        """
+        check_constraints(constraints, None, y)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return information(self._new_log_prob(X), weights)
+
+    def _new_log_prob(self, X: ArrayLike) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        refuse_dask(X)
+        return self._log_prob(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _log_prob(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log-probabilities (n, K) of rows."""
+        return np.asarray(log_softmax(feature_rows(self._features(), data) @ self.coefficients_, axis=1))
+
+    def _features(self) -> Features:
+        return Features(
+            self.features, self.centre_, self.unit_, self.width_, self.landmarks_, self.landmark_features_
+        )
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.coefficients_.shape[1])
+
+
+def _rows_to_learn_from(
+    n_samples: int, links: Constraints | None, n_rows: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Sorted rows: all with links, and others until there are ``n_rows``, at least half of that number."""
+    if n_samples <= n_rows:
+        return np.arange(n_samples)
+    linked = np.empty(0, dtype=np.int64) if links is None else np.unique(links.pairs)
+    others = np.setdiff1d(np.arange(n_samples), linked)
+    n_others = min(len(others), max(n_rows - len(linked), n_rows // 2))
+    return np.sort(np.concatenate([linked, rng.choice(others, n_others, replace=False)]))

@@ -1,0 +1,132 @@
+"""What boundaries between clusters are worth: the likelihood of the links, and information about the rows.
+
+A softmax of linear functions of row features phi (n, b) gives the probabilities of the clusters,
+
+    p_i = softmax(phi_i W),      P(i and j are together) = sum_k p_ik p_jk = s_ij,
+
+so that a link of certainty g has the likelihood g s + (1 - g) (1 - s), or g (1 - s) + (1 - g) s apart. The
+objective is that of regularised information maximisation (Gomes, Krause & Perona 2010) with links beside it:
+
+    J(W) = sum_links log P(link) + a [ H(mean_i p_i) - mean_i H(p_i) ] - 1/2 sum_b c_b |W_b|^2
+
+The bracket is the mutual information of rows and clusters in nats: clusters are to have many rows each, and
+boundaries are to pass where there are few rows. ``a`` says how many links it is worth.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+__all__ = ["Boundaries", "LinkTable", "boundary_objective", "information", "learn_boundaries", "link_table"]
+
+#: Certainty of a hard link here. A boundary cannot obey every link, and one that it breaks must not outweigh
+#: all others; labels are made to keep hard links afterwards.
+_SUREST = 0.99
+_TINY = 1e-12
+#: The first boundaries answer with about this many nats for the cluster that the start gives a row.
+_START_MARGIN = 2.0
+_START_PENALTY = 1e-3
+
+
+class LinkTable(NamedTuple):
+    """Links of m pairs: both ends as selections (m, n), whether they are together (m,), certainty (m,)."""
+
+    first: sparse.csr_array
+    second: sparse.csr_array
+    together: NDArray[np.bool_]
+    certainty: NDArray[np.float64]
+
+
+class Boundaries(NamedTuple):
+    """Coefficients (b, K) that were found, the objective after every step, and whether it came to rest."""
+
+    coefficients: NDArray[np.float64]
+    objectives: NDArray[np.float64]
+    converged: bool
+
+
+def link_table(n_rows: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> LinkTable:
+    """Links with weights (m,) between rows (m, 2) in the form that the objective needs."""
+    m = len(pairs)
+    ends = [sparse.csr_array((np.ones(m), column, np.arange(m + 1)), shape=(m, n_rows)) for column in pairs.T]
+    certainty = np.minimum(1.0 / (1.0 + np.exp(-2.0 * np.abs(weights))), _SUREST)
+    return LinkTable(ends[0], ends[1], weights > 0, certainty)
+
+
+def information(log_prob: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None) -> float:
+    """Mutual information of rows and clusters in nats, given log-probabilities (n, K)."""
+    prob = np.exp(log_prob)
+    mean = np.average(prob, axis=0, weights=sample_weight)
+    doubt = -(prob * log_prob).sum(axis=1)
+    return float(-(mean * np.log(mean + _TINY)).sum() - np.average(doubt, weights=sample_weight))
+
+
+def boundary_objective(
+    coefficients: NDArray[np.float64],
+    features: NDArray[np.float64],
+    links: LinkTable,
+    information_weight: float,
+    penalty: NDArray[np.float64],
+) -> tuple[float, NDArray[np.float64]]:
+    """J(W) and its gradient (b, K), for coefficients (b, K), features (n, b) and a penalty (b,) of each."""
+    log_prob = log_softmax(features @ coefficients, axis=1)
+    prob = np.exp(log_prob)
+    n = len(prob)
+    first, second = links.first @ prob, links.second @ prob
+    same = (first * second).sum(axis=1)
+    share = np.where(links.together, same, 1.0 - same)
+    likelihood = links.certainty * share + (1.0 - links.certainty) * (1.0 - share) + _TINY
+    slope = np.where(links.together, 1.0, -1.0) * (2.0 * links.certainty - 1.0) / likelihood
+    by_prob = links.first.T @ (slope[:, np.newaxis] * second) + links.second.T @ (
+        slope[:, np.newaxis] * first
+    )
+    mean = prob.mean(axis=0)
+    by_prob += information_weight / n * (log_prob - np.log(mean + _TINY))
+    value = float(
+        np.log(likelihood).sum()
+        + information_weight * information(log_prob)
+        - 0.5 * (penalty @ coefficients**2).sum()
+    )
+    by_score = prob * (by_prob - (by_prob * prob).sum(axis=1, keepdims=True))
+    return value, features.T @ by_score - penalty[:, np.newaxis] * coefficients
+
+
+def learn_boundaries(
+    features: NDArray[np.float64],
+    links: LinkTable,
+    start: NDArray[np.int64],
+    n_clusters: int,
+    information_weight: float,
+    penalty: NDArray[np.float64],
+    *,
+    max_iter: int,
+    tol: float,
+) -> Boundaries:
+    """Climb J(W) by L-BFGS, from the linear functions that tell the start labels (n,) apart best."""
+    b = features.shape[1]
+    target = _START_MARGIN * (2.0 * np.eye(n_clusters)[start] - 1.0)
+    ridge = _START_PENALTY * len(features) * np.eye(b)
+    first = np.linalg.solve(features.T @ features + ridge, features.T @ target).astype(np.float64).ravel()
+
+    def descend(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        value, gradient = boundary_objective(
+            flat.reshape(b, n_clusters), features, links, information_weight, penalty
+        )
+        return -value, -gradient.ravel()
+
+    objectives = [-descend(first)[0]]
+    found = minimize(
+        descend,
+        first,
+        jac=True,
+        method="L-BFGS-B",
+        callback=lambda intermediate_result: objectives.append(-float(intermediate_result.fun)),
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter + 20, "ftol": tol, "gtol": 1e-6},
+    )
+    return Boundaries(found.x.reshape(b, n_clusters), np.array(objectives), bool(found.status == 0))
