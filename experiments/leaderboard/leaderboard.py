@@ -18,7 +18,14 @@ from experiments.framework.experiment import Experiment, Size
 from experiments.framework.summary import Row
 from experiments.leaderboard.data import LINKS, SETS, WRONG, certainty_of, draw_links, load_set
 from experiments.leaderboard.figure import draw_leaderboard
-from experiments.leaderboard.methods import BEFORE, CHOSEN_WITHOUT, METHODS, WITHOUT_LINKS, Method
+from experiments.leaderboard.methods import (
+    BEFORE,
+    CHOSEN_WITHOUT,
+    KNOWN_WITHOUT,
+    METHODS,
+    WITHOUT_LINKS,
+    Method,
+)
 from experiments.leaderboard.peers import PEERS
 from linkwise.constraints import Constraints
 
@@ -33,9 +40,6 @@ N_REPEATS = 5
 #: What the leaderboard compares, and what a trial can fit.
 _COMPARED = (*METHODS, *BEFORE, *WITHOUT_LINKS)
 EVERYTHING = {**METHODS, **BEFORE, **WITHOUT_LINKS, **PEERS}
-
-#: The reference chooses among these.
-_SINGLE = tuple(name for name in WITHOUT_LINKS if not name.startswith("LinkedClustering"))
 
 
 class Clustered(NamedTuple):
@@ -100,8 +104,8 @@ def leaderboard_trial(
             found[name] = _without_links(name, set, repeat)
         elif given[method.links] is not None:
             found[name] = cluster(method, X, k, repeat, given[method.links])
-    if all(name in found for name in _SINGLE):
-        found[CHOSEN_WITHOUT] = _keeping_most(soft, [found[name] for name in _SINGLE])
+    if all(name in found for name in KNOWN_WITHOUT):
+        found[CHOSEN_WITHOUT] = _keeping_most(soft, [found[name] for name in KNOWN_WITHOUT])
     rows = []
     for name, one in found.items():
         row = {"method": name, **_scores(one, y, ~linked)}

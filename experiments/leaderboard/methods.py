@@ -9,6 +9,7 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.mixture import GaussianMixture
 
 from linkwise.auto.estimator import LinkedClustering
+from linkwise.discriminative.clustering import DiscriminativeClustering
 from linkwise.kmeans.cop_kmeans import COPKMeans
 from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.mixture.constrained_em import ConstrainedEM
@@ -16,7 +17,7 @@ from linkwise.mixture.ppc import PPC
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 from linkwise.spectral.learning import SpectralLearning
 
-__all__ = ["BEFORE", "CHOSEN_WITHOUT", "METHODS", "WITHOUT_LINKS", "Method"]
+__all__ = ["BEFORE", "CHOSEN_WITHOUT", "KNOWN_WITHOUT", "METHODS", "WITHOUT_LINKS", "Method"]
 
 #: Name of the reference: of the clusterings without links the one that keeps most links.
 CHOSEN_WITHOUT = "best without links, chosen by the links"
@@ -44,6 +45,9 @@ def _default(estimator: Any, **settings: Any) -> Callable[[int, int], Any]:
 #: Every method with links, with its defaults.
 METHODS: dict[str, Method] = {
     "LinkedClustering": Method(_default(LinkedClustering), "soft", "LinkedClustering, no links"),
+    "DiscriminativeClustering": Method(
+        _default(DiscriminativeClustering), "soft", "DiscriminativeClustering, no links"
+    ),
     "PPC": Method(_default(PPC), "soft", "PPC, no links"),
     "ConstrainedEM": Method(_default(ConstrainedEM), "hard", "PPC, no links"),
     "MPCKMeans": Method(_default(MPCKMeans), "soft", "MPCKMeans, no links"),
@@ -68,7 +72,14 @@ WITHOUT_LINKS: dict[str, Method] = {
     "MPCKMeans, no links": Method(_default(MPCKMeans)),
     "SpectralLearning, no links": Method(_default(SpectralLearning)),
     "LinkedClustering, no links": Method(_default(LinkedClustering)),
+    "DiscriminativeClustering, no links": Method(_default(DiscriminativeClustering)),
 }
+
+#: The reference chooses among these: what a user finds elsewhere or in the papers. LinkedClustering and
+#: DiscriminativeClustering are what is to be judged.
+KNOWN_WITHOUT = tuple(
+    name for name in WITHOUT_LINKS if not name.startswith(("LinkedClustering", "DiscriminativeClustering"))
+)
 
 #: Defaults of before the mixtures, K-means and spectral clustering were tuned to the links. Starts and the
 #: stopping rule are today's, which no parameter undoes.

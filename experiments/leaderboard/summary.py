@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.framework.summary import Row, interval
 from experiments.leaderboard.data import LINKS, WRONG, half_of
-from experiments.leaderboard.methods import CHOSEN_WITHOUT, WITHOUT_LINKS
+from experiments.leaderboard.methods import CHOSEN_WITHOUT, KNOWN_WITHOUT
 
 __all__ = [
     "CONDITIONS", "HARM", "Condition", "Estimate", "Scores", "Target", "best_without", "harm",
@@ -180,7 +180,7 @@ def _by_repeat(
 def best_without(known_of_half_a: Scores) -> str:
     """The one clustering without links that is best on half A, for all sets."""
     there = measured(known_of_half_a)
-    methods = [name for name in WITHOUT_LINKS if not name.startswith("LinkedClustering")]
+    methods = list(KNOWN_WITHOUT)
     means = {name: mean_score(known_of_half_a, name, there).mean for name in methods}
     return max(methods, key=lambda name: np.nan_to_num(means[name], nan=-1.0))
 

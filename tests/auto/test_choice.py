@@ -56,17 +56,29 @@ class TestAgreement:
         assert np.isnan(agreement(np.array(kept), np.array(trust))).all()
 
 
+def votes_of(agreements, n_links):
+    """Votes of candidates that all use links."""
+    return vote_weights(np.array(agreements), np.ones(len(agreements), dtype=bool), n_links)
+
+
 class TestVoteWeights:
-    def test_a_standard_error_divides_the_vote_by_exp_3(self):
-        votes = vote_weights(np.array([0.9, 0.8]), 100.0)  # 1 / sqrt(100) apart
-        assert votes[0] / votes[1] == pytest.approx(math.exp(3.0))
+    def test_a_standard_error_divides_the_vote_by_exp_2(self):
+        votes = votes_of([0.9, 0.8], 100.0)  # 1 / sqrt(100) apart
+        assert votes[0] / votes[1] == pytest.approx(math.exp(2.0))
         assert votes.sum() == pytest.approx(1.0)
 
     def test_without_links_all_vote_alike_and_failures_never(self):
-        np.testing.assert_allclose(vote_weights(np.array([0.2, NAN, 0.9]), 0.0), [0.5, 0.0, 0.5])
+        np.testing.assert_allclose(votes_of([0.2, NAN, 0.9], 0.0), [0.5, 0.0, 0.5])
 
     def test_many_links_leave_the_best(self):
-        np.testing.assert_allclose(vote_weights(np.array([0.5, 0.7, 0.6]), 1e6), [0.0, 1.0, 0.0], atol=1e-9)
+        np.testing.assert_allclose(votes_of([0.5, 0.7, 0.6], 1e6), [0.0, 1.0, 0.0], atol=1e-9)
+
+    def test_a_candidate_without_links_counts_less_unless_it_agrees_better(self):
+        uses_links = np.array([True, False, True])
+        votes = vote_weights(np.array([0.8, 0.8, NAN]), uses_links, 25.0)
+        assert votes[0] / votes[1] == pytest.approx(math.exp(1.0))
+        # Half a standard error, 2 x 0.5 nats, makes up for it.
+        assert vote_weights(np.array([0.8, 0.9, NAN]), uses_links, 25.0)[:2] == pytest.approx([0.5, 0.5])
 
     @given(
         st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6),
@@ -75,9 +87,9 @@ class TestVoteWeights:
     )
     def test_only_differences_count_and_the_order_stays(self, values, n_links, shift):
         agreements = np.array(values)
-        votes = vote_weights(agreements, n_links)
+        votes = votes_of(agreements, n_links)
         assert votes.sum() == pytest.approx(1.0)
-        np.testing.assert_allclose(vote_weights(agreements + shift, n_links), votes, atol=1e-9)
+        np.testing.assert_allclose(votes_of(agreements + shift, n_links), votes, atol=1e-9)
         assert (np.diff(votes[np.argsort(agreements, kind="stable")]) >= -1e-12).all()
 
 

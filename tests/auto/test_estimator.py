@@ -25,7 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import PPC, Constraints, LinkedClustering, PCKMeans
 from linkwise.auto import CandidateRecord, Consensus
-from linkwise.auto.candidates import EFFORTS
+from linkwise.auto.candidates import CANDIDATES, EFFORTS
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 
@@ -403,7 +403,7 @@ class TestSettings:
             X[::2], constraints=LINKS[::2] + HARD[::2]
         )
         names = {one.candidate for one in model.selection_} - {"consensus"}
-        assert len(names) <= (7 if effort == "quick" else 16)
+        assert len(names) <= (9 if effort == "quick" else len(CANDIDATES))
         members = model.best_estimator_.names if isinstance(model.best_estimator_, Consensus) else ("one",)
         assert len(members) <= EFFORTS[effort].n_members
 

@@ -22,6 +22,18 @@ X, y = make_blobs(90, centers=[[0, 0], [5, 0], [0, 5]], random_state=0)
 SOFT = Constraints.sample(y, 20, certainty=0.95, random_state=0)
 
 
+CORRELATED = X @ np.array([[1.0, 40.0], [1.0, 41.0]])
+
+
+def test_whitening_finds_what_a_wide_direction_hides():
+    plain, white = (
+        DiscriminativeClustering(3, whiten=whiten, random_state=0).fit(CORRELATED, constraints=SOFT).labels_
+        for whiten in (False, True)
+    )
+    assert adjusted_rand_score(y, white) == 1.0
+    assert adjusted_rand_score(y, plain) < 0.9
+
+
 @parametrize_with_checks([DiscriminativeClustering(2, features=kind, random_state=0) for kind in KINDS])
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -140,6 +152,7 @@ def test_steps_that_do_not_suffice_are_said():
         ("n_clusters", 0),
         ("features", "cubic"),
         ("width", 0.0),
+        ("whiten", "yes"),
         ("penalty", -1.0),
         ("information_weight", -1.0),
         ("information_weight", np.nan),

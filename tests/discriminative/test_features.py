@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from linkwise.discriminative.features import FEATURES, feature_rows, learn_features
+from linkwise.discriminative.features import FEATURES, feature_rows, learn_features, scaled_rows
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 2.0, 0.5] + [5.0, -3.0, 0.0]
 
@@ -64,6 +64,22 @@ def test_a_common_unit_and_an_origin_change_nothing(kind):
     before = feature_rows(learn_features(X, kind, 1.0), X)
     after = feature_rows(learn_features(1000.0 * X + 7.0, kind, 1.0), 1000.0 * X + 7.0)
     np.testing.assert_allclose(np.abs(after), np.abs(before), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", FEATURES)
+def test_whitened_features_do_not_depend_on_the_units_of_columns(kind):
+    stretched = X @ np.array([[3.0, 1.0, 0.0], [0.0, 0.2, 5.0], [1.0, 0.0, 1.0]])
+    rows, others = (scaled_rows(learn_features(T, kind, 1.0, whiten=True), T) for T in (X, stretched))
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(rows @ rows.T, others @ others.T, atol=1e-8)
+
+
+def test_whitening_leaves_out_directions_with_few_rows_or_no_spread():
+    rng = np.random.default_rng(3)
+    few = rng.normal(size=(30, 20))
+    assert learn_features(few, "linear", 1.0, whiten=True).directions.shape == (20, 6)
+    flat = np.column_stack([rng.normal(size=(60, 2)), np.ones(60)])
+    assert learn_features(flat, "linear", 1.0, whiten=True).directions.shape == (3, 2)
 
 
 @pytest.mark.parametrize("kind", FEATURES)

@@ -12,6 +12,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 
 from linkwise.auto.groups import GroupClassifier, mutual_groups
 from linkwise.constraints import Constraints
+from linkwise.discriminative.clustering import DiscriminativeClustering
 from linkwise.kmeans.cop_kmeans import COPKMeans
 from linkwise.kmeans.variants import PCKMeans
 from linkwise.mixture.ppc import PPC
@@ -54,11 +55,15 @@ class Effort(NamedTuple):
 
 
 #: What ``effort`` may be.
-EFFORTS = {"quick": Effort(500, 4), "balanced": Effort(1000, 10), "thorough": Effort(3000, 15)}
+EFFORTS = {"quick": Effort(500, 5), "balanced": Effort(1000, 12), "thorough": Effort(3000, 18)}
 
 
 def _spectral(**settings: Any) -> Callable[[int, int], Any]:
     return lambda k, seed: ConstrainedSpectralClustering(k, random_state=seed, **settings)
+
+
+def _boundaries(**settings: Any) -> Callable[[int, int], Any]:
+    return lambda k, seed: DiscriminativeClustering(k, random_state=seed, **settings)
 
 
 def _mixture(**settings: Any) -> Callable[[int, int], Any]:
@@ -81,11 +86,16 @@ def _forest(seed: int) -> Any:
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate("spectral, near", True, _spectral(diffusion_time=5.0)),
+        Candidate("boundaries, smooth", True, _boundaries()),
+        Candidate("boundaries, fine", True, _boundaries(width=0.5, penalty=10.0)),
+        Candidate("boundaries, graph", True, _boundaries(features="graph")),
+        Candidate("boundaries, whitened", True, _boundaries(whiten=True)),
+        Candidate("boundaries, quadratic", True, _boundaries(features="quadratic", information_weight=40.0)),
+        Candidate("boundaries, linear", True, _boundaries(features="linear")),
+        Candidate("spectral, near", True, _spectral(diffusion_time=2.0)),
         Candidate("spectral, far", True, _spectral(diffusion_time=20.0)),
-        Candidate("spectral, firm", True, _spectral(softness=0.3)),
         Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
-        Candidate("spectral, plain graph", True, _spectral(affinity="heat")),
+        Candidate("spectral, widest graph", True, _spectral(n_neighbors=40)),
         Candidate("mixture", True, _mixture()),
         Candidate("mixture, tied", True, _mixture(covariance_type="tied")),
         Candidate("mixture, diagonal", True, _mixture(covariance_type="diag")),
@@ -97,7 +107,6 @@ CANDIDATES = {
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, n_init=4, random_state=seed)),
         Candidate("mixture, no links", False, _mixture()),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
-        Candidate("spectral, near, no links", False, _spectral(diffusion_time=5.0)),
         Candidate("spectral, far, no links", False, _spectral(diffusion_time=20.0)),
     )
 }
@@ -108,6 +117,8 @@ _SCOUTS = ("spectral, near", "mixture, no links", "mixture, tied, no links")
 
 #: Those of a quick choice.
 _QUICK = (
+    "boundaries, smooth",
+    "boundaries, graph",
     "spectral, near",
     "spectral, far",
     "mixture",

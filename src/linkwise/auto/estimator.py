@@ -44,7 +44,7 @@ _MOST_CLUSTERS = 10
 #: Fewer links cannot choose.
 _FEWEST_LINKS = 5
 #: Candidates with a smaller vote are left out.
-_LEAST_VOTE = 0.02
+_LEAST_VOTE = 0.01
 
 
 class CandidateRecord(NamedTuple):
@@ -82,8 +82,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     It is not known beforehand whether clusters are blobs, rings or neighbours in a graph, nor whether the
     links help. Every candidate, with links and without, is fitted without a fifth of the links and compared
     with these; after five such folds every link was held out once. Candidates then vote: the more held-out
-    links a candidate kept, the larger its vote. Rows that most votes put together share a cluster. Hard links
-    are never broken.
+    links a candidate kept, the larger its vote; one that does not use the links must keep more to count as
+    much. Rows that most votes put together share a cluster. Hard links are never broken.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     cv : int, default=5
         Folds of links.
     effort : {"quick", "balanced", "thorough"}, default="balanced"
-        ``quick`` compares seven candidates on at most 500 rows, ``balanced`` all on 1000, ``thorough`` on
-        3000. Up to 4, 10 or 15 of them vote.
+        ``quick`` compares nine candidates on at most 500 rows, ``balanced`` all on 1000, ``thorough`` on
+        3000. Up to 5, 12 or 18 of them vote.
     random_state : int, RandomState, Generator or None
     n_jobs : int or None
         Threads over fits. Results do not depend on it.
@@ -132,7 +132,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
 
     See Also
     --------
-    PPC, ConstrainedSpectralClustering, MPCKMeans : candidates, to be used alone.
+    DiscriminativeClustering, ConstrainedSpectralClustering, PPC : candidates, to be used alone.
 
     Notes
     -----
@@ -481,7 +481,8 @@ def _voters(
             shares[number] = agreement(seen, questions.trust)[0]
         if not np.isfinite(shares).any():
             shares = np.where([trial.failure == "" for trial in chosen], 0.0, np.nan)
-    votes = vote_weights(shares, questions.n_independent)
+    uses_links = np.array([trial.candidate.uses_links for trial in chosen])
+    votes = vote_weights(shares, uses_links, questions.n_independent)
     members = np.argsort(-votes, kind="stable")[:n_members]
     members = members[votes[members] >= _LEAST_VOTE]
     return members, votes[members] / votes[members].sum()

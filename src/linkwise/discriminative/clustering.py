@@ -25,7 +25,7 @@ from linkwise._validation import (
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
-from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features
+from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features, scaled_rows
 from linkwise.discriminative.objective import information, learn_boundaries, link_table
 from linkwise.inference import PottsField, best_labels
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
@@ -58,6 +58,9 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         ``quadratic``: columns and their products. ``linear``: columns; boundaries are planes.
     width : float, default=1.0
         Width of the Gaussian kernel, relative to the median distance between rows.
+    whiten : bool, default=False
+        Whether rows are made uncorrelated first, with the same variance in all directions. It helps where
+        clusters differ in directions in which rows vary little.
     information_weight : float, default=20.0
         a: how many links the information about rows is worth. Without links it leads alone.
     penalty : float, default=1.0
@@ -90,8 +93,8 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     classes_, cluster_names_, contingency_ : (L,), (K,) and (L, K) ndarrays
         If the links were built from labels: the classes, a name of each cluster after its labelled rows, and
         their counts; also ``split_classes_`` and ``shared_clusters_``, as in :class:`PPC`.
-    centre_, unit_, width_, landmarks_, landmark_features_
-        What makes features of new rows.
+    centre_, unit_, directions_, width_, landmarks_, landmark_features_
+        What makes features of new rows; ``directions_`` only if they are whitened.
     n_features_in_ : int
 
     See Also
@@ -132,6 +135,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         *,
         features: str = "rbf",
         width: float = 1.0,
+        whiten: bool = False,
         information_weight: float = 20.0,
         penalty: float = 1.0,
         n_rows: int = 1000,
@@ -142,6 +146,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         self.n_clusters = n_clusters
         self.features = features
         self.width = width
+        self.whiten = whiten
         self.information_weight = information_weight
         self.penalty = penalty
         self.n_rows = n_rows
@@ -154,6 +159,8 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
             check_whole_number(getattr(self, name), name)
         check_whole_number(self.n_rows, "n_rows", 2)
         check_choice(self.features, "features", tuple(FEATURES))
+        if not isinstance(self.whiten, bool | np.bool_):
+            raise ValueError(f"whiten must be True or False, got {self.whiten!r}; pass one of these")
         for name in ("width", "penalty"):
             check_number(getattr(self, name), name, positive=True)
         for name in ("information_weight", "tol"):
@@ -190,9 +197,12 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         landmarks = (
             rows if len(rows) <= self.n_rows else np.sort(rng.choice(rows, self.n_rows, replace=False))
         )
-        learned = learn_features(data[landmarks], self.features, float(self.width))
+        learned = learn_features(data[landmarks], self.features, float(self.width), whiten=bool(self.whiten))
         self.centre_, self.unit_, self.width_ = learned.centre, learned.unit, learned.width
         self.landmarks_, self.landmark_features_ = learned.landmarks, learned.table
+        self.__dict__.pop("directions_", None)  # of an earlier fit
+        if learned.directions is not None:
+            self.directions_ = learned.directions
         self._learn(data[rows], None if links is None else links[rows], seed)
         self._store_labels(data, links)
         return self
@@ -203,7 +213,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it is a start
             first = ConstrainedSpectralClustering(k, diffusion_time=_START_TIME, random_state=seed)
-            start = first.fit(rows, constraints=links).labels_
+            start = first.fit(scaled_rows(self._features(), rows), constraints=links).labels_
         none = np.empty((0, 2), dtype=np.int64), np.empty(0)
         pairs, weights = none if links is None else (links.pairs, links.weights)
         features = feature_rows(self._features(), rows)
@@ -300,7 +310,13 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
 
     def _features(self) -> Features:
         return Features(
-            self.features, self.centre_, self.unit_, self.width_, self.landmarks_, self.landmark_features_
+            self.features,
+            self.centre_,
+            self.unit_,
+            getattr(self, "directions_", None),
+            self.width_,
+            self.landmarks_,
+            self.landmark_features_,
         )
 
     @property

@@ -524,7 +524,8 @@ def _discriminative_entries(model: Any) -> Entries:
             "centre_": array("f", "D", **place),
             "unit_": real(0.0),
             "width_": real(0.0),
-            "landmarks_": array("f", "R", "D", **place),
+            "landmarks_": array("f", "R", "Q", **place),
+            **({"directions_": array("f", "D", "Q", **place)} if model.whiten else {}),
             "landmark_features_": array("f", ANY, "B"),
             "coefficients_": array("f", ANY, "K"),
             "objective_": real(),
@@ -540,12 +541,14 @@ def _discriminative_entries(model: Any) -> Entries:
 
 def _discriminative_relations(model: Any, fitted: Mapping[str, Any]) -> None:
     """Check that there is a coefficient for every feature, and features for every landmark."""
-    n_columns, (n_table, n_features) = len(fitted["centre_"]), fitted["landmark_features_"].shape
+    n_columns, (n_table, n_features) = fitted["landmarks_"].shape[1], fitted["landmark_features_"].shape
     of_landmarks = model.features in ("rbf", "graph")
     products = n_columns * (n_columns + 1) // 2 if model.features == "quadratic" else 0
     wanted = n_features if of_landmarks else n_columns + products
     if len(fitted["coefficients_"]) != wanted + 1:
         raise LayoutError("fitted/coefficients_", f"it has not one row for each of {wanted + 1} features")
+    if not model.whiten and n_columns != len(fitted["centre_"]):
+        raise LayoutError("fitted/landmarks_", f"it has {n_columns} columns, but the centre has others")
     if n_table != (len(fitted["landmarks_"]) if of_landmarks else 1) or (
         not of_landmarks and n_features != products
     ):
