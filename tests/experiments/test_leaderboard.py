@@ -149,7 +149,7 @@ def test_reference_keeps_most_links_and_the_truth_does_not_choose(recorded, monk
     other[[6, 7]] = 1 - other[[6, 7]]
     for name, labels in (("one", one), ("other", other)):
         monkeypatch.setitem(board.EVERYTHING, name, Method(lambda *_, labels=labels: Recorder(labels)))
-    monkeypatch.setattr(board, "_SINGLE", ("one", "other"))
+    monkeypatch.setattr(board, "KNOWN_WITHOUT", ("one", "other"))
     found = {
         row["method"]: row
         for row in board.leaderboard_trial(0, 0, "iris", "30 %", 0.15, methods=["one", "other"])
