@@ -19,18 +19,18 @@ from linkwise.discriminative.objective import (
 RNG = np.random.default_rng(0)
 
 
-def slow_objective(coefficients, features, pairs, weights, a, penalty):
+def slow_objective(coefficients, features, pairs, weights, count, a, penalty):
     """P(link) by summing over the labels of its two rows; entropies term by term."""
     prob = softmax(features @ coefficients, axis=1)
     n, k = prob.shape
     value = 0.0
-    for (i, j), weight in zip(pairs, weights, strict=True):
+    for (i, j), weight, times in zip(pairs, weights, count, strict=True):
         certainty = min(1.0 / (1.0 + np.exp(-2.0 * abs(weight))), 0.99)
         likelihood = 0.0
         for first, second in product(range(k), repeat=2):
             agrees = (first == second) == (weight > 0)
             likelihood += prob[i, first] * prob[j, second] * (certainty if agrees else 1.0 - certainty)
-        value += np.log(likelihood)
+        value += times * np.log(likelihood)
     mean = [sum(prob[i, c] for i in range(n)) / n for c in range(k)]
     value += a * -sum(m * np.log(m) for m in mean)
     value -= a * sum(-prob[i, c] * np.log(prob[i, c]) for i in range(n) for c in range(k)) / n
@@ -51,10 +51,11 @@ def test_value_and_gradient_on_many_small_cases():
     rng = np.random.default_rng(1)
     for _ in range(200):
         features, coefficients, pairs, weights, a, penalty = draw(rng)
-        links = link_table(len(features), pairs, weights)
+        count = rng.uniform(0.0, 2.0, len(pairs))
+        links = link_table(len(features), pairs, weights, count)
         value, gradient = boundary_objective(coefficients, features, links, a, penalty)
         assert value == pytest.approx(
-            slow_objective(coefficients, features, pairs, weights, a, penalty), abs=1e-8
+            slow_objective(coefficients, features, pairs, weights, count, a, penalty), abs=1e-8
         )
 
         def of(flat, part, links=links, features=features, a=a, penalty=penalty, shape=coefficients.shape):

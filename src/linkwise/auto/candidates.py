@@ -108,6 +108,9 @@ CANDIDATES = {
         Candidate("mixture, no links", False, _mixture()),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
         Candidate("spectral, far, no links", False, _spectral(diffusion_time=20.0)),
+        Candidate("boundaries, smooth, no links", False, _boundaries()),
+        Candidate("boundaries, fine, no links", False, _boundaries(width=0.5, penalty=10.0)),
+        Candidate("boundaries, graph, no links", False, _boundaries(features="graph")),
     )
 }
 

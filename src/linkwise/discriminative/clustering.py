@@ -24,9 +24,10 @@ from linkwise._validation import (
     refuse_dask,
 )
 from linkwise.constraints import Constraints
+from linkwise.constraints.implied import implied_pairs
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features, scaled_rows
-from linkwise.discriminative.objective import information, learn_boundaries, link_table
+from linkwise.discriminative.objective import LinkTable, information, learn_boundaries, link_table
 from linkwise.inference import PottsField, best_labels
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 
@@ -34,6 +35,8 @@ __all__ = ["DiscriminativeClustering"]
 
 #: The start is a spectral clustering with links that reach this far.
 _START_TIME = 5.0
+#: Pairs of rows under hard links that are looked at, at most.
+_MOST_PAIRS = 20_000
 
 
 class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
@@ -214,14 +217,12 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
             warnings.simplefilter("ignore")  # it is a start
             first = ConstrainedSpectralClustering(k, diffusion_time=_START_TIME, random_state=seed)
             start = first.fit(scaled_rows(self._features(), rows), constraints=links).labels_
-        none = np.empty((0, 2), dtype=np.int64), np.empty(0)
-        pairs, weights = none if links is None else (links.pairs, links.weights)
         features = feature_rows(self._features(), rows)
         penalty = np.full(features.shape[1], self.penalty * FEATURES[self.features])
         penalty[-1] *= 0.01  # a constant makes no boundary wind
         found = learn_boundaries(
             features,
-            link_table(len(rows), pairs, weights),
+            _evidence(links, len(rows), seed),
             start,
             k,
             float(self.information_weight),
@@ -334,3 +335,25 @@ def _rows_to_learn_from(
     others = np.setdiff1d(np.arange(n_samples), linked)
     n_others = min(len(others), max(n_rows - len(linked), n_rows // 2))
     return np.sort(np.concatenate([linked, rng.choice(others, n_others, replace=False)]))
+
+
+def _evidence(links: Constraints | None, n_rows: int, seed: int) -> LinkTable:
+    """Links in the form that the objective needs: soft ones, and all pairs that hard ones imply.
+
+    Pairs that follow from each other are no independent evidence: together they count at most two for every
+    row under hard links, about as much as a label of each. With labels of five rows of each class on half A
+    of the leaderboard's sets (two draws) the mean adjusted Rand index was .490 so, and .477 if only the links
+    that were given counted.
+    """
+    if links is None:
+        return link_table(n_rows, np.empty((0, 2), dtype=np.int64), np.empty(0))
+    hard = np.isinf(links.weights)
+    pairs, together = implied_pairs(links, _MOST_PAIRS, np.random.default_rng(seed))
+    n_hard_rows = len(np.unique(links.pairs[hard]))
+    share = min(1.0, 2.0 * n_hard_rows / max(1, len(pairs)))
+    return link_table(
+        n_rows,
+        np.concatenate([links.pairs[~hard], pairs]),
+        np.concatenate([links.weights[~hard], np.where(together, np.inf, -np.inf)]),
+        np.concatenate([np.ones(int((~hard).sum())), np.full(len(pairs), share)]),
+    )

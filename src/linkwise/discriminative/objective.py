@@ -35,12 +35,13 @@ _START_PENALTY = 1e-3
 
 
 class LinkTable(NamedTuple):
-    """Links of m pairs: both ends as selections (m, n), whether they are together (m,), certainty (m,)."""
+    """Links of m pairs: ends as selections (m, n), whether together, certainty, and how often each counts."""
 
     first: sparse.csr_array
     second: sparse.csr_array
     together: NDArray[np.bool_]
     certainty: NDArray[np.float64]
+    times: NDArray[np.float64]
 
 
 class Boundaries(NamedTuple):
@@ -51,12 +52,17 @@ class Boundaries(NamedTuple):
     converged: bool
 
 
-def link_table(n_rows: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> LinkTable:
-    """Links with weights (m,) between rows (m, 2) in the form that the objective needs."""
+def link_table(
+    n_rows: int,
+    pairs: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    count: NDArray[np.float64] | None = None,
+) -> LinkTable:
+    """Links with weights (m,) between rows (m, 2), counted ``count`` (m,) times, for the objective."""
     m = len(pairs)
     ends = [sparse.csr_array((np.ones(m), column, np.arange(m + 1)), shape=(m, n_rows)) for column in pairs.T]
     certainty = np.minimum(1.0 / (1.0 + np.exp(-2.0 * np.abs(weights))), _SUREST)
-    return LinkTable(ends[0], ends[1], weights > 0, certainty)
+    return LinkTable(ends[0], ends[1], weights > 0, certainty, np.ones(m) if count is None else count)
 
 
 def information(log_prob: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None) -> float:
@@ -82,14 +88,14 @@ def boundary_objective(
     same = (first * second).sum(axis=1)
     share = np.where(links.together, same, 1.0 - same)
     likelihood = links.certainty * share + (1.0 - links.certainty) * (1.0 - share) + _TINY
-    slope = np.where(links.together, 1.0, -1.0) * (2.0 * links.certainty - 1.0) / likelihood
+    slope = np.where(links.together, 1.0, -1.0) * (2.0 * links.certainty - 1.0) * links.times / likelihood
     by_prob = links.first.T @ (slope[:, np.newaxis] * second) + links.second.T @ (
         slope[:, np.newaxis] * first
     )
     mean = prob.mean(axis=0)
     by_prob += information_weight / n * (log_prob - np.log(mean + _TINY))
     value = float(
-        np.log(likelihood).sum()
+        links.times @ np.log(likelihood)
         + information_weight * information(log_prob)
         - 0.5 * (penalty @ coefficients**2).sum()
     )

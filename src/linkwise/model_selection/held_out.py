@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.constraints import Constraints
+from linkwise.constraints.implied import groups_apart, implied_pairs, pair_codes
 from linkwise.graph import group_labels
 
 __all__ = [
@@ -144,19 +145,11 @@ def _row_folds(
     order = np.lexsort((rng.random(len(rows)), group[rows]))
     fold_of_row = np.full(links.n_samples, -1, dtype=np.int64)
     fold_of_row[rows[order]] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
-    apart = np.unique(_codes(links, np.sort(group[links.pairs[hard & (links.weights < 0)]], axis=1)))
-    # All pairs whose answer hard links imply, or many of them.
-    sure = np.unique(links.pairs[hard])
-    first, second = np.triu_indices(len(sure), 1)
-    if len(first) > _MOST_QUESTIONS:
-        some = rng.choice(len(first), _MOST_QUESTIONS, replace=False)
-        first, second = first[some], second[some]
-    pairs = np.stack([sure[first], sure[second]], axis=1)
-    same = group[pairs[:, 0]] == group[pairs[:, 1]]
-    known = same | np.isin(_codes(links, np.sort(group[pairs], axis=1)), apart)
-    pairs = np.concatenate([pairs[known], links.pairs[~hard]])
-    same = np.concatenate([same[known], links.weights[~hard] > 0])
-    trust = np.concatenate([np.ones(int(known.sum())), np.tanh(np.abs(links.weights[~hard]))])
+    apart = groups_apart(links, group)
+    pairs, same = implied_pairs(links, _MOST_QUESTIONS, rng)
+    trust = np.concatenate([np.ones(len(pairs)), np.tanh(np.abs(links.weights[~hard]))])
+    pairs = np.concatenate([pairs, links.pairs[~hard]])
+    same = np.concatenate([same, links.weights[~hard] > 0])
     folds = []
     for fold in range(n_folds):
         out = fold_of_row == fold
@@ -211,14 +204,14 @@ def _implied(links: Constraints, out: NDArray[np.bool_]) -> NDArray[np.bool_]:
     known = ~out & (np.abs(links.weights) >= _SURE)
     group, _ = group_labels(links.n_samples, links.pairs[known & (links.weights > 0)])
     ends = np.sort(group[links.pairs], axis=1)
-    between = _codes(links, ends)
+    between = pair_codes(links.n_samples, ends)
     return (ends[:, 0] == ends[:, 1]) | np.isin(between, between[known & (links.weights < 0)])
 
 
 def without_pairs(links: Constraints, out: NDArray[np.bool_]) -> Constraints:
     """The links without those that are ``out`` (m,), all judgements of a pair included."""
     said = links.judgements
-    stays = ~np.isin(_codes(links, said.pairs), _codes(links, links.pairs[out]))
+    stays = ~np.isin(pair_codes(links.n_samples, said.pairs), pair_codes(links.n_samples, links.pairs[out]))
     must, cannot = stays & (said.weights > 0), stays & (said.weights < 0)
     return Constraints(
         links.n_samples,
@@ -227,11 +220,6 @@ def without_pairs(links: Constraints, out: NDArray[np.bool_]) -> Constraints:
         weight=np.concatenate([said.weights[must], -said.weights[cannot]]),
         source=None if said.source is None else np.concatenate([said.source[must], said.source[cannot]]),
     )
-
-
-def _codes(links: Constraints, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
-    """One number for each pair."""
-    return pairs @ np.array([links.n_samples, 1])
 
 
 def corrected_error(differences: NDArray[np.float64]) -> float:

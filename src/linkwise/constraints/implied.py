@@ -1,0 +1,44 @@
+"""Pairs whose answer hard links imply: rows of one group, and rows of groups that are linked apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from linkwise.constraints.constraints import Constraints
+
+__all__ = ["groups_apart", "implied_pairs", "pair_codes"]
+
+
+def pair_codes(n_samples: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """One number (m,) for each pair (m, 2)."""
+    return pairs @ np.array([n_samples, 1])
+
+
+def groups_apart(links: Constraints, group: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Codes of the pairs of groups between which there is a hard cannot-link; ``group`` (n,) of each row."""
+    between = group[links.pairs[np.isneginf(links.weights)]]
+    return np.unique(pair_codes(links.n_samples, np.sort(between, axis=1)))
+
+
+def implied_pairs(
+    links: Constraints, most: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Pairs (m, 2) of rows under hard links whose answer is certain, and whether they are together (m,).
+
+    Of more than ``most`` pairs of such rows so many are drawn and looked at.
+    """
+    group = links.chunklets()
+    rows = np.unique(links.pairs[np.isinf(links.weights)])
+    first, second = np.triu_indices(len(rows), 1)
+    if len(first) > most:
+        some = rng.choice(len(first), most, replace=False)
+        first, second = first[some], second[some]
+    pairs = np.stack([rows[first], rows[second]], axis=1)
+    together = group[pairs[:, 0]] == group[pairs[:, 1]]
+    codes = pair_codes(links.n_samples, np.sort(group[pairs], axis=1))
+    known = together | np.isin(codes, groups_apart(links, group))
+    return pairs[known], together[known]
