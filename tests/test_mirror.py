@@ -57,6 +57,7 @@ THROUGH = {
     "mixture.classes.report_views": "mixture/classes/test_report.py",
     "mixture.gaussian.kernel_layout": "mixture/gaussian/test_passes.py",
     "mixture.prediction": "mixture/test_ppc.py",
+    "persistence.checks": "persistence/test_model_files.py",
     "persistence.votes": "persistence/test_persistence.py",
     "raster.label_rasters": "raster/test_samples.py",
     "raster.places": "raster/test_samples.py",

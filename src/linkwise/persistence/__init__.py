@@ -29,7 +29,8 @@ from linkwise._exports import ESTIMATORS, MODULES
 from linkwise._files import replacing, settle, sweep, together
 from linkwise.beliefs import ClassBeliefs
 from linkwise.exceptions import ModelFileError
-from linkwise.persistence.layout import LayoutError, check_fitted
+from linkwise.persistence.checks import LayoutError
+from linkwise.persistence.layout import check_fitted
 
 __all__ = ["load_model", "save_model"]
 
