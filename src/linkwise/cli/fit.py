@@ -40,7 +40,7 @@ from linkwise.cli.parts.fit import PartsRequest, fit_parts
 from linkwise.cli.pictures import annotators_png, clusters_png, convergence_png, criterion_png
 from linkwise.cli.samples import Preparation, Samples, output_frame, read_samples, save_prepared_model
 from linkwise.cli.tables import add_labels, check_links, read_links, write_frame
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
     import pandas

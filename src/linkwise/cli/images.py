@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import LinkList, build_links, read_link_list
-from linkwise.constraints.io import Columns, column_names, link_sign, link_strength, records, whole_number
+from linkwise.constraints.cells import column_names
+from linkwise.constraints.io import Columns, link_sign, link_strength, records, whole_number
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints

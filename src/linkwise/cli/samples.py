@@ -18,7 +18,7 @@ from linkwise._files import reading
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
 from linkwise.cli.tables import MISSING, listed, read_frame
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
     import pandas

@@ -12,8 +12,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linkwise._files import replacing
 from linkwise.cli.errors import INFEASIBLE, CommandError
 from linkwise.constraints.io import Columns, LinkList, by_id, by_row, link_list, records
@@ -308,15 +306,11 @@ def read_link_list(
 
 def build_links(links: LinkList, n_samples: int, samples: Samples | None = None) -> Constraints:
     """Put the lines together: soft evidence adds up, hard contradictions are refused with their proof."""
-    from linkwise._validation import label_codes
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
 
-    source = None if links.source is None else np.array(links.source, dtype=np.str_)
-    names = links.row_labels(n_samples)
-    codes, classes = (None, None) if names is None else label_codes(names)
     try:
-        return Constraints._from_signed(n_samples, links.pairs, links.weights, source, None, classes, codes)
+        return Constraints._from_list(links, n_samples)
     except InfeasibleConstraints as error:
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
 
@@ -351,6 +345,6 @@ def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
     remedy = "; remove one of these links, make them soft with --certainty, or ask for more clusters"
     if samples is None or samples.ids is None:
         return message + remedy
-    points = sorted({point for link in error.witness.must_link + error.witness.cannot_link for point in link})
-    names = ", ".join(f"row {point} is {samples.name_of(point)!r}" for point in points[:12])
-    return f"{message} ({names}){remedy}"
+    from linkwise.constraints.ids import named_points
+
+    return f"{message} ({named_points(error.witness, samples.name_of)}){remedy}"

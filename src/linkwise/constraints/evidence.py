@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, path_witness, unique_pairs
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import MISSING, column_names, listed, read_frame
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
     import pandas
