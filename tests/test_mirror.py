@@ -60,6 +60,7 @@ THROUGH = {
     "mixture.classes.report_views": "mixture/classes/test_report.py",
     "mixture.gaussian.kernel_layout": "mixture/gaussian/test_passes.py",
     "mixture.prediction": "mixture/test_ppc.py",
+    "mixture.starts": "mixture/test_restarts.py",
     "persistence.checks": "persistence/test_model_files.py",
     "persistence.votes": "persistence/test_persistence.py",
     "raster.label_rasters": "raster/test_samples.py",
