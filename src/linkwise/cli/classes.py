@@ -147,7 +147,7 @@ def classes(
     out.table(shown)
     _say_contradictions(out, report)
     if report.mislabelled:
-        from linkwise.mixture.classes.report_views import mislabelled_line
+        from linkwise.mixture.classes.report.text import mislabelled_line
 
         where = "" if output is None else f": see mislabelled{suffix}"
         out.say(f"{mislabelled_line(report)}{where}.")
@@ -317,7 +317,7 @@ def decision_table(report: ClassReport) -> TextTable:
 
 def say_evidence(out: Output, report: ClassReport) -> None:
     """Say what spoke for every split and merge, and what the proposal is compared with."""
-    from linkwise.mixture.classes.report_views import alternative_lines, evidence_lines
+    from linkwise.mixture.classes.report.text import alternative_lines, evidence_lines
 
     if not report.evidence:
         out.say("The beliefs leave nothing to the data: all classes stay as they are.")
@@ -421,7 +421,7 @@ def _mislabelled_frame(samples: Samples, report: ClassReport, label_column: str)
 def _as_record(
     model: CPPC, sweep: ComponentSweep | None, report: ClassReport, files: dict[str, Path]
 ) -> dict[str, Any]:
-    from linkwise.mixture.classes.report_views import decision_records
+    from linkwise.mixture.classes.report.text import decision_records
 
     chosen: dict[str, Any] = {"best_n_clusters": len(model.means_), "evidence": list(report.evidence)}
     if sweep is not None:

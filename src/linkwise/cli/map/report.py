@@ -189,7 +189,7 @@ def frames(facts: Facts) -> dict[str, pandas.DataFrame]:
 def page(facts: Facts, warnings: Sequence[str]) -> Page:
     """Make the report."""
     from linkwise.cli.classes import decision_table
-    from linkwise.mixture.classes.report_views import alternative_lines, evidence_lines
+    from linkwise.mixture.classes.report.text import alternative_lines, evidence_lines
 
     made = Page(f"Map {facts.map_name}")
     for warning in warnings:
