@@ -89,11 +89,15 @@ def html_table(table: TextTable) -> str:
 
 
 class Page:
-    """A page that is filled from top to bottom."""
+    """A page that is filled from top to bottom; it begins with a title, notes and warnings."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, notes: Sequence[str] = (), warnings: Sequence[str] = ()) -> None:
         self._title = title
         self._parts = [f"<h1>{escape(title)}</h1>"]
+        for note in notes:
+            self.text(note)
+        for warning in warnings:
+            self.text(warning, "warning")
 
     def add(self, content: str) -> None:
         """Add HTML as it is."""

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from linkwise import Constraints
 from linkwise.auto import candidates
-from linkwise.cli import pictures
+from linkwise.cli.fit import pictures
 from linkwise.datasets import make_noisy_objects
 from tests import warm_python
 

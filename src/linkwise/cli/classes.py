@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +13,9 @@ from linkwise._files import replacing
 from linkwise._pages import TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
+from linkwise.cli.fit.fitting import sweep_counts
 from linkwise.cli.options import Covariance
-from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
 from linkwise.cli.samples import (
     Preparation,
     Samples,
@@ -160,10 +160,14 @@ def classes(
         )
     files: dict[str, Path] = {}
     if output is not None:
-        with writing_results(output, "classes") as draft:
-            written = _write(out, samples, model, sweep, report, preparation, label_column, draft, suffix)
-        files = {kind: output / path.name for kind, path in written.items()}
-        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+        files = write_results(
+            out,
+            output,
+            "classes",
+            lambda draft: _write(
+                out, samples, model, sweep, report, preparation, label_column, draft, suffix
+            ),
+        )
     else:
         out.say("Nothing was written; add -o FOLDER for new labels, curve, model and report.")
     out.finish(_as_record(model, sweep, report, files))
@@ -255,34 +259,13 @@ def sweep_classes(
     """Fit CPPC for every number of clusters and report on the chosen one."""
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.mixture.cppc import CPPC
-    from linkwise.model_selection import ComponentSweep, sweep_components
 
     # An array instead of ClassBeliefs, because the model is stored with its parameters.
     model = CPPC(beliefs=beliefs.values, **settings)
-    parts = []
-    with out.progress("trying numbers of clusters", len(counts)) as advance:
-        for k in counts:
-            # Empty clusters are counted in the table; a warning for every run would bury it.
-            warnings.filterwarnings("ignore", message=".*clusters are empty")
-            # Seeds depend on K and repeat alone, so that sweeps of one K each are parts of the whole sweep.
-            parts.append(
-                sweep_components(
-                    model,
-                    X,
-                    labels,
-                    n_components=k,
-                    criterion=criterion,
-                    n_repeats=repeats,
-                    random_state=seed,
-                )
-            )
-            advance()
-    sweep = ComponentSweep(
-        criterion,
-        tuple(run for part in parts for run in part.runs),
-        {k: part.typical[k] for k, part in zip(counts, parts, strict=True)},
-        {k: part.best_runs[k] for k, part in zip(counts, parts, strict=True)},
-    )
+    sweep = sweep_counts(
+        out, model, X, labels, counts, ignored=".*clusters are empty", criterion=criterion, n_repeats=repeats,
+        random_state=seed,
+    )  # fmt: skip
     if sweep.at_edge is not None:
         out.warn(
             f"{criterion} is lowest at the {sweep.at_edge} edge of the range, {sweep.best_n_components} "

@@ -5,23 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from linkwise._pages import TextTable
+from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.options import METHODS, Covariance, Settings, hardened, has_soft
-from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
 from linkwise.cli.samples import Preparation, output_frame, read_samples
 from linkwise.cli.tables import check_links, read_links, write_frame
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from linkwise.constraints import Constraints
     from linkwise.model_selection.held_out import HeldOut
 
@@ -148,29 +147,27 @@ def compare(
     classes = "" if truth is None else f" {n_classes} classes,"
     out.say(f"{len(samples)} rows,{classes} {k} clusters; {constraints}")
     out.table(table)
-    files: dict[str, Any] = {}
+    files: dict[str, Path] = {}
     if output is not None:
-        from linkwise._pages import Page
-
         results: dict[str, Any] = {}
         if truth is not None:
             results[f"true_{label_column}"] = [None if name is None else str(name) for name in truth]
         results |= {row.method: row.labels for row in rows if row.labels is not None}
         frame = output_frame(samples, results, note=out.warn)
-        report = Page(f"Methods compared on {samples.path.name}")
-        report.text(f"{len(samples)} rows,{classes} {k} clusters. {constraints}.")
-        for warning in out.warnings:
-            report.text(warning, "warning")
+        about = f"{len(samples)} rows,{classes} {k} clusters. {constraints}."
+        report = Page(f"Methods compared on {samples.path.name}", notes=[about], warnings=out.warnings)
         score = "Accuracy" if truth is not None else "Share of held-out links kept"
         report.picture(comparison_png(rows), f"{score} of every method")
         report.table(table)
-        with writing_results(output, "compare") as draft:
-            written = {
+        files = write_results(
+            out,
+            output,
+            "compare",
+            lambda draft: {
                 "labels": write_frame(draft / f"comparison{suffix}", frame),
                 "report": write_text(draft / REPORT, report.html()),
-            }
-        files = {kind: output / path.name for kind, path in written.items()}
-        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+            },
+        )
     out.finish(
         {
             "n_clusters": k,

@@ -11,12 +11,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from linkwise._pages import TextTable
+from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.compare import links_kept
 from linkwise.cli.errors import CommandError
 from linkwise.cli.images import MOST_LABELS, Picture, label_png, pixel_links, read_picture
-from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_results, write_text
 from linkwise.cli.tables import check_links
 
 if TYPE_CHECKING:
@@ -160,10 +160,9 @@ def segment(
         out.say(_about_sample(done))
     if wanted.n_pairs:
         out.say(f"Links kept: {links_kept(wanted, done.labels)}")
-    with writing_results(folder, "segment") as draft:
-        written = _write(picture, done, wanted, table, draft, image, out)
-    files = {kind: folder / path.name for kind, path in written.items()}
-    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    files = write_results(
+        out, folder, "segment", lambda draft: _write(picture, done, wanted, table, draft, image, out)
+    )
     out.finish(
         {
             "n_clusters": n_clusters,
@@ -332,17 +331,13 @@ def _write(
     image: Path,
     out: Output,
 ) -> dict[str, Path]:
-    from linkwise._pages import Page
-
     painted = picture.paint(done.labels)
     files = {"labels": write_bytes(folder / "labels.png", label_png(painted))}
     if picture.georeference is not None:
         files["raster"] = _write_raster(folder / "labels.tif", painted, picture.georeference, len(table.rows))
     drawn = segments_png(picture, {f"{len(table.rows)} regions": done.labels}, links)
     files["segments"] = write_bytes(folder / "segments.png", drawn)
-    report = Page(f"Regions of {image.name}")
-    for warning in out.warnings:
-        report.text(warning, "warning")
+    report = Page(f"Regions of {image.name}", warnings=out.warnings)
     report.picture(drawn, "The image and its regions")
     report.table(table)
     if done.n_fitted is not None:

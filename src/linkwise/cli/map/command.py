@@ -264,7 +264,7 @@ def map_raster(
     _tell(out, facts, n_resumed)
     if classifier is Classifier.trees:
         out.say(f"{folder / 'model'} is the mixture that found the classes; trees cannot be stored.")
-    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    out.say_written(files)
     out.finish({**reports.as_record(facts), "n_resumed": n_resumed, "files": files})
 
 

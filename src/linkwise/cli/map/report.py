@@ -191,9 +191,7 @@ def page(facts: Facts, warnings: Sequence[str]) -> Page:
     from linkwise.cli.classes import decision_table
     from linkwise.mixture.classes.report.text import alternative_lines, evidence_lines
 
-    made = Page(f"Map {facts.map_name}")
-    for warning in warnings:
-        made.text(warning, "warning")
+    made = Page(f"Map {facts.map_name}", warnings=warnings)
     made.picture(map_png(facts), f"Map of {len(facts.legend.names)} classes with a scale and a legend")
     made.heading("The legend")
     made.table(legend_table(facts))

@@ -101,7 +101,7 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     for table in tables:
         out.table(table)
     files = {name: request.output / name for name in ("labels", "model", REPORT)}
-    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    out.say_written(files)
     out.finish(
         {
             "method": request.method,
@@ -338,9 +338,7 @@ def _write_rest(
     local = best.to_local(labels=False)
     local.feature_names_in_ = np.array(preparation.columns, dtype=object)
     save_prepared_model(draft / "model", local, preparation)
-    page = Page(f"{len(preparation.clusters)} clusters of {request.data}")
-    for warning in out.warnings:
-        page.text(warning, "warning")
+    page = Page(f"{len(preparation.clusters)} clusters of {request.data}", warnings=out.warnings)
     for table in tables:
         page.table(table)
     write_text(draft / REPORT, page.html())
