@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -378,9 +379,7 @@ def _write(
         files["mislabelled"] = write_frame(
             folder / f"mislabelled{suffix}", _mislabelled_frame(samples, report, label_column)
         )
-    named = Preparation(
-        preparation.columns, preparation.centres, preparation.scales, preparation.medians, list(report.legend)
-    )
+    named = replace(preparation, clusters=list(report.legend))
     files["model"] = save_prepared_model(folder / "model", model, named)
     files["report"] = write_text(folder / REPORT, report.to_html())
     return files
