@@ -58,16 +58,14 @@ def classes(
             "as far as there is evidence.",
         ),
     ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
-    ] = 1.0,
+    confidence: options.ConfidenceOption = 1.0,
     criterion: Annotated[
         str | None,
         typer.Option(
             "--criterion", help="Criterion that chooses among the numbers of -k: cbic (default), bic or icl."
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
+    repeats: options.BeliefRepeatsOption = 5,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
     ignore: options.IgnoreOption = None,
@@ -88,13 +86,8 @@ def classes(
     """
     out = Output(as_json)
     suffix = options.chosen_format(table_format, data)
-    tables_written = (
-        "labels",
-        "evidence" if n_clusters is None else "criterion",
-        "separability",
-        "decisions",
-        "mislabelled",
-    )
+    chosen_by = "evidence" if n_clusters is None else "criterion"
+    tables_written = ("labels", chosen_by, "separability", "decisions", "mislabelled")
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
@@ -131,16 +124,9 @@ def classes(
     else:
         counts = options.parse_counts(n_clusters, len(samples))
         sweep, report = sweep_classes(
-            out,
-            X,
-            samples.labels,
-            table,
-            counts,
-            settings,
-            criterion=criterion or "cbic",
-            repeats=repeats,
+            out, X, samples.labels, table, counts, settings, criterion=criterion or "cbic", repeats=repeats,
             seed=seed,
-        )
+        )  # fmt: skip
         model = sweep.best
     for note in samples.notes:
         out.say(note)
@@ -281,20 +267,8 @@ def sweep_classes(
 def decision_table(report: ClassReport) -> TextTable:
     """Tabulate which classes were split, merged and kept."""
     frame = report.to_frame("decisions")
-    columns = [
-        name
-        for name in (
-            "decision",
-            "classes",
-            "clusters",
-            "n_rows",
-            "certainty",
-            "belief",
-            "separability",
-            "share_of_runs",
-        )
-        if name in frame
-    ]
+    known = ("decision", "classes", "clusters", "n_rows", "certainty", "belief", "separability")
+    columns = [name for name in (*known, "share_of_runs") if name in frame]
     rows = [[_cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
     return TextTable("What became of the classes", [name.replace("_", " ") for name in columns], rows, 3)
 
@@ -362,13 +336,9 @@ def _write(
         "separability": write_frame(folder / f"separability{suffix}", separability),
     }
     if sweep is None:
-        found = [
-            {**one, "classes": ", ".join(str(name) for name in one["classes"])} for one in report.evidence
-        ]
-        columns = list(Evidence._fields)
-        files["evidence"] = write_frame(
-            folder / f"evidence{suffix}", pandas.DataFrame(found, columns=columns)
-        )
+        found = [{**one, "classes": ", ".join(map(str, one["classes"]))} for one in report.evidence]
+        evidence = pandas.DataFrame(found, columns=list(Evidence._fields))
+        files["evidence"] = write_frame(folder / f"evidence{suffix}", evidence)
     else:
         files["criterion"] = write_frame(folder / f"criterion{suffix}", sweep.to_frame().reset_index())
     decisions = report.to_frame("decisions").map(

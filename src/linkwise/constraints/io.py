@@ -94,11 +94,7 @@ class LinkList:
 
 
 def link_list(
-    name: object,
-    lines: Iterable[Record],
-    find: Callable[[str, str], int],
-    *,
-    certainty: float | None = None,
+    name: object, lines: Iterable[Record], find: Callable[[str, str], int], *, certainty: float | None = None
 ) -> LinkList:
     """Every line of a table as one link; nothing is left out, and every message names file and line.
 

@@ -50,6 +50,11 @@ def training_labels(estimator: Any, X: Any) -> NDArray[Any]:
     return labels
 
 
+def codes_if_any(labels: ArrayLike | None, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[Any]]:
+    """The same as ``codes_of``; without labels None and no names."""
+    return (None, np.empty(0)) if labels is None else codes_of(labels, n_rows)
+
+
 def codes_of(labels: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Number each row's label among the sorted labels, -1 where it has none (-1, NaN or None)."""
     codes, names = label_codes(labels)

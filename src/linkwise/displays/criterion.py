@@ -121,11 +121,7 @@ class CriterionDisplay:
         field = "criterion" if wanted == names[0] else "second"
         values = [[getattr(run, field) for run in sweep.runs if run.n_components == k] for k in ks]
         display = cls(
-            ks,
-            values,
-            n_occupied=sweep.table["n_occupied"],
-            criterion=wanted,
-            chosen=sweep.best_n_components,
+            ks, values, n_occupied=sweep.table["n_occupied"], criterion=wanted, chosen=sweep.best_n_components
         )
         return display.plot(ax)
 

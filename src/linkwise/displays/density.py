@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from linkwise.displays._drawing import draw_points
-from linkwise.displays._inputs import Plane, check_points, codes_of, fitted_step, needed, plane_of
+from linkwise.displays._inputs import Plane, check_points, codes_if_any, fitted_step, needed, plane_of
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["DensityDisplay", "projected_log_density"]
@@ -105,10 +105,7 @@ class DensityDisplay:
             raise ValueError(
                 f"shares must lie between 0 and 1, got {list(self.shares)}; pass for example (0.5, 0.9)"
             )
-        self._codes: NDArray[np.int64] | None = None
-        self._names: NDArray[Any] = np.empty(0)
-        if labels is not None:
-            self._codes, self._names = codes_of(labels, len(self.points))
+        self._codes, self._names = codes_if_any(labels, len(self.points))
 
     @classmethod
     def from_estimator(

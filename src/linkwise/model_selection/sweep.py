@@ -115,11 +115,7 @@ class ComponentSweep:
     """
 
     def __init__(
-        self,
-        criterion: str,
-        runs: tuple[SweepRun, ...],
-        typical: dict[int, Any],
-        best_runs: dict[int, Any],
+        self, criterion: str, runs: tuple[SweepRun, ...], typical: dict[int, Any], best_runs: dict[int, Any]
     ) -> None:
         self.criterion = criterion
         self.runs = runs

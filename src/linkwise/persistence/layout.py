@@ -242,11 +242,7 @@ def _check_hmrf_parameters(model: Any, n_rows: int) -> None:
 
 def _cop_entries(model: Any) -> Entries:
     return Entries(
-        {
-            **_CENTRES,
-            "inertia_": real(0.0),
-            "inference_": _inference(table({"n_unproven": whole()})),
-        },
+        {**_CENTRES, "inertia_": real(0.0), "inference_": _inference(table({"n_unproven": whole()}))},
         _OF_LINKS,
     )
 

@@ -17,12 +17,7 @@ from scipy.sparse.linalg import cg
 from linkwise._threads import chunk_bounds
 from linkwise.spectral.eigenvectors import factor_stays_sparse, smallest_eigenpairs
 from linkwise.spectral.kernels import nearest_neighbours, normalised_adjacency
-from linkwise.spectral.normalised_cut import (
-    WIPED_SHARE,
-    CutSettings,
-    floored_degrees,
-    row_normalised,
-)
+from linkwise.spectral.normalised_cut import WIPED_SHARE, CutSettings, floored_degrees, row_normalised
 from linkwise.spectral.out_of_sample import NeighbourExtension
 from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
 from linkwise.spectral.solvers import AffinitySettings, Solution, affinity_graph, graph_parts, joined_parts

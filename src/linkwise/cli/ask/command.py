@@ -265,12 +265,7 @@ def _hash(content: bytes) -> str:
 
 
 def _write_links(
-    output: Path,
-    journal: Journal,
-    given: Constraints,
-    answers: Answers,
-    samples: Samples,
-    certainty: float,
+    output: Path, journal: Journal, given: Constraints, answers: Answers, samples: Samples, certainty: float
 ) -> Constraints | None:
     """Write the links given and the answers, of this certainty if without one; None if there is nothing."""
     from linkwise.active.knowledge import as_constraints
@@ -285,13 +280,7 @@ def _write_links(
     return links
 
 
-def _rescue(
-    console: Console,
-    output: Path,
-    journal: Journal,
-    given: Constraints,
-    samples: Samples,
-) -> None:
+def _rescue(console: Console, output: Path, journal: Journal, given: Constraints, samples: Samples) -> None:
     """Write what was answered after Ctrl-C or an error, which is told afterwards: no error hides it."""
     kept = f"\nEvery answer is kept in {journal.path}; the same command goes on."
     with suppress(OSError, ValueError):

@@ -105,8 +105,7 @@ def map_raster(
         ),
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option("--model", metavar="FOLDER", help="A fitted mixture, instead of samples."),
+        Path | None, typer.Option("--model", metavar="FOLDER", help="A fitted mixture, instead of samples.")
     ] = None,
     classifier: Annotated[
         Classifier,
@@ -166,14 +165,12 @@ def map_raster(
         list[str] | None,
         typer.Option("--rename", metavar="OLD=NEW", help="Another name for a new class; may be repeated."),
     ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
-    ] = 1.0,
+    confidence: options.ConfidenceOption = 1.0,
     criterion: Annotated[
         str | None,
         typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
+    repeats: options.BeliefRepeatsOption = 5,
     covariance: options.CovarianceOption = Covariance.full,
     standardize: options.StandardizeOption = True,
     window: Annotated[
