@@ -21,7 +21,6 @@ THROUGH = {
     "cli.demo.pixels": "cli/test_demo.py",
     "cli.fit.command": "cli/test_commands.py",
     "cli.fit.fitting": "cli/test_commands.py",
-    "cli.fit.pictures": "cli/test_auto.py",
     "cli.map.legend": "cli/test_map.py",
     "cli.map.report": "cli/test_map_report.py",
     "cli.parts.predict": "cli/test_parts.py",

@@ -61,11 +61,7 @@ def _markup(text: str) -> str:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of cells that are text already, for the terminal and for a page.
-
-    ``columns`` are the heads, all of them empty for a list of facts. The first ``text_columns`` columns hold
-    text, the others figures.
-    """
+    """A table of text; a list of facts has empty heads. Columns after ``text_columns`` hold figures."""
 
     title: str
     columns: Sequence[str]

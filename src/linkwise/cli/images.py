@@ -84,9 +84,7 @@ class Picture:
 
 
 def read_picture(path: str | Path, block: int = 1) -> Picture:
-    """Read a grey or colour image, 8 or 16 bits, or a raster of any number of bands, in blocks of this side;
-    pixels that fill no block are left out.
-    """
+    """Read an image or a raster in blocks of this side; pixels that fill no block are left out."""
     raster = _read_raster(Path(path))
     if raster is not None:
         return _in_blocks(path, *raster, block)
@@ -128,10 +126,7 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
 
 
 def _read_raster(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], tuple[Any, Any] | None] | None:
-    """Read bands (height, width, bands), which pixels have data, and the georeference.
-
-    None for ordinary images: without a georeference, and grey or coloured.
-    """
+    """Read bands (height, width, bands), a mask of data, and the georeference; None for plain images."""
     if path.suffix.lower() not in _RASTERS or not path.is_file():
         return None
     try:

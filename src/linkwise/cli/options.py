@@ -62,10 +62,7 @@ class LearnNoise(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose about a method; ``soft`` tells whether some links are soft.
-
-    ``n_clusters`` is a number; for ``auto`` also "auto" or a list of numbers.
-    """
+    """What the user may choose about a method; ``n_clusters`` of ``auto`` may be "auto" or a list."""
 
     n_clusters: Any
     covariance: str = "full"

@@ -69,8 +69,7 @@ def output_frame(
 ) -> pandas.DataFrame:
     """Make a table to be written: ids or row numbers, columns ``kept`` from the user, results.
 
-    A result whose name a column of the user has already gets another name, and ``note`` is called with a line
-    about it.
+    ``note`` is called with a line about each result whose name is taken and that gets another.
     """
     import pandas
 

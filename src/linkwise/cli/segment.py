@@ -190,9 +190,9 @@ def segment_spatial(
 ) -> Segmentation:
     """PPC on the colours, with soft must-links between neighbours (Lu & Leen 2007, experiment 4).
 
-    The start and the mixing weights are those of the mixture without links. Starts that feel the neighbours
-    at once run into worse optima: on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits. And the
-    exact update of the weights needs log Omega of the lattice: 30 times the time, and no better labels.
+    The start and the mixing weights are those of the mixture without links. Starts with links to neighbours
+    run into worse optima: on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits. The exact update of
+    the weights needs log Omega of the lattice: it takes 30 times as long and gives no better labels.
 
     Of a large picture the mixture is fitted to a coarser lattice, see :mod:`linkwise.cli.large_images`.
     """

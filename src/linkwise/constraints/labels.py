@@ -65,10 +65,7 @@ def _label_certainty(codes: NDArray[np.int64], certainty: float | ArrayLike | No
 
 
 def label_links(labels: RowLabels) -> tuple[Pairs, NDArray[np.float64]]:
-    """Chain the sure members of each class, link doubtful ones to the surest, and surest members apart.
-
-    Returns pairs and signed weights.
-    """
+    """Chain sure members of a class, link doubtful ones to the surest, link the surest of classes apart."""
     classes, codes, sure = labels
     assert sure is not None
     order = np.lexsort((-sure, codes))

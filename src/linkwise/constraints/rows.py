@@ -82,11 +82,7 @@ def links_among(
 def _copied_links(
     pairs: NDArray[np.int64], rows: NDArray[np.int64], copies: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Links among rows (r,) that may repeat, in their numbering: every copy of i with every copy of j.
-
-    ``copies`` (n,) counts how often each row occurs. With the new pairs comes the number of the old one of
-    each.
-    """
+    """The same for rows that repeat; ``copies`` (n,) counts how often each row occurs."""
     place = np.argsort(rows, kind="stable")
     start = np.cumsum(copies) - copies
     n_first, n_second = copies[pairs[:, 0]], copies[pairs[:, 1]]

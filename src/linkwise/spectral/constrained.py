@@ -1,4 +1,4 @@
-"""Spectral clustering whose affinities listen to links (Lu & Carreira-Perpinan 2008)."""
+"""Spectral clustering whose affinities are changed by links (Lu & Carreira-Perpinan 2008)."""
 
 from __future__ import annotations
 

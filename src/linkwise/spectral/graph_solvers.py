@@ -1,4 +1,4 @@
-"""Solvers that never leave the sparse neighbour graph: signed Laplacian, and a basis of graph eigenvectors.
+"""Solvers on the sparse neighbour graph alone: signed Laplacian, and a basis of graph eigenvectors.
 
 Both do algorithm A with signed affinities: without clipping, the propagated kernel keeps a form that needs no
 N x N matrix.

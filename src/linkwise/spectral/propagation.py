@@ -51,11 +51,7 @@ _TILE = 64
 
 
 class SignedLinks(NamedTuple):
-    """Links as the Gaussian process observes them.
-
-    ``signs`` (L,) are +1 for must-links and -1 for cannot-links; ``variances`` (L,) are e_l² in units of
-    the kernel.
-    """
+    """Links (L,): signs +1 for must-links and -1 for cannot-links, variances e_l² in units of the kernel."""
 
     pairs: NDArray[np.int64]
     signs: NDArray[np.float64]

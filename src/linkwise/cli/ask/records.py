@@ -62,10 +62,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Records:
-    """The columns to be shown; ``spread`` has the standard deviation of those of numbers.
-
-    ``columns`` are all columns of the file.
-    """
+    """The columns to show, all ``columns`` of the file, and the ``spread`` (std) of those of numbers."""
 
     frame: pandas.DataFrame
     columns: list[str]
@@ -95,11 +92,7 @@ class Records:
         return cls(frame, every, spread, not columns, image_column, path.parent)
 
     def fields(self, i: int, j: int) -> tuple[list[Field], int]:
-        """Compare two rows; gives the fields to show and how many more there are.
-
-        Where there are many and the user named none, columns of text and the numbers that differ most are
-        shown, in the order of the file.
-        """
+        """The fields to show of two rows, of many those that differ most, and how many are left out."""
         fields = [self.compared(name, i, j) for name in self.frame.columns]
         if not self.all_columns or len(fields) <= _MOST_FIELDS:
             return fields, 0

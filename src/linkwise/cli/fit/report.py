@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from linkwise._pages import Page, TextTable
+from linkwise._pages import Page, TextTable, new_figure, png_of
 from linkwise.auto import summary
 from linkwise.cli.compare import links_kept
 from linkwise.cli.fit.fitting import Fit
-from linkwise.cli.fit.pictures import annotators_png, clusters_png, convergence_png, criterion_png
 from linkwise.cli.options import METHODS
 from linkwise.cli.output import REPORT, Output, write_text
 from linkwise.cli.samples import output_frame, save_prepared_model
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
     from linkwise.constraints import Constraints
+    from linkwise.model_selection import ComponentSweep
 
 # Doubtful links that are listed on the terminal and in the report.
 _LISTED_LINKS = 15
@@ -34,6 +34,8 @@ _LISTED_LINKS = 15
 _LISTED_COLUMNS = 12
 
 
+# Beyond this a scatter plot takes long and shows no more.
+_MOST_POINTS = 20_000
 _CRITERIA = {"held_out_links": "share of held-out links broken"}
 
 
@@ -285,6 +287,59 @@ def _page(done: Fit, tables: list[TextTable], warnings: Sequence[str], seed: int
         report.heading("Convergence")
         report.picture(trace, "Objective over the iterations")
     return report
+
+
+def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: int = 0) -> bytes:
+    """Draw rows by cluster with the links; a random part of the rows if they are very many."""
+    from linkwise.displays import ClusterDisplay
+
+    shown, names = X, np.asarray(labels)
+    if len(names) > _MOST_POINTS:
+        rows = _rows_to_show(len(names), links, seed)
+        shown, names = (X.iloc[rows] if hasattr(X, "iloc") else X[rows]), names[rows]
+        links = None if links is None else links[rows]
+    figure, ax = new_figure()
+    ClusterDisplay.from_predictions(shown, names, constraints=links, ax=ax)
+    return png_of(figure)
+
+
+def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[np.int64]:
+    """Choose linked rows first, then others at random."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    if links is not None and links.n_pairs:
+        linked = np.zeros(n_rows, dtype=bool)
+        linked[links.pairs.ravel()] = True
+        order = order[np.argsort(~linked[order], kind="stable")]
+    return np.sort(order[:_MOST_POINTS])
+
+
+def criterion_png(sweep: ComponentSweep, criterion: str) -> bytes:
+    """Draw a criterion over the numbers of clusters."""
+    from linkwise.displays import CriterionDisplay
+
+    figure, ax = new_figure(size=(7.2, 3.8))
+    CriterionDisplay.from_sweep(sweep, criterion=criterion, ax=ax)
+    return png_of(figure)
+
+
+def annotators_png(model: Any, links: Constraints) -> bytes:
+    """Draw the error rate of each source."""
+    from linkwise.displays import AnnotatorDisplay
+
+    figure, ax = new_figure(size=(7.2, 1.4 + 0.4 * len(model.noise_)))
+    AnnotatorDisplay.from_estimator(model, constraints=links, ax=ax)
+    return png_of(figure)
+
+
+def convergence_png(model: Any) -> bytes | None:
+    """Draw the objective over the iterations, for estimators that keep it."""
+    from linkwise.displays import ConvergenceDisplay
+
+    if len(getattr(model, "objectives_", ())) < 2:
+        return None
+    figure, ax = new_figure(size=(7.2, 3.4))
+    ConvergenceDisplay.from_estimator(model, ax=ax)
+    return png_of(figure)
 
 
 def _means(done: Fit) -> TextTable:
