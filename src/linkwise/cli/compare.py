@@ -126,8 +126,7 @@ def compare(
             f"{data}: column {label_column!r} names no class; pass --label with the column of known ones"
         )
     k = n_clusters or n_classes
-    if k > len(samples):
-        raise CommandError(f"-k {k} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    options.refuse_more_clusters(k, len(samples))
     constraints = read_links(
         links,
         samples,

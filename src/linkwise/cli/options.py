@@ -301,6 +301,12 @@ def parse_counts(text: str, most: int | None = None) -> list[int]:
     return sorted(counts)
 
 
+def refuse_more_clusters(n_clusters: int | None, n_rows: int) -> None:
+    """Refuse more clusters than there are rows."""
+    if n_clusters is not None and n_clusters > n_rows:
+        raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_rows} rows; ask for fewer")
+
+
 def _is_count(text: str) -> bool:
     # More digits than a row number has are no count; int() itself refuses more than 4300 of them.
     return text.isdecimal() and len(text) < 20 and int(text) >= 1

@@ -7,7 +7,7 @@ import gzip
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,15 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
     texts = [str(name) for name in names[:shown]]
     more = len(names) - shown
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+
+
+def refuse_unknown(path: str | Path, wanted: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse the name of a column that a file has not."""
+    for name in wanted:
+        if name not in known:
+            raise CommandError(
+                f"{path} has no column {name!r}; it has {listed(list(known), 12)}: name one of these"
+            )
 
 
 def table_suffix(path: str | Path) -> str:
@@ -313,6 +322,16 @@ def build_links(links: LinkList, n_samples: int, samples: Samples | None = None)
         return Constraints._from_list(links, n_samples)
     except InfeasibleConstraints as error:
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
+
+
+def link_frame(links: Constraints, first: Any, second: Any, kept: Any) -> pandas.DataFrame:
+    """Tabulate links: the names of both ends (m,), kind, weight, and whether they were kept (m,)."""
+    import pandas
+
+    kind = ["must_link" if weight > 0 else "cannot_link" for weight in links.weights.tolist()]
+    return pandas.DataFrame(
+        {"i": first, "j": second, "kind": kind, "weight": abs(links.weights), "kept": kept}
+    )
 
 
 def add_labels(links: Constraints, samples: Samples, certainty: float | None) -> Constraints:

@@ -143,8 +143,7 @@ def ask(
         by_row=links_by is options.LinksBy.row,
         columns=options.link_columns(left, right, ignore_columns),
     )
-    if n_clusters is not None and n_clusters > len(samples):
-        raise CommandError(f"-k {n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    options.refuse_more_clusters(n_clusters, len(samples))
     if len(samples) < 2:
         raise CommandError(f"{data} has one row; there is no pair to ask about: pass a file with more rows")
     X = Preparation.of(samples, standardize=standardize, clusters=[]).apply(samples.features).to_numpy()

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.cli.errors import CommandError
-from linkwise.cli.tables import MISSING, column_names, listed, read_frame
+from linkwise.cli.tables import MISSING, column_names, read_frame, refuse_unknown
 from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
@@ -77,12 +76,7 @@ class Records:
     ) -> Records:
         """Read the columns named, or all but those ``left_out``, as they are written in the file."""
         frame = text_frame(path)
-        for name in [*columns, *([] if image_column is None else [image_column])]:
-            if name not in frame.columns:
-                raise CommandError(
-                    f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}: name one of "
-                    "these"
-                )
+        refuse_unknown(path, [*columns, *([] if image_column is None else [image_column])], frame.columns)
         chosen = list(columns) or [name for name in frame.columns if name not in left_out]
         if image_column is not None:
             chosen = [image_column, *(name for name in chosen if name != image_column)]

@@ -67,10 +67,6 @@ def fit_samples(
 ) -> Fit:
     """Fit one method to rows that were read; of several ``counts`` of clusters the best is chosen first."""
     if settings.n_clusters != "auto":
-        if settings.n_clusters > len(samples):
-            raise CommandError(
-                f"-k {settings.n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer"
-            )
         check_links(links, settings.n_clusters, samples)
     name, reason = method.value, ""
     if settings.learn_noise is not False and name != "ppc":

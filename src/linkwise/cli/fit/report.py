@@ -18,7 +18,7 @@ from linkwise.cli.fit.fitting import Fit
 from linkwise.cli.options import METHODS
 from linkwise.cli.output import REPORT, Output, write_text
 from linkwise.cli.samples import output_frame, save_prepared_model
-from linkwise.cli.tables import write_frame
+from linkwise.cli.tables import link_frame, write_frame
 from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
@@ -184,19 +184,8 @@ def _class_counts(labels: NDArray[Any]) -> str:
 
 def _link_frame(done: Fit) -> pandas.DataFrame:
     """Tabulate the links: ends, kind, weight, whether kept, and the probability that the link is wrong."""
-    import pandas
-
-    names = done.samples.row_names
-    weights = done.links.weights
-    frame = pandas.DataFrame(
-        {
-            "i": names[done.links.pairs[:, 0]],
-            "j": names[done.links.pairs[:, 1]],
-            "kind": np.where(weights > 0, "must_link", "cannot_link"),
-            "weight": np.abs(weights),
-            "kept": ~done.links.violations(done.labels),
-        }
-    )
+    first, second = done.samples.row_names[done.links.pairs.T]
+    frame = link_frame(done.links, first, second, ~done.links.violations(done.labels))
     if hasattr(done.model, "violation_probability_") and done.links.n_pairs:
         frame["violation_probability"] = done.model.violation_probability_
     return frame
