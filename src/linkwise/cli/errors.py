@@ -75,7 +75,7 @@ def _say_interrupted(code: int, as_json: bool) -> None:
 
 
 def _say(line: str, code: int, kind: str, as_json: bool, result: dict[str, Any] | None) -> None:
-    # The reader of either stream may be gone, or the disk behind it full: there is nobody left to tell.
+    # The reader of either stream may be gone, or the disk behind it full: then nothing can be printed.
     if as_json:
         record = {**(result or {}), "error": {"message": line, "kind": kind, "exit_code": code}}
         with suppress(OSError, ValueError):

@@ -210,7 +210,7 @@ def _refuse_strangers(folder: Path, command: str, names: Sequence[str]) -> None:
 
 
 def _owned(folder: Path, command: str) -> set[str]:
-    """List the entries of a folder that an earlier run of the command wrote and nobody added anything to."""
+    """List the entries of a folder that an earlier run of the command wrote and that hold nothing else."""
     record = _read_list(folder / REPORT)
     if record.get("command") != command:
         return set()

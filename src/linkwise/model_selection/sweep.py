@@ -488,7 +488,7 @@ def _fit_once(
 
 
 def _objective(model: Any) -> float:
-    """Return what tells good repeats from bad ones, higher is better; NaN where nothing does."""
+    """Return the objective that repeats are compared by, higher is better; NaN where there is none."""
     if hasattr(model, "lower_bound_"):
         return float(model.lower_bound_)
     # The objective of spectral clustering is that of its affinity, the same for every repeat.

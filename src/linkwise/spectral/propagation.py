@@ -132,7 +132,7 @@ def propagated_kernel(
     """Kbar = K - W^T W as a new matrix; optionally max(0, Kbar), the affinity of algorithm A."""
     result = np.array(kernel_matrix, dtype=np.float64, order="C")
     if len(propagation.whitened):
-        # The transpose of a C array is the Fortran array BLAS wants: its upper triangle is our lower one.
+        # The transpose of a C array is a Fortran array, as BLAS takes it: its upper triangle is the lower one
         dsyrk(-1.0, propagation.whitened.T, beta=1.0, c=result.T, lower=0, overwrite_c=1)
     _mirror_lower(result, 0.0 if clip else -np.inf)
     return result

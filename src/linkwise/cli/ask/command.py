@@ -280,7 +280,7 @@ def _write_links(
 
 
 def _rescue(console: Console, output: Path, journal: Journal, given: Constraints, samples: Samples) -> None:
-    """Write what was answered after Ctrl-C or an error, which is told afterwards: no error hides it."""
+    """Write what was answered before Ctrl-C or an error; errors of this writing do not hide that one."""
     kept = f"\nEvery answer is kept in {journal.path}; the same command goes on."
     with suppress(OSError, ValueError):
         answers = journal.reread()

@@ -22,7 +22,7 @@ from linkwise.cli.tables import add_labels, read_links
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-# Where learning starts for links whose certainty nobody told.
+# The certainty that learning starts from, for links that have none.
 _UNKNOWN_CERTAINTY = 0.8
 # Every start of a fit to many files reads all of them dozens of times.
 _STARTS_OF_PARTS = 2

@@ -141,7 +141,7 @@ def _summary(done: Fit) -> TextTable:
 
 
 def _classes(done: Fit) -> list[TextTable]:
-    """Tabulate where the labelled rows of each class are; which are split or share a cluster is told."""
+    """Tabulate where the labelled rows of each class are, and which classes are split or share a cluster."""
     if not done.named:
         return []
     model, names = done.model, done.preparation.clusters

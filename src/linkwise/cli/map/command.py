@@ -199,7 +199,7 @@ def map_raster(
 
         wanted = [int(band) if band.isdecimal() else band for band in options.names(bands)] or None
         stack = read_stack(rasters[0] if len(rasters) == 1 else rasters, bands=wanted, nodata=nodata)
-        pixel_areas(grid_of(stack))  # a raster whose areas cannot be told is refused before the long work
+        pixel_areas(grid_of(stack))  # refuses a raster without areas before the long work
         rows = None
         if samples is not None:
             rows = training_rows(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.raster import TrainingRows
 
-#: Belief that a class is whole where -k allows more of them and nobody wrote down a doubt.
+#: Belief that a class is whole, where -k allows more classes and no beliefs were given.
 _MAY_FALL_APART = 0.1
 #: The name that a cluster without labelled rows has, see ``name_clusters``.
 _EMPTY = "(none)"

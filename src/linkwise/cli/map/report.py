@@ -50,7 +50,7 @@ _TREES = "boosted trees, which cannot be stored: MAP_files/model is the mixture 
 
 @dataclass(frozen=True)
 class Facts:
-    """All that the report tells."""
+    """What the report is made of."""
 
     map_name: str
     about: list[tuple[str, str]]
