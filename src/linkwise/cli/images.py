@@ -76,6 +76,15 @@ class Picture:
         """Row and column of the cells, (n, 2)."""
         return np.argwhere(self.mask).astype(np.float64)
 
+    def draw_links(self, ax: Any, links: Constraints) -> None:
+        """Draw links between cells over the image, cannot-links dashed."""
+        from linkwise.displays._style import COLOURS
+
+        centres = (self.places()[links.pairs] + 0.5) * self.block - 0.5
+        for ends, weight in zip(centres, links.weights, strict=True):
+            colour, style = (COLOURS[1], "-") if weight > 0 else (COLOURS[6], "--")
+            ax.plot(*ends.T[::-1], color=colour, linestyle=style, marker="o", markersize=2.5, linewidth=1.2)
+
     def paint(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels of all pixels, (height, width); -1 where the image is transparent."""
         cells = np.full(self.mask.shape, -1, dtype=np.int64)

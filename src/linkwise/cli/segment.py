@@ -298,17 +298,7 @@ def segments_png(
     axes[0].imshow(picture.shown()[::step, ::step], cmap="gray", **place)
     axes[0].set_title("image", fontsize=10)
     if links is not None and links.n_pairs:
-        ends = (picture.places()[links.pairs] + 0.5) * picture.block - 0.5
-        for (start, end), weight in zip(ends, links.weights, strict=True):
-            axes[0].plot(
-                [start[1], end[1]],
-                [start[0], end[0]],
-                color=COLOURS[1] if weight > 0 else COLOURS[6],
-                linestyle="-" if weight > 0 else "--",
-                marker="o",
-                markersize=2.5,
-                linewidth=1.2,
-            )
+        picture.draw_links(axes[0], links)
         axes[0].set_title("image and links (dashed: apart)", fontsize=10)
     for ax, (title, labels) in zip(axes[1:], panels.items(), strict=True):
         painted = np.ma.masked_less(picture.paint(labels)[::step, ::step], 0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise._files import replacing
 from linkwise.cli.errors import INFEASIBLE, CommandError
+from linkwise.constraints.cells import opened
 from linkwise.constraints.io import Columns, LinkList, by_id, by_row, link_list, records
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
 
 def _refuse_short_lines(path: Path, separator: str, n_columns: int) -> None:
     """Refuse lines with too few cells, which pandas would fill up with missing values."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         reader = csv.reader(stream, delimiter=separator)
         for row in reader:
             if 0 < len(row) < n_columns and not (len(row) == 1 and not row[0].strip()):
@@ -170,15 +171,10 @@ def _refuse_short_lines(path: Path, separator: str, n_columns: int) -> None:
                 )
 
 
-def _opened(path: Path) -> Any:
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    return opened(path, "rt", newline="", encoding="utf-8-sig")
-
-
 def _header(path: Path, separator: str) -> list[str]:
     """Read the column names of a CSV file, and check that they are names, each of them once."""
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             names = [
                 name.strip()
                 for name in next(csv.reader(stream, delimiter=separator, skipinitialspace=True), [])

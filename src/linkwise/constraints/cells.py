@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["PathLike", "cell_text", "column_names", "file_table", "frame_table", "text_lines"]
+__all__ = ["PathLike", "cell_text", "column_names", "file_table", "frame_table", "opened", "text_lines"]
 
 _PARQUET = (".parquet", ".pq")
 
@@ -43,7 +43,7 @@ def text_lines(path: PathLike) -> Generator[tuple[str, list[str]], None, None]:
     """
     line = 1
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             separator = _separator(stream)
             reader = csv.reader(stream, delimiter=separator, strict=True)
             titles = next(reader, [])
@@ -96,7 +96,7 @@ def column_names(path: PathLike) -> list[str]:
     """Names in the first line, in lower case; enough to tell which kind of file it is."""
     if _suffix(path) in (*_PARQUET, ".xlsx"):
         return []
-    with _opened(path) as stream:
+    with opened(path) as stream:
         try:
             separator = _separator(stream)
             return [name.strip().lower() for name in next(csv.reader(stream, delimiter=separator), [])]
@@ -115,7 +115,8 @@ def _separator(stream: TextIO) -> str:
     return max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
 
 
-def _opened(path: PathLike) -> TextIO:
+def opened(path: PathLike) -> TextIO:
+    """Open a text file, packed if its name ends in ``.gz``."""
     if Path(path).suffix.lower() == ".gz":
         return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
     return open(path, newline="", encoding="utf-8-sig")
@@ -123,8 +124,8 @@ def _opened(path: PathLike) -> TextIO:
 
 def _encoding_error(path: PathLike, error: UnicodeDecodeError) -> ValueError:
     """Say in which line text is not UTF-8, and what it seems to be."""
-    opened: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
-    with opened(path, "rb") as stream:
+    unpacked: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
+    with unpacked(path, "rb") as stream:
         content: bytes = stream.read()
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return ValueError(

@@ -93,8 +93,7 @@ def check_points(points: Any, name: str = "points") -> NDArray[np.float64]:
     if table.shape[1] != 2:
         raise ValueError(
             f"{name} has {table.shape[1]} columns, but a picture has two; from_predictions and "
-            "from_estimator project any number of features"
-            ": use one of them"
+            "from_estimator project any number of features: use one of them"
         )
     return np.asarray(table)
 

@@ -86,8 +86,7 @@ class CriterionDisplay:
         if self.n_occupied is not None and len(self.n_occupied) != len(self.n_components):
             raise ValueError(
                 f"n_occupied has {len(self.n_occupied)} entries, but there are {len(self.n_components)} "
-                "numbers of components"
-                "; pass one for each"
+                "numbers of components; pass one for each"
             )
         self._defined = np.isfinite(self.values).all(axis=1)
         if not self._defined.any():

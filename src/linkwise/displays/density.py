@@ -92,14 +92,12 @@ class DensityDisplay:
         if self.point_log_density.shape != (len(self.points),):
             raise ValueError(
                 f"point_log_density has shape {self.point_log_density.shape}, but there are "
-                f"{len(self.points)} points"
-                "; pass one value for each"
+                f"{len(self.points)} points; pass one value for each"
             )
         if self.log_density.shape != (self.grid_y.size, self.grid_x.size):
             raise ValueError(
                 f"log_density has shape {self.log_density.shape}, but the grid has {self.grid_y.size} rows "
-                f"and {self.grid_x.size} columns"
-                "; pass one value for each cell"
+                f"and {self.grid_x.size} columns; pass one value for each cell"
             )
         if not self.shares or not all(0.0 < share < 1.0 for share in self.shares):
             raise ValueError(
