@@ -110,12 +110,12 @@ def fit_points(folder: Path, data: str, links: str) -> list[dict]:
     """A result with links and two clusters is replaced by one without links and with three."""
     from typer.testing import CliRunner
 
-    import linkwise.cli.fit as command
     from linkwise.cli.app import app
+    from linkwise.cli.fit import command, report
     from linkwise.cli.samples import load_prepared_model
 
-    command.clusters_png = lambda *_, **__: b"rows"
-    command.convergence_png = lambda *_: None
+    report.clusters_png = lambda *_, **__: b"rows"
+    report.convergence_png = lambda *_: None
     fit_samples, done = command.fit_samples, {}
 
     def fit_once(out, samples, constraints, method, settings, **options):

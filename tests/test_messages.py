@@ -209,7 +209,7 @@ def test_files_of_beliefs(tmp_path, content, line, value):
 
 
 # Their messages are reasons inside a ModelFileError, which adds the remedy.
-REASONS = {"persistence/__init__.py", "persistence/layout.py"}
+REASONS = {"persistence/__init__.py", "persistence/checks.py", "persistence/layout.py"}
 OTHER_VERBS = (
     "ask fit call compare choose convert copy count crop empty install keep label pack put run set sort"
 )

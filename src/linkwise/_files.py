@@ -163,7 +163,7 @@ def _write_journal(stage: Path, journal: dict[str, object]) -> None:
 
 
 def _carry_out(stage: Path, target: Path) -> None:
-    """Do what the journal says and is not done yet."""
+    """Do what the journal lists and is not done yet."""
     journal = json.loads((stage / _JOURNAL).read_text(encoding="utf-8"))
     try:
         if journal["forward"]:
@@ -180,7 +180,7 @@ def _carry_out(stage: Path, target: Path) -> None:
             (stage / _JOURNAL).unlink()
         raise
     except BaseException:
-        # Ctrl-C or a signal to end: the few renames that are left are faster than anybody waits.
+        # Ctrl-C or a signal to end: the few renames that are left take next to no time.
         if journal["forward"]:
             _forward(stage, target, journal["names"], journal["outdated"])
             (stage / _JOURNAL).unlink(missing_ok=True)

@@ -51,9 +51,7 @@ def heat_table(values: NDArray[np.float64], names: Sequence[Any], caption: str) 
 
 
 def signed(value: float) -> str:
-    """Write at most two digits after the point, with a proper minus sign and no negative zero; NaN is a
-    dash.
-    """
+    """Write at most two digits after the point, a proper minus sign and no negative zero; NaN is a dash."""
     if math.isnan(value):
         return "–"
     text = f"{value:.2f}".rstrip("0").rstrip(".")

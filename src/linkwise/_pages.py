@@ -61,11 +61,7 @@ def _markup(text: str) -> str:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of cells that are text already, for the terminal and for a page.
-
-    ``columns`` are the heads, all of them empty for a list of facts. The first ``text_columns`` columns hold
-    text, the others figures.
-    """
+    """A table of text; a list of facts has empty heads. Columns after ``text_columns`` hold figures."""
 
     title: str
     columns: Sequence[str]
@@ -89,11 +85,15 @@ def html_table(table: TextTable) -> str:
 
 
 class Page:
-    """A page that is filled from top to bottom."""
+    """A page that is filled from top to bottom; it begins with a title, notes and warnings."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, notes: Sequence[str] = (), warnings: Sequence[str] = ()) -> None:
         self._title = title
         self._parts = [f"<h1>{escape(title)}</h1>"]
+        for note in notes:
+            self.text(note)
+        for warning in warnings:
+            self.text(warning, "warning")
 
     def add(self, content: str) -> None:
         """Add HTML as it is."""

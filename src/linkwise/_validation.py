@@ -77,29 +77,24 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
     if table.ndim != 2 or table.shape[1] != 2:
         raise ValueError(f"{name}s must have two columns, got shape {table.shape}; pass [(i, j), ...]")
     if table.dtype.kind not in "iuf":
-        row, entry = next(
-            ((row, entry) for row, entry in enumerate(table.tolist()) if not all(map(_is_row_number, entry))),
-            (0, table[0].tolist()),
-        )
+        entries = list(enumerate(table.tolist()))
+        row, entry = next((one for one in entries if not all(map(_is_row_number, one[1]))), entries[0])
         raise ValueError(
             f"{name}s must hold row numbers, got ({entry[0]!r}, {entry[1]!r}) in {name} {row}; "
             "pass pairs of integers, or index= with the ids of the rows"
         )
     with np.errstate(invalid="ignore"):
         rows = table.astype(np.int64)
-    _refuse(
-        np.any(rows != table, axis=1),
-        table,
-        name,
-        "row numbers must be whole numbers; correct it",
-    )
-    _refuse(
-        ((rows < 0) | (rows >= n_samples)).any(axis=1),
-        table,
-        name,
-        f"points are numbered 0..{n_samples - 1}; correct it or the number of points",
-    )
-    _refuse(rows[:, 0] == rows[:, 1], table, name, "a point cannot be linked to itself; remove it")
+    outside = f"points are numbered 0..{n_samples - 1}; correct it or the number of points"
+    for bad, reason in (
+        ((rows != table).any(axis=1), "row numbers must be whole numbers; correct it"),
+        (((rows < 0) | (rows >= n_samples)).any(axis=1), outside),
+        (rows[:, 0] == rows[:, 1], "a point cannot be linked to itself; remove it"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            i, j = table[row].tolist()
+            raise ValueError(f"{name} {row} is ({i}, {j}): {reason}")
     return rows
 
 
@@ -182,13 +177,6 @@ def refuse_links_as_labels(y: Any, n_samples: int | None = None) -> None:
             f"{given} were given in place of y, where they would be ignored or read as labels; pass links by "
             "name, as in PPC().fit(X, constraints=links)"
         )
-
-
-def _refuse(bad: Any, table: NDArray[Any], name: str, reason: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        i, j = table[row].tolist()
-        raise ValueError(f"{name} {row} is ({i}, {j}): {reason}")
 
 
 def _as_table(pairs: Any, name: str) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from linkwise import Constraints
 from linkwise.auto import candidates
-from linkwise.cli import pictures
+from linkwise.cli.fit import report as fit_report
 from linkwise.datasets import make_noisy_objects
 from tests import warm_python
 
@@ -72,7 +72,7 @@ def invoke(tmp_path, monkeypatch):
 def not_rendered(request, monkeypatch):
     """Figures of reports are made, but rendered only in tests of the commands themselves: it takes long."""
     if request.path.name != "test_commands.py":
-        monkeypatch.setattr(pictures, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
+        monkeypatch.setattr(fit_report, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
 
 
 @pytest.fixture

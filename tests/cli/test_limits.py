@@ -11,7 +11,7 @@ from PIL import Image
 
 from linkwise import Constraints
 from linkwise.cli import large_images, tables
-from linkwise.cli.fit import _class_counts
+from linkwise.cli.fit.report import _class_counts
 from linkwise.cli.images import Picture
 from linkwise.cli.samples import read_samples
 from linkwise.inference import PottsField, marginals

@@ -11,8 +11,8 @@ import pytest
 
 from linkwise.cli import classes as classes_module
 from linkwise.cli import compare as compare_module
-from linkwise.cli import fit as fit_module
 from linkwise.cli import samples as samples_module
+from linkwise.cli.fit import report as fit_module
 
 IDS = [f"flower {row}" for row in range(24)]
 LABELS = ["red" if row < 12 else "blue" for row in range(24)]
@@ -154,8 +154,9 @@ def test_no_column_of_the_user_is_overwritten(kind, with_ids, invoke, tmp_path, 
 def test_every_command_that_writes_rows_is_enumerated_above():
     """Whoever writes a table of samples uses the one function that keeps names apart."""
     folder = Path(samples_module.__file__).parent
-    writers = {path.stem for path in folder.glob("*.py") if "output_frame(" in path.read_text()}
-    assert writers == {"samples", "fit", "predict", "classes", "compare"}
+    writers = {path for path in folder.rglob("*.py") if "output_frame(" in path.read_text()}
+    known = ("samples", "fit/report", "predict", "classes", "compare")
+    assert writers == {folder / f"{name}.py" for name in known}
 
 
 def test_a_class_called_class(invoke, tmp_path):

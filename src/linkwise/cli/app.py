@@ -131,10 +131,7 @@ _COMMANDS: dict[Callable[..., Any], tuple[str, list[str]]] = {
         ],
     ),
     segment: ("Divide an image into regions.", ["linkwise segment photo.png -k 4 -o regions"]),
-    ask: (
-        "Answer questions about pairs, and get links.",
-        ["linkwise ask data.csv --id id -o pairs.csv"],
-    ),
+    ask: ("Answer questions about pairs, and get links.", ["linkwise ask data.csv --id id -o pairs.csv"]),
     workbench: (
         "Answer, look and decide in the browser.",
         ["linkwise workbench data.csv --id id --links pairs.csv"],

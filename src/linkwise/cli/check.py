@@ -14,7 +14,7 @@ from linkwise.cli import options
 from linkwise.cli.errors import INFEASIBLE, CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.samples import Samples, checked_ids
-from linkwise.cli.tables import LinkList, listed, read_frame, read_link_list
+from linkwise.cli.tables import LinkList, read_frame, read_link_list, refuse_unknown
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -70,8 +70,7 @@ def check(
         raise CommandError(
             f"{n_samples} rows are more than the {_MOST_ROWS} that can be checked; check a part of the links"
         )
-    if n_clusters is not None and n_clusters > n_samples:
-        raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_samples} rows; ask for fewer")
+    options.refuse_more_clusters(n_clusters, n_samples)
     with out.progress("looking for contradictions"):
         witnesses, sound, status = find_contradictions(lines, n_samples, n_clusters, most)
     with out.progress("planning inference"):
@@ -111,10 +110,7 @@ def check(
 def _rows_of(path: Path, id_column: str | None) -> Samples:
     """Read only the ids and the number of rows of a data file."""
     frame = read_frame(path, [] if id_column is None else [id_column])
-    if id_column is not None and id_column not in frame.columns:
-        raise CommandError(
-            f"{path} has no column {id_column!r}; it has {listed(list(frame.columns), 12)}: name one of these"
-        )
+    refuse_unknown(path, [] if id_column is None else [id_column], frame.columns)
     ids = None if id_column is None else checked_ids(path, frame[id_column])
     return Samples(path, frame, ids)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,8 +14,9 @@ from linkwise._files import replacing
 from linkwise._pages import TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
+from linkwise.cli.fit.fitting import sweep_counts
 from linkwise.cli.options import Covariance
-from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
 from linkwise.cli.samples import (
     Preparation,
     Samples,
@@ -57,16 +58,14 @@ def classes(
             "as far as there is evidence.",
         ),
     ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
-    ] = 1.0,
+    confidence: options.ConfidenceOption = 1.0,
     criterion: Annotated[
         str | None,
         typer.Option(
             "--criterion", help="Criterion that chooses among the numbers of -k: cbic (default), bic or icl."
         ),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
+    repeats: options.BeliefRepeatsOption = 5,
     id_column: options.IdOption = None,
     features: options.FeaturesOption = None,
     ignore: options.IgnoreOption = None,
@@ -87,13 +86,8 @@ def classes(
     """
     out = Output(as_json)
     suffix = options.chosen_format(table_format, data)
-    tables_written = (
-        "labels",
-        "evidence" if n_clusters is None else "criterion",
-        "separability",
-        "decisions",
-        "mislabelled",
-    )
+    chosen_by = "evidence" if n_clusters is None else "criterion"
+    tables_written = ("labels", chosen_by, "separability", "decisions", "mislabelled")
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
     if n_clusters is not None:
@@ -130,16 +124,9 @@ def classes(
     else:
         counts = options.parse_counts(n_clusters, len(samples))
         sweep, report = sweep_classes(
-            out,
-            X,
-            samples.labels,
-            table,
-            counts,
-            settings,
-            criterion=criterion or "cbic",
-            repeats=repeats,
+            out, X, samples.labels, table, counts, settings, criterion=criterion or "cbic", repeats=repeats,
             seed=seed,
-        )
+        )  # fmt: skip
         model = sweep.best
     for note in samples.notes:
         out.say(note)
@@ -147,7 +134,7 @@ def classes(
     out.table(shown)
     _say_contradictions(out, report)
     if report.mislabelled:
-        from linkwise.mixture.classes.report_views import mislabelled_line
+        from linkwise.mixture.classes.report.text import mislabelled_line
 
         where = "" if output is None else f": see mislabelled{suffix}"
         out.say(f"{mislabelled_line(report)}{where}.")
@@ -160,10 +147,14 @@ def classes(
         )
     files: dict[str, Path] = {}
     if output is not None:
-        with writing_results(output, "classes") as draft:
-            written = _write(out, samples, model, sweep, report, preparation, label_column, draft, suffix)
-        files = {kind: output / path.name for kind, path in written.items()}
-        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+        files = write_results(
+            out,
+            output,
+            "classes",
+            lambda draft: _write(
+                out, samples, model, sweep, report, preparation, label_column, draft, suffix
+            ),
+        )
     else:
         out.say("Nothing was written; add -o FOLDER for new labels, curve, model and report.")
     out.finish(_as_record(model, sweep, report, files))
@@ -255,34 +246,13 @@ def sweep_classes(
     """Fit CPPC for every number of clusters and report on the chosen one."""
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.mixture.cppc import CPPC
-    from linkwise.model_selection import ComponentSweep, sweep_components
 
     # An array instead of ClassBeliefs, because the model is stored with its parameters.
     model = CPPC(beliefs=beliefs.values, **settings)
-    parts = []
-    with out.progress("trying numbers of clusters", len(counts)) as advance:
-        for k in counts:
-            # Empty clusters are counted in the table; a warning for every run would bury it.
-            warnings.filterwarnings("ignore", message=".*clusters are empty")
-            # Seeds depend on K and repeat alone, so that sweeps of one K each are parts of the whole sweep.
-            parts.append(
-                sweep_components(
-                    model,
-                    X,
-                    labels,
-                    n_components=k,
-                    criterion=criterion,
-                    n_repeats=repeats,
-                    random_state=seed,
-                )
-            )
-            advance()
-    sweep = ComponentSweep(
-        criterion,
-        tuple(run for part in parts for run in part.runs),
-        {k: part.typical[k] for k, part in zip(counts, parts, strict=True)},
-        {k: part.best_runs[k] for k, part in zip(counts, parts, strict=True)},
-    )
+    sweep = sweep_counts(
+        out, model, X, labels, counts, ignored=".*clusters are empty", criterion=criterion, n_repeats=repeats,
+        random_state=seed,
+    )  # fmt: skip
     if sweep.at_edge is not None:
         out.warn(
             f"{criterion} is lowest at the {sweep.at_edge} edge of the range, {sweep.best_n_components} "
@@ -297,27 +267,15 @@ def sweep_classes(
 def decision_table(report: ClassReport) -> TextTable:
     """Tabulate which classes were split, merged and kept."""
     frame = report.to_frame("decisions")
-    columns = [
-        name
-        for name in (
-            "decision",
-            "classes",
-            "clusters",
-            "n_rows",
-            "certainty",
-            "belief",
-            "separability",
-            "share_of_runs",
-        )
-        if name in frame
-    ]
+    known = ("decision", "classes", "clusters", "n_rows", "certainty", "belief", "separability")
+    columns = [name for name in (*known, "share_of_runs") if name in frame]
     rows = [[_cell(value) for value in row] for row in frame[columns].itertuples(index=False)]
     return TextTable("What became of the classes", [name.replace("_", " ") for name in columns], rows, 3)
 
 
 def say_evidence(out: Output, report: ClassReport) -> None:
     """Say what spoke for every split and merge, and what the proposal is compared with."""
-    from linkwise.mixture.classes.report_views import alternative_lines, evidence_lines
+    from linkwise.mixture.classes.report.text import alternative_lines, evidence_lines
 
     if not report.evidence:
         out.say("The beliefs leave nothing to the data: all classes stay as they are.")
@@ -378,13 +336,9 @@ def _write(
         "separability": write_frame(folder / f"separability{suffix}", separability),
     }
     if sweep is None:
-        found = [
-            {**one, "classes": ", ".join(str(name) for name in one["classes"])} for one in report.evidence
-        ]
-        columns = list(Evidence._fields)
-        files["evidence"] = write_frame(
-            folder / f"evidence{suffix}", pandas.DataFrame(found, columns=columns)
-        )
+        found = [{**one, "classes": ", ".join(map(str, one["classes"]))} for one in report.evidence]
+        evidence = pandas.DataFrame(found, columns=list(Evidence._fields))
+        files["evidence"] = write_frame(folder / f"evidence{suffix}", evidence)
     else:
         files["criterion"] = write_frame(folder / f"criterion{suffix}", sweep.to_frame().reset_index())
     decisions = report.to_frame("decisions").map(
@@ -395,9 +349,7 @@ def _write(
         files["mislabelled"] = write_frame(
             folder / f"mislabelled{suffix}", _mislabelled_frame(samples, report, label_column)
         )
-    named = Preparation(
-        preparation.columns, preparation.centres, preparation.scales, preparation.medians, list(report.legend)
-    )
+    named = replace(preparation, clusters=list(report.legend))
     files["model"] = save_prepared_model(folder / "model", model, named)
     files["report"] = write_text(folder / REPORT, report.to_html())
     return files
@@ -421,7 +373,7 @@ def _mislabelled_frame(samples: Samples, report: ClassReport, label_column: str)
 def _as_record(
     model: CPPC, sweep: ComponentSweep | None, report: ClassReport, files: dict[str, Path]
 ) -> dict[str, Any]:
-    from linkwise.mixture.classes.report_views import decision_records
+    from linkwise.mixture.classes.report.text import decision_records
 
     chosen: dict[str, Any] = {"best_n_clusters": len(model.means_), "evidence": list(report.evidence)}
     if sweep is not None:

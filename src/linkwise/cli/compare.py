@@ -5,23 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from linkwise._pages import TextTable
+from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.options import METHODS, Covariance, Settings, hardened, has_soft
-from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
 from linkwise.cli.samples import Preparation, output_frame, read_samples
 from linkwise.cli.tables import check_links, read_links, write_frame
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from linkwise.constraints import Constraints
     from linkwise.model_selection.held_out import HeldOut
 
@@ -43,9 +42,16 @@ class Comparison:
     note: str
     held_out: HeldOutScore | None = None
 
+    def named(self) -> list[str]:
+        """The first cells of a row about it."""
+        return [self.method, self.title + (f"; {self.note}" if self.note else "")]
 
-@dataclass(frozen=True)
-class HeldOutScore:
+    def ended(self) -> list[str]:
+        """The last cells of a row about it."""
+        return [self.links_kept, f"{self.seconds:.2f}"]
+
+
+class HeldOutScore(NamedTuple):
     """Share of held-out links kept, averaged over both kinds and repeats, and its standard error."""
 
     agreement: float
@@ -120,8 +126,7 @@ def compare(
             f"{data}: column {label_column!r} names no class; pass --label with the column of known ones"
         )
     k = n_clusters or n_classes
-    if k > len(samples):
-        raise CommandError(f"-k {k} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    options.refuse_more_clusters(k, len(samples))
     constraints = read_links(
         links,
         samples,
@@ -131,14 +136,8 @@ def compare(
     )
     check_links(constraints, k, samples)
     preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
-    settings = Settings(
-        k,
-        covariance.value,
-        starts,
-        seed,
-        has_soft(constraints),
-        effort=(effort or options.Effort.balanced).value,
-    )
+    effort = effort or options.Effort.balanced
+    settings = Settings(k, covariance.value, starts, seed, has_soft(constraints), effort=effort.value)
     X = preparation.apply(samples.features)
     held_out = hold_outs(constraints, repeats, seed) if truth is None else []
     rows = compare_methods(out, X, truth, constraints, settings, held_out)
@@ -148,29 +147,27 @@ def compare(
     classes = "" if truth is None else f" {n_classes} classes,"
     out.say(f"{len(samples)} rows,{classes} {k} clusters; {constraints}")
     out.table(table)
-    files: dict[str, Any] = {}
+    files: dict[str, Path] = {}
     if output is not None:
-        from linkwise._pages import Page
-
         results: dict[str, Any] = {}
         if truth is not None:
             results[f"true_{label_column}"] = [None if name is None else str(name) for name in truth]
         results |= {row.method: row.labels for row in rows if row.labels is not None}
         frame = output_frame(samples, results, note=out.warn)
-        report = Page(f"Methods compared on {samples.path.name}")
-        report.text(f"{len(samples)} rows,{classes} {k} clusters. {constraints}.")
-        for warning in out.warnings:
-            report.text(warning, "warning")
+        about = f"{len(samples)} rows,{classes} {k} clusters. {constraints}."
+        report = Page(f"Methods compared on {samples.path.name}", notes=[about], warnings=out.warnings)
         score = "Accuracy" if truth is not None else "Share of held-out links kept"
         report.picture(comparison_png(rows), f"{score} of every method")
         report.table(table)
-        with writing_results(output, "compare") as draft:
-            written = {
+        files = write_results(
+            out,
+            output,
+            "compare",
+            lambda draft: {
                 "labels": write_frame(draft / f"comparison{suffix}", frame),
                 "report": write_text(draft / REPORT, report.html()),
-            }
-        files = {kind: output / path.name for kind, path in written.items()}
-        out.say("Written: " + ", ".join(str(path) for path in files.values()))
+            },
+        )
     out.finish(
         {
             "n_clusters": k,
@@ -269,23 +266,12 @@ def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
     if any(row.held_out is not None for row in rows):
         return _held_out_table(rows)
 
-    def figures(scores: TruthScores | None) -> list[str]:
-        if scores is None:
-            return ["–", "–", "–"]
-        return [f"{scores.accuracy:.3f}", f"{scores.pairwise_f1:.3f}", f"{scores.rand:.3f}"]
-
     heads = ["method", "", "accuracy", "pairwise F", "Rand", "acc. unlinked", "links kept", "seconds"]
-    cells = [
-        [
-            row.method,
-            row.title + (f"; {row.note}" if row.note else ""),
-            *figures(row.scores),
-            "–" if row.unlinked is None else f"{row.unlinked.accuracy:.3f}",
-            row.links_kept,
-            f"{row.seconds:.2f}",
-        ]
-        for row in rows
-    ]
+    cells = []
+    for row in rows:
+        known = row.scores and (row.scores.accuracy, row.scores.pairwise_f1, row.scores.rand)
+        unlinked = None if row.unlinked is None else row.unlinked.accuracy
+        cells.append([*row.named(), *map(_figure, known or (None,) * 3), _figure(unlinked), *row.ended()])
     if not links.n_pairs:
         heads = heads[:5] + heads[7:]
         cells = [row[:5] + row[7:] for row in cells]
@@ -293,22 +279,13 @@ def comparison_table(rows: list[Comparison], links: Constraints) -> TextTable:
 
 
 def _held_out_table(rows: list[Comparison]) -> TextTable:
-    cells = [
-        [
-            row.method,
-            row.title + (f"; {row.note}" if row.note else ""),
-            *(
-                ["–", "–"]
-                if row.held_out is None
-                else [f"{row.held_out.agreement:.3f}", f"{row.held_out.error:.3f}"]
-            ),
-            row.links_kept,
-            f"{row.seconds:.2f}",
-        ]
-        for row in rows
-    ]
+    cells = [[*row.named(), *map(_figure, row.held_out or (None, None)), *row.ended()] for row in rows]
     heads = ["method", "", "held-out links kept", "std. error", "links kept", "seconds"]
     return TextTable("Methods by links that they did not see", heads, cells, 2)
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def comparison_png(rows: list[Comparison]) -> bytes:
@@ -332,19 +309,12 @@ def comparison_png(rows: list[Comparison]) -> bytes:
 
 def _record(row: Comparison) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "method": row.method,
-        "seconds": row.seconds,
-        "links_kept": row.links_kept,
-        "note": row.note,
+        name: getattr(row, name) for name in ("method", "seconds", "links_kept", "note")
     }
     if row.held_out is not None:
         record |= {"held_out_links": row.held_out.agreement, "standard_error": row.held_out.error}
     if row.scores is not None:
-        record |= {
-            "accuracy": row.scores.accuracy,
-            "pairwise_f1": row.scores.pairwise_f1,
-            "rand": row.scores.rand,
-        }
+        record |= {name: getattr(row.scores, name) for name in ("accuracy", "pairwise_f1", "rand")}
     return record
 
 

@@ -4,7 +4,7 @@ Ctrl-C and SIGTERM end the process with one line and the right exit code, soon, 
 raises ``KeyboardInterrupt`` in the main thread, between two instructions. Two things may go wrong then. A
 kernel may run for seconds before the next instruction, or a thread pool waits for one. And libraries turn the
 exception into another one (a reader of CSV calls the file damaged) or swallow it in a callback. So the signal
-is remembered here, errors that follow it are not believed, and a thread ends the process if the main thread
+is remembered here, errors that follow it are not reported, and a thread ends the process if the main thread
 has not done so shortly after.
 
 This module imports nothing large, because it has to be there before anything large is imported.
@@ -75,7 +75,7 @@ def _say_interrupted(code: int, as_json: bool) -> None:
 
 
 def _say(line: str, code: int, kind: str, as_json: bool, result: dict[str, Any] | None) -> None:
-    # The reader of either stream may be gone, or the disk behind it full: there is nobody left to tell.
+    # The reader of either stream may be gone, or the disk behind it full: then nothing can be printed.
     if as_json:
         record = {**(result or {}), "error": {"message": line, "kind": kind, "exit_code": code}}
         with suppress(OSError, ValueError):
@@ -182,10 +182,7 @@ _OTHER_REMEDY = "check the path and the disk"
 
 
 class CommandError(Exception):
-    """An error the user can correct: what is wrong and, after a semicolon, what to do.
-
-    ``result`` is what was found nevertheless, for the JSON object.
-    """
+    """An error the user can correct, and how; ``result`` is what was found nevertheless, for JSON."""
 
     def __init__(
         self, message: str, exit_code: int = BAD_INPUT, *, result: dict[str, Any] | None = None
@@ -197,10 +194,7 @@ class CommandError(Exception):
 
 @contextmanager
 def guard(*, debug: bool = False, as_json: bool = False, command: str = "") -> Iterator[None]:
-    """Turn exceptions into a line on standard error and an exit code.
-
-    ``command`` is named where a message has no better advice than the help of the subcommand.
-    """
+    """Turn exceptions into a line on standard error and an exit code; ``command`` is for the advice."""
     try:
         yield
         sys.stdout.flush()

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import LinkList, build_links, read_link_list
-from linkwise.constraints.io import Columns, column_names, link_sign, link_strength, records, whole_number
+from linkwise.constraints.cells import column_names
+from linkwise.constraints.io import Columns, link_sign, link_strength, records, whole_number
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -75,6 +76,15 @@ class Picture:
         """Row and column of the cells, (n, 2)."""
         return np.argwhere(self.mask).astype(np.float64)
 
+    def draw_links(self, ax: Any, links: Constraints) -> None:
+        """Draw links between cells over the image, cannot-links dashed."""
+        from linkwise.displays._style import COLOURS
+
+        centres = (self.places()[links.pairs] + 0.5) * self.block - 0.5
+        for ends, weight in zip(centres, links.weights, strict=True):
+            colour, style = (COLOURS[1], "-") if weight > 0 else (COLOURS[6], "--")
+            ax.plot(*ends.T[::-1], color=colour, linestyle=style, marker="o", markersize=2.5, linewidth=1.2)
+
     def paint(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         """Labels of all pixels, (height, width); -1 where the image is transparent."""
         cells = np.full(self.mask.shape, -1, dtype=np.int64)
@@ -83,9 +93,7 @@ class Picture:
 
 
 def read_picture(path: str | Path, block: int = 1) -> Picture:
-    """Read a grey or colour image, 8 or 16 bits, or a raster of any number of bands, in blocks of this side;
-    pixels that fill no block are left out.
-    """
+    """Read an image or a raster in blocks of this side; pixels that fill no block are left out."""
     raster = _read_raster(Path(path))
     if raster is not None:
         return _in_blocks(path, *raster, block)
@@ -127,10 +135,7 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
 
 
 def _read_raster(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], tuple[Any, Any] | None] | None:
-    """Read bands (height, width, bands), which pixels have data, and the georeference.
-
-    None for ordinary images: without a georeference, and grey or coloured.
-    """
+    """Read bands (height, width, bands), a mask of data, and the georeference; None for plain images."""
     if path.suffix.lower() not in _RASTERS or not path.is_file():
         return None
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -63,10 +62,7 @@ class LearnNoise(StrEnum):
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose about a method; ``soft`` tells whether some links are soft.
-
-    ``n_clusters`` is a number; for ``auto`` also "auto" or a list of numbers.
-    """
+    """What the user may choose about a method; ``n_clusters`` of ``auto`` may be "auto" or a list."""
 
     n_clusters: Any
     covariance: str = "full"
@@ -79,72 +75,38 @@ class Settings:
 
 @dataclass(frozen=True)
 class Method:
-    """A method: ``build`` imports and makes the estimator; ``only_hard`` ones refuse soft links."""
+    """An estimator of linkwise, by name, and the settings it takes; ``only_hard`` ones refuse soft links."""
 
     title: str
-    build: Callable[[Settings], Any]
+    estimator: str
+    takes: tuple[str, ...] = ("n_init",)
     only_hard: bool = False
-    has_likelihood: bool = False
 
+    def build(self, settings: Settings) -> Any:
+        """Import and make the estimator."""
+        import linkwise
 
-def _auto(settings: Settings) -> Any:
-    from linkwise.auto import LinkedClustering
-
-    return LinkedClustering(settings.n_clusters, effort=settings.effort, random_state=settings.seed)
-
-
-def _ppc(settings: Settings) -> Any:
-    from linkwise.mixture.ppc import PPC
-
-    return PPC(
-        settings.n_clusters,
-        covariance_type=settings.covariance,
-        n_init=settings.n_init,
-        learn_noise=settings.learn_noise,
-        random_state=settings.seed,
-    )
-
-
-def _cem(settings: Settings) -> Any:
-    from linkwise.mixture.constrained_em import ConstrainedEM
-
-    return ConstrainedEM(
-        settings.n_clusters,
-        # Chunklets are made of hard must-links.
-        sampling="points" if settings.soft else "chunklets",
-        covariance_type=settings.covariance,
-        n_init=settings.n_init,
-        random_state=settings.seed,
-    )
-
-
-def _hmrf(settings: Settings) -> Any:
-    from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
-
-    return HMRFKMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
-
-
-def _cop(settings: Settings) -> Any:
-    from linkwise.kmeans.cop_kmeans import COPKMeans
-
-    return COPKMeans(settings.n_clusters, n_init=settings.n_init, random_state=settings.seed)
-
-
-def _spectral(settings: Settings) -> Any:
-    from linkwise.spectral.constrained import ConstrainedSpectralClustering
-
-    return ConstrainedSpectralClustering(
-        settings.n_clusters, n_init=settings.n_init, random_state=settings.seed
-    )
+        offered = {
+            "covariance_type": settings.covariance,
+            "n_init": settings.n_init,
+            "learn_noise": settings.learn_noise,
+            "effort": settings.effort,
+            # Chunklets are made of hard must-links.
+            "sampling": "points" if settings.soft else "chunklets",
+        }
+        given = {name: offered[name] for name in self.takes}
+        return getattr(linkwise, self.estimator)(settings.n_clusters, random_state=settings.seed, **given)
 
 
 METHODS = {
-    "auto": Method("candidates that vote by the links", _auto),
-    "ppc": Method("Gaussian mixture, PPC", _ppc, has_likelihood=True),
-    "cem": Method("Gaussian mixture, constrained EM", _cem, has_likelihood=True),
-    "hmrf": Method("k-means with a learned metric", _hmrf),
-    "cop": Method("k-means, every link kept", _cop, only_hard=True),
-    "spectral": Method("spectral clustering", _spectral),
+    "auto": Method("candidates that vote by the links", "LinkedClustering", ("effort",)),
+    "ppc": Method("Gaussian mixture, PPC", "PPC", ("covariance_type", "n_init", "learn_noise")),
+    "cem": Method(
+        "Gaussian mixture, constrained EM", "ConstrainedEM", ("covariance_type", "n_init", "sampling")
+    ),
+    "hmrf": Method("k-means with a learned metric", "HMRFKMeans"),
+    "cop": Method("k-means, every link kept", "COPKMeans", only_hard=True),
+    "spectral": Method("spectral clustering", "ConstrainedSpectralClustering"),
 }
 
 
@@ -235,8 +197,7 @@ RightOption = Annotated[
     str | None, typer.Option("--right", metavar="COLUMN", help="Column of the links with the other point.")
 ]
 IgnoreColumnsOption = Annotated[
-    str | None,
-    typer.Option("--ignore-columns", metavar="A,B,..", help="Columns of the links to leave out."),
+    str | None, typer.Option("--ignore-columns", metavar="A,B,..", help="Columns of the links to leave out.")
 ]
 CertaintyOption = Annotated[
     float | None,
@@ -302,6 +263,12 @@ EffortOption = Annotated[
         "--effort", help="How much time auto may take to compare candidates; balanced if it is left out."
     ),
 ]
+BeliefRepeatsOption = Annotated[
+    int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")
+]
+ConfidenceOption = Annotated[
+    float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 OutputOption = Annotated[
     Path | None,
@@ -332,6 +299,12 @@ def parse_counts(text: str, most: int | None = None) -> list[int]:
             raise CommandError(f"-k: {last} clusters cannot be made of {most} rows; ask for fewer")
         counts |= set(range(first, last + 1))
     return sorted(counts)
+
+
+def refuse_more_clusters(n_clusters: int | None, n_rows: int) -> None:
+    """Refuse more clusters than there are rows."""
+    if n_clusters is not None and n_clusters > n_rows:
+        raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_rows} rows; ask for fewer")
 
 
 def _is_count(text: str) -> bool:

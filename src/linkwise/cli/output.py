@@ -56,6 +56,10 @@ class Output:
             self.warnings.append(line)
             self._errors.print(f"warning: {line}", markup=False, style="yellow")
 
+    def say_written(self, files: dict[str, Path]) -> None:
+        """Print the names of the files that were written."""
+        self.say("Written: " + ", ".join(str(path) for path in files.values()))
+
     def table(self, table: TextTable) -> None:
         """Print a table for people."""
         if self.as_json:
@@ -183,6 +187,17 @@ def writing_results(folder: str | os.PathLike[str], command: str) -> Iterator[Pa
             stream.write(f"{_BEFORE_LIST}{listed}{_AFTER_LIST}")
 
 
+def write_results(
+    out: Output, folder: Path, command: str, write: Callable[[Path], dict[str, Path]]
+) -> dict[str, Path]:
+    """Let ``write`` write the files of a run to a draft of its folder, and say where they are."""
+    with writing_results(folder, command) as draft:
+        written = write(draft)
+    files = {kind: folder / path.name for kind, path in written.items()}
+    out.say_written(files)
+    return files
+
+
 def _refuse_strangers(folder: Path, command: str, names: Sequence[str]) -> None:
     """Refuse to replace what no earlier run of the command wrote."""
     owned = _owned(folder, command)
@@ -195,7 +210,7 @@ def _refuse_strangers(folder: Path, command: str, names: Sequence[str]) -> None:
 
 
 def _owned(folder: Path, command: str) -> set[str]:
-    """List the entries of a folder that an earlier run of the command wrote and nobody added anything to."""
+    """List the entries of a folder that an earlier run of the command wrote and that hold nothing else."""
     record = _read_list(folder / REPORT)
     if record.get("command") != command:
         return set()

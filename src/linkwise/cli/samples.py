@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from linkwise._files import reading
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
-from linkwise.cli.tables import MISSING, listed, read_frame
-from linkwise.constraints.io import cell_text
+from linkwise.cli.tables import MISSING, listed, read_frame, refuse_unknown
+from linkwise.constraints.cells import cell_text
+from linkwise.constraints.io import id_places
 
 if TYPE_CHECKING:
     import pandas
@@ -51,9 +52,7 @@ class Samples:
     @property
     def places(self) -> dict[str, int] | None:
         """Row number of each id, as links name it; None without ids."""
-        if self.ids is None:
-            return None
-        return {cell_text(name): row for row, name in enumerate(self.ids.tolist())}
+        return None if self.ids is None else id_places(self.ids.tolist())
 
     def name_of(self, row: int) -> str:
         """Id or number of a row, for messages and tables."""
@@ -69,8 +68,7 @@ def output_frame(
 ) -> pandas.DataFrame:
     """Make a table to be written: ids or row numbers, columns ``kept`` from the user, results.
 
-    A result whose name a column of the user has already gets another name, and ``note`` is called with a line
-    about it.
+    ``note`` is called with a line about each result whose name is taken and that gets another.
     """
     import pandas
 
@@ -122,11 +120,7 @@ def read_samples(
     roles = {"--id": id_column, "--label": label_column, "--labels-column": known_column}
     special = [name for name in roles.values() if name is not None]
     frame = read_frame(path, [*special])
-    for name in [*special, *features, *ignore]:
-        if name not in frame.columns:
-            raise CommandError(
-                f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}: name one of these"
-            )
+    refuse_unknown(path, [*special, *features, *ignore], frame.columns)
     _refuse_two_roles(roles)
     left_out = {*special, *ignore}
     chosen = list(dict.fromkeys(features)) or [name for name in frame.columns if name not in left_out]
@@ -332,9 +326,7 @@ class Preparation:
         centres, scales = np.zeros(values.shape[1]), np.ones(values.shape[1])
         if standardize:
             centres, spread = values.mean(axis=0), values.std(axis=0)
-            # Rounding gives a constant column a spread of some 1e-16 of its size.
-            constant = spread <= 1e-12 * np.maximum(np.abs(values).max(axis=0), 1e-300)
-            scales = np.where(constant, 1.0, spread)
+            scales = safe_scales(spread, np.abs(values).max(axis=0))
         medians = np.median(values, axis=0)
         names = [str(name) for name in samples.features.columns]
         return cls(names, centres.tolist(), scales.tolist(), medians.tolist(), clusters)
@@ -342,6 +334,11 @@ class Preparation:
     def apply(self, features: pandas.DataFrame) -> pandas.DataFrame:
         """Scale the columns, in the order of the estimator."""
         return (features[self.columns] - np.array(self.centres)) / np.array(self.scales)
+
+
+def safe_scales(spread: NDArray[np.float64], largest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The spread (d,) of columns; 1 where it is rounding, some 1e-16 of the largest value (d,)."""
+    return np.where(spread <= 1e-12 * np.maximum(largest, 1e-300), 1.0, spread)
 
 
 def save_prepared_model(path: str | Path, model: Any, preparation: Preparation) -> Path:

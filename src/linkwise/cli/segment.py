@@ -11,12 +11,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from linkwise._pages import TextTable
+from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.compare import links_kept
 from linkwise.cli.errors import CommandError
 from linkwise.cli.images import MOST_LABELS, Picture, label_png, pixel_links, read_picture
-from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_results, write_text
 from linkwise.cli.tables import check_links
 
 if TYPE_CHECKING:
@@ -160,10 +160,9 @@ def segment(
         out.say(_about_sample(done))
     if wanted.n_pairs:
         out.say(f"Links kept: {links_kept(wanted, done.labels)}")
-    with writing_results(folder, "segment") as draft:
-        written = _write(picture, done, wanted, table, draft, image, out)
-    files = {kind: folder / path.name for kind, path in written.items()}
-    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    files = write_results(
+        out, folder, "segment", lambda draft: _write(picture, done, wanted, table, draft, image, out)
+    )
     out.finish(
         {
             "n_clusters": n_clusters,
@@ -191,9 +190,9 @@ def segment_spatial(
 ) -> Segmentation:
     """PPC on the colours, with soft must-links between neighbours (Lu & Leen 2007, experiment 4).
 
-    The start and the mixing weights are those of the mixture without links. Starts that feel the neighbours
-    at once run into worse optima: on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits. And the
-    exact update of the weights needs log Omega of the lattice: 30 times the time, and no better labels.
+    The start and the mixing weights are those of the mixture without links. Starts with links to neighbours
+    run into worse optima: on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits. The exact update of
+    the weights needs log Omega of the lattice: it takes 30 times as long and gives no better labels.
 
     Of a large picture the mixture is fitted to a coarser lattice, see :mod:`linkwise.cli.large_images`.
     """
@@ -299,17 +298,7 @@ def segments_png(
     axes[0].imshow(picture.shown()[::step, ::step], cmap="gray", **place)
     axes[0].set_title("image", fontsize=10)
     if links is not None and links.n_pairs:
-        ends = (picture.places()[links.pairs] + 0.5) * picture.block - 0.5
-        for (start, end), weight in zip(ends, links.weights, strict=True):
-            axes[0].plot(
-                [start[1], end[1]],
-                [start[0], end[0]],
-                color=COLOURS[1] if weight > 0 else COLOURS[6],
-                linestyle="-" if weight > 0 else "--",
-                marker="o",
-                markersize=2.5,
-                linewidth=1.2,
-            )
+        picture.draw_links(axes[0], links)
         axes[0].set_title("image and links (dashed: apart)", fontsize=10)
     for ax, (title, labels) in zip(axes[1:], panels.items(), strict=True):
         painted = np.ma.masked_less(picture.paint(labels)[::step, ::step], 0)
@@ -332,17 +321,13 @@ def _write(
     image: Path,
     out: Output,
 ) -> dict[str, Path]:
-    from linkwise._pages import Page
-
     painted = picture.paint(done.labels)
     files = {"labels": write_bytes(folder / "labels.png", label_png(painted))}
     if picture.georeference is not None:
         files["raster"] = _write_raster(folder / "labels.tif", painted, picture.georeference, len(table.rows))
     drawn = segments_png(picture, {f"{len(table.rows)} regions": done.labels}, links)
     files["segments"] = write_bytes(folder / "segments.png", drawn)
-    report = Page(f"Regions of {image.name}")
-    for warning in out.warnings:
-        report.text(warning, "warning")
+    report = Page(f"Regions of {image.name}", warnings=out.warnings)
     report.picture(drawn, "The image and its regions")
     report.table(table)
     if done.n_fitted is not None:

@@ -7,15 +7,14 @@ import gzip
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from linkwise._files import replacing
 from linkwise.cli.errors import INFEASIBLE, CommandError
+from linkwise.constraints.cells import opened
 from linkwise.constraints.io import Columns, LinkList, by_id, by_row, link_list, records
 
 if TYPE_CHECKING:
@@ -41,6 +40,15 @@ def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
     texts = [str(name) for name in names[:shown]]
     more = len(names) - shown
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+
+
+def refuse_unknown(path: str | Path, wanted: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse the name of a column that a file has not."""
+    for name in wanted:
+        if name not in known:
+            raise CommandError(
+                f"{path} has no column {name!r}; it has {listed(list(known), 12)}: name one of these"
+            )
 
 
 def table_suffix(path: str | Path) -> str:
@@ -153,7 +161,7 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
 
 def _refuse_short_lines(path: Path, separator: str, n_columns: int) -> None:
     """Refuse lines with too few cells, which pandas would fill up with missing values."""
-    with _opened(path) as stream:
+    with opened(path) as stream:
         reader = csv.reader(stream, delimiter=separator)
         for row in reader:
             if 0 < len(row) < n_columns and not (len(row) == 1 and not row[0].strip()):
@@ -163,15 +171,10 @@ def _refuse_short_lines(path: Path, separator: str, n_columns: int) -> None:
                 )
 
 
-def _opened(path: Path) -> Any:
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    return opened(path, "rt", newline="", encoding="utf-8-sig")
-
-
 def _header(path: Path, separator: str) -> list[str]:
     """Read the column names of a CSV file, and check that they are names, each of them once."""
     try:
-        with _opened(path) as stream:
+        with opened(path) as stream:
             names = [
                 name.strip()
                 for name in next(csv.reader(stream, delimiter=separator, skipinitialspace=True), [])
@@ -308,17 +311,23 @@ def read_link_list(
 
 def build_links(links: LinkList, n_samples: int, samples: Samples | None = None) -> Constraints:
     """Put the lines together: soft evidence adds up, hard contradictions are refused with their proof."""
-    from linkwise._validation import label_codes
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
 
-    source = None if links.source is None else np.array(links.source, dtype=np.str_)
-    names = links.row_labels(n_samples)
-    codes, classes = (None, None) if names is None else label_codes(names)
     try:
-        return Constraints._from_signed(n_samples, links.pairs, links.weights, source, None, classes, codes)
+        return Constraints._from_list(links, n_samples)
     except InfeasibleConstraints as error:
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
+
+
+def link_frame(links: Constraints, first: Any, second: Any, kept: Any) -> pandas.DataFrame:
+    """Tabulate links: the names of both ends (m,), kind, weight, and whether they were kept (m,)."""
+    import pandas
+
+    kind = ["must_link" if weight > 0 else "cannot_link" for weight in links.weights.tolist()]
+    return pandas.DataFrame(
+        {"i": first, "j": second, "kind": kind, "weight": abs(links.weights), "kept": kept}
+    )
 
 
 def add_labels(links: Constraints, samples: Samples, certainty: float | None) -> Constraints:
@@ -351,6 +360,6 @@ def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
     remedy = "; remove one of these links, make them soft with --certainty, or ask for more clusters"
     if samples is None or samples.ids is None:
         return message + remedy
-    points = sorted({point for link in error.witness.must_link + error.witness.cannot_link for point in link})
-    names = ", ".join(f"row {point} is {samples.name_of(point)!r}" for point in points[:12])
-    return f"{message} ({names}){remedy}"
+    from linkwise.constraints.ids import named_points
+
+    return f"{message} ({named_points(error.witness, samples.name_of)}){remedy}"

@@ -10,19 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from linkwise._validation import check_whole_number, refuse_masked
 
-__all__ = [
-    "copy_links",
-    "draw_pairs",
-    "grid_links",
-    "label_certainty",
-    "label_links",
-    "reconnect",
-    "relink",
-    "sequence_links",
-    "stand_ins",
-    "star_links",
-    "teacher_pairs",
-]
+__all__ = ["draw_pairs", "grid_links", "sequence_links", "star_links", "teacher_pairs"]
 
 Pairs = NDArray[np.int64]
 
@@ -32,38 +20,6 @@ _OFFSETS: dict[tuple[int, int], list[tuple[int, ...]]] = {
     (2, 8): [(0, 1), (1, 0), (1, 1), (1, -1)],
     (3, 6): [(0, 0, 1), (0, 1, 0), (1, 0, 0)],
 }
-
-
-def label_certainty(codes: NDArray[np.int64], certainty: float | ArrayLike | None) -> NDArray[np.float64]:
-    """Certainty of each label, (n,); 1 by default and where the label is unknown."""
-    sure = np.ones(len(codes))
-    if certainty is None:
-        return sure
-    refuse_masked(certainty, "certainty")
-    given = np.asarray(certainty, dtype=np.float64)
-    if given.shape not in ((), codes.shape):
-        raise ValueError(
-            f"certainty has shape {given.shape}; give one value, or one for each of {len(codes)} labels"
-        )
-    known = codes >= 0
-    sure[known] = np.broadcast_to(given, codes.shape)[known]
-    bad = ~((sure >= 0.5) & (sure <= 1.0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"certainty of label {row} is {sure[row]}: it must lie in [0.5, 1]; correct it")
-    return sure
-
-
-def label_links(codes: NDArray[np.int64], n_classes: int, sure: NDArray[np.float64]) -> tuple[Pairs, Pairs]:
-    """Chain the sure members of each class, link doubtful ones to the surest, and surest members apart."""
-    order = np.lexsort((-sure, codes))
-    order = order[codes[order] >= 0]
-    surest = order[np.searchsorted(codes[order], np.arange(n_classes))]
-    later = np.flatnonzero(codes[order[1:]] == codes[order[:-1]]) + 1
-    member = order[later]
-    partner = np.where(sure[member] == 1.0, order[later - 1], surest[codes[member]])
-    a, b = np.triu_indices(n_classes, k=1)
-    return np.column_stack([partner, member]), np.column_stack([surest[a], surest[b]])
 
 
 def draw_pairs(rows: NDArray[np.int64], n_pairs: int, overlap: bool, rng: np.random.Generator) -> Pairs:
@@ -167,69 +123,3 @@ def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
             )
     later = np.setdiff1d(np.arange(1, n_samples), np.array(starts, dtype=np.int64))
     return np.column_stack([later - 1, later])
-
-
-def stand_ins(groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each row (n,) itself or, if it is not among ``rows``, one of them that is in its group (>= 0)."""
-    every = np.arange(len(groups))
-    kept = np.zeros(len(groups), dtype=bool)
-    kept[rows] = True
-    first = np.full(len(groups) + 1, -1)  # the last place is that of group -1
-    first[groups[rows][::-1]] = rows[::-1]
-    found = np.where(groups >= 0, first[groups], -1)
-    return np.where(kept | (found < 0), every, found)
-
-
-def reconnect(groups: NDArray[np.int64], joined: NDArray[np.int64]) -> Pairs:
-    """Pairs of rows that join the parts (n,) of each group (n,) again; rows of group -1 are left alone."""
-    members = np.flatnonzero(groups >= 0)
-    key = groups[members] * (len(groups) + 1) + joined[members]
-    first = members[np.unique(key, return_index=True)[1]]  # one row of each part, by group
-    later = np.flatnonzero(groups[first[1:]] == groups[first[:-1]]) + 1
-    return np.column_stack([first[later - 1], first[later]])
-
-
-def relink(
-    codes: NDArray[np.int64], sure: NDArray[np.float64], joined: NDArray[np.int64], apart: Pairs
-) -> tuple[Pairs, Pairs]:
-    """Must-links and cannot-links that labels (n,) lack: parts (n,) of a class, and classes without any.
-
-    The surest row of each part is linked to the surest row of its class, and the surest rows of two classes
-    apart if no pair of ``apart`` is between them.
-    """
-    order = np.lexsort((-sure, codes))
-    order = order[codes[order] >= 0]
-    key = codes[order] * (len(codes) + 1) + joined[order]
-    first = order[np.sort(np.unique(key, return_index=True)[1])]  # of each part, by class, the surest first
-    head = np.diff(codes[first], prepend=-1) != 0
-    surest = first[head]
-    number = np.cumsum(head) - 1
-    must = np.column_stack([surest[number[~head]], first[~head]])
-    present = codes[surest]
-    linked = np.zeros((len(surest), len(surest)), dtype=bool)
-    ends = codes[apart]
-    ends = np.searchsorted(present, ends[(ends >= 0).all(axis=1)])
-    linked[ends[:, 0], ends[:, 1]] = linked[ends[:, 1], ends[:, 0]] = True
-    a, b = np.nonzero(np.triu(~linked, k=1))
-    return must, np.column_stack([surest[a], surest[b]])
-
-
-def copy_links(
-    pairs: Pairs, rows: NDArray[np.int64], copies: NDArray[np.int64]
-) -> tuple[Pairs, NDArray[np.int64]]:
-    """Links among rows (r,) that may repeat, in their numbering: every copy of i with every copy of j.
-
-    ``copies`` (n,) counts how often each row occurs. With the new pairs comes the number of the old one of
-    each.
-    """
-    place = np.argsort(rows, kind="stable")
-    start = np.cumsum(copies) - copies
-    n_first, n_second = copies[pairs[:, 0]], copies[pairs[:, 1]]
-    repeated = np.repeat(np.arange(len(pairs)), n_first * n_second)
-    # Within the block of link (i, j) the counter runs over copies of i times copies of j.
-    ends = np.cumsum(n_first * n_second)
-    counter = np.arange(len(repeated)) - (ends - n_first * n_second)[repeated]
-    copy_of_first, copy_of_second = np.divmod(counter, n_second[repeated])
-    first = place[start[pairs[repeated, 0]] + copy_of_first]
-    second = place[start[pairs[repeated, 1]] + copy_of_second]
-    return np.column_stack([first, second]), repeated

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 import numbers
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from html import escape
-from types import EllipsisType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise._pages import TextTable, html_table
 from linkwise._validation import as_generator, check_pairs, check_whole_number, label_codes, refuse_masked
 from linkwise.constraints import builders
 from linkwise.constraints import io as _link_io
+from linkwise.constraints import labels as row_labels
 from linkwise.constraints.evidence import (
     Judgements,
     canonical,
-    certainty_weight,
     check_source,
     link_strength,
     sorted_judgements,
 )
-from linkwise.constraints.ids import RowIds, listed
+from linkwise.constraints.ids import RowIds, contradiction_by_id, listed
+from linkwise.constraints.labels import RowLabels
+from linkwise.constraints.rows import links_among, row_numbers
+from linkwise.constraints.summary import html, summary
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
-from linkwise.graph import check_feasibility, compact, group_labels, unique_pairs
+from linkwise.graph import check_feasibility, group_labels, unique_pairs
 
 __all__ = ["Constraints"]
-
-# Of more rows than this, few are taken without an array of all.
-_MANY_ROWS = 1 << 22
-# Links in the table that notebooks show.
-_SHOWN = 10
 
 
 class Constraints:
@@ -124,19 +118,14 @@ class Constraints:
     """
 
     __iter__ = None  # a container of samples by row number, not a sequence of links
-    __slots__ = (
-        "_classes", "_ids", "_judgements", "_label_certainty",
-        "_n_samples", "_pairs", "_row_classes", "_weights",
-    )  # fmt: skip
+    __slots__ = ("_ids", "_judgements", "_labels", "_n_samples", "_pairs", "_weights")
 
     _n_samples: int
     _pairs: NDArray[np.int64]
     _weights: NDArray[np.float64]
     _judgements: Judgements | None
     _ids: RowIds | None
-    _classes: NDArray[Any] | None
-    _row_classes: NDArray[np.int64] | None
-    _label_certainty: NDArray[np.float64] | None  # (n_samples,), where it is known
+    _labels: RowLabels | None
 
     def __init__(
         self,
@@ -168,9 +157,7 @@ class Constraints:
         weights: NDArray[np.float64],
         source: NDArray[np.str_] | None = None,
         ids: RowIds | None = None,
-        classes: NDArray[Any] | None = None,
-        row_classes: NDArray[np.int64] | None = None,
-        label_certainty: NDArray[np.float64] | None = None,
+        labels: RowLabels | None = None,
     ) -> None:
         """Put judgements together: soft evidence adds up, hard contradictions are refused."""
         judgements = None
@@ -180,8 +167,8 @@ class Constraints:
         try:
             pairs, weights = canonical(n_samples, pairs, weights)
         except InfeasibleConstraints as error:
-            raise _by_id(error, ids) from None
-        self._set(n_samples, pairs, weights, judgements, ids, classes, row_classes, label_certainty)
+            raise contradiction_by_id(error, ids) from None
+        self._set(n_samples, pairs, weights, judgements, ids, labels)
 
     def _set(
         self,
@@ -190,16 +177,13 @@ class Constraints:
         weights: NDArray[np.float64],
         judgements: Judgements | None = None,
         ids: RowIds | None = None,
-        classes: NDArray[Any] | None = None,
-        row_classes: NDArray[np.int64] | None = None,
-        label_certainty: NDArray[np.float64] | None = None,
+        labels: RowLabels | None = None,
     ) -> None:
-        for array in (pairs, weights, *(judgements or ()), classes, row_classes, label_certainty):
+        for array in (pairs, weights, *(judgements or ()), *(labels or ())):
             if array is not None:
                 array.flags.writeable = False
         self._n_samples, self._pairs, self._weights = n_samples, pairs, weights
-        self._judgements, self._ids = judgements, ids
-        self._classes, self._row_classes, self._label_certainty = classes, row_classes, label_certainty
+        self._judgements, self._ids, self._labels = judgements, ids, labels
 
     @classmethod
     def _restore(cls, *parts: Any) -> Self:
@@ -275,12 +259,12 @@ class Constraints:
     @property
     def classes(self) -> NDArray[Any] | None:
         """Names of the classes, (L,), if the links were built from labels."""
-        return self._classes
+        return None if self._labels is None else self._labels.classes
 
     @property
     def row_classes(self) -> NDArray[np.int64] | None:
         """Number of each row's class, (n_samples,), -1 where it is unknown; None without labels."""
-        return self._row_classes
+        return None if self._labels is None else self._labels.codes
 
     def __len__(self) -> int:
         return self._n_samples
@@ -288,83 +272,48 @@ class Constraints:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Constraints):
             return NotImplemented
+        said = zip(self.judgements, other.judgements, strict=True)
         return (
             self._n_samples == other._n_samples
             and np.array_equal(self._pairs, other._pairs)
             and np.array_equal(self._weights, other._weights)
-            and all(map(_same_or_none, self.judgements, other.judgements))
-            and (self._ids is None) == (other._ids is None)
-            and (self._ids is None or other._ids is None or self._ids.same_as(other._ids))
-            and _same_or_none(self._classes, other._classes)
-            and _same_or_none(self._row_classes, other._row_classes)
+            and all(a is b or (not (a is None or b is None) and np.array_equal(a, b)) for a, b in said)
+            and _both_none_or_same(self._ids, other._ids)
+            and _both_none_or_same(self._labels, other._labels)
         )
 
     def __hash__(self) -> int:
         return hash((self._n_samples, self._pairs.tobytes(), self._weights.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self._judgements, self._ids, self._classes, self._row_classes, self._label_certainty)
+        parts = (self._judgements, self._ids, self._labels)
         return type(self)._restore, (self._n_samples, self._pairs, self._weights, *parts)
 
     def __repr__(self) -> str:
-        return f"Constraints({_summary(self)})"
+        return f"Constraints({summary(self)})"
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        return html(self)
 
     def __getitem__(self, key: Any) -> Self:
-        rows = self._rows(key)
+        rows = row_numbers(key, self._n_samples)
         said = self.judgements
-        if self._row_classes is None and self._n_samples > max(_MANY_ROWS, 8 * len(rows)):
-            few = self._few_rows(rows)
-            if few is not None:
-                return few
-        copies = np.bincount(rows, minlength=self._n_samples)
-        together = None if self._row_classes is None else self._labelled_groups()
-        between = said.pairs if together is None else builders.stand_ins(together, rows)[said.pairs]
-        if copies.max(initial=0) > 1:
-            pairs, kept = builders.copy_links(between, rows, copies)
-        else:
-            place = np.full(self._n_samples, -1)
-            place[rows] = np.arange(len(rows))
-            ends = place[between]
-            kept = np.flatnonzero((ends >= 0).all(axis=1))
-            pairs = ends[kept]
-        weights, source = said.weights[kept], None if said.source is None else said.source[kept]
-        codes, sure = self._row_classes, self._label_certainty
-        if together is not None and codes is not None:
-            apart = pairs[:, 0] != pairs[:, 1]
-            pairs, weights, source = pairs[apart], weights[apart], None if source is None else source[apart]
-            lost = sure is not None and bool((copies[codes >= 0] == 0).any())
-            codes, sure = codes[rows], None if sure is None else sure[rows]
-            added = _lost_label_links(together[rows], codes, sure if lost else None, pairs, weights)
-            pairs, weights = np.concatenate([pairs, added[0]]), np.concatenate([weights, added[1]])
-            source = None if source is None else np.append(source, np.full(len(added[0]), ""))
         ids = None if self._ids is None else self._ids.take(rows)
-        return self._from_signed(len(rows), pairs, weights, source, ids, self._classes, codes, sure)
-
-    def _few_rows(self, rows: NDArray[np.int64]) -> Self | None:
-        """The links among rows that all differ, without an array of all rows; None if some repeat."""
-        order = np.argsort(rows, kind="stable")
-        ordered = rows[order]
-        if (ordered[1:] == ordered[:-1]).any():
-            return None
-        said = self.judgements
-        place = np.searchsorted(ordered, said.pairs)
-        place[place == len(rows)] = 0
-        kept = (ordered[place] == said.pairs).all(axis=1) if len(rows) else np.zeros(len(place), dtype=bool)
-        source, ids = None if said.source is None else said.source[kept], None
-        if self._ids is not None:
-            ids = self._ids.take(rows)
-        return self._from_signed(len(rows), order[place[kept]], said.weights[kept], source, ids)
-
-    def _labelled_groups(self) -> NDArray[np.int64]:
-        """Chunklet (n_samples,) of rows that hard must-links join to a labelled row; -1 for others."""
-        assert self._row_classes is not None
-        groups = self.chunklets()
-        named = np.zeros(self._n_samples, dtype=bool)
-        named[groups[self._row_classes >= 0]] = True
-        return np.where(named[groups], groups, -1)
+        if self._labels is None:
+            pairs, kept = links_among(said.pairs, rows, self._n_samples)
+            source = None if said.source is None else said.source[kept]
+            return self._from_signed(len(rows), pairs, said.weights[kept], source, ids)
+        groups = row_labels.labelled_groups(self.chunklets(), self._labels.codes)
+        pairs, kept = links_among(row_labels.stand_ins(groups, rows)[said.pairs], rows, self._n_samples)
+        apart = pairs[:, 0] != pairs[:, 1]
+        pairs, kept = pairs[apart], kept[apart]
+        labels, left_out = self._labels.take(rows), np.ones(self._n_samples, dtype=bool)
+        left_out[rows] = False
+        lost = labels if left_out[self._labels.codes >= 0].any() else labels._replace(certainty=None)
+        added, added_weights = row_labels.lost_label_links(lost, groups[rows], pairs, said.weights[kept])
+        weights = np.concatenate([said.weights[kept], added_weights])
+        source = None if said.source is None else np.append(said.source[kept], np.full(len(added), ""))
+        return self._from_signed(len(rows), np.concatenate([pairs, added]), weights, source, ids, labels)
 
     def align(self, ids: Any) -> Self:
         """The links of the rows with these ids, in this order.
@@ -406,46 +355,7 @@ class Constraints:
     def with_index(self, index: Any) -> Self:
         """The same links, with an id for each row; None takes the ids away."""
         ids = None if index is None else RowIds.of(index, self._n_samples)
-        parts = (self._judgements, ids, self._classes, self._row_classes, self._label_certainty)
-        return self._restore(self._n_samples, self._pairs, self._weights, *parts)
-
-    def _rows(self, key: Any) -> NDArray[np.int64]:
-        """Row numbers meant by an index array, slice, mask, or the tuples scikit-learn passes."""
-        if isinstance(key, tuple):
-            rest = key[1:]
-            if any(not isinstance(part, EllipsisType) and part != slice(None) for part in rest):
-                raise IndexError(
-                    "links are selected by rows only: write links[rows], not links[rows, columns]"
-                )
-            key = key[0]
-        if not isinstance(key, slice):
-            refuse_masked(key, "rows")
-            key = np.asarray(key)
-            if key.ndim != 1:
-                raise IndexError(
-                    "links[rows] needs a list of rows, a slice or a mask; for one row write links[[i]]"
-                )
-            if key.size == 0:
-                key = key.astype(np.int64)
-            self._refuse_rows(key)
-            if key.dtype.kind != "b":
-                rows = key.astype(np.int64)
-                return np.where(rows < 0, rows + self._n_samples, rows) if (rows < 0).any() else rows
-        return np.arange(self._n_samples)[key]
-
-    def _refuse_rows(self, key: NDArray[Any]) -> None:
-        """Refuse row numbers that there are not, and masks of another length."""
-        n = self._n_samples
-        if key.dtype.kind == "b":
-            if len(key) != n:
-                raise IndexError(
-                    f"rows is a mask of {len(key)} entries, but there are {n} samples; pass one each"
-                )
-        elif key.dtype.kind not in "iu":
-            raise IndexError(f"rows[0] is {key[0]!r}: pass row numbers, a slice or a mask")
-        elif len(key) and (key.min() < -n or key.max() >= n):
-            place = int(np.argmax((key < -n) | (key >= n)))
-            raise IndexError(f"rows[{place}] is {key[place]}, but rows are numbered 0..{n - 1}; correct it")
+        return self._restore(self._n_samples, self._pairs, self._weights, self._judgements, ids, self._labels)
 
     def __add__(self, other: object) -> Self:
         if not isinstance(other, Constraints):
@@ -472,7 +382,7 @@ class Constraints:
             np.concatenate([mine.weights, theirs.weights]),
             source,
             other._ids if self._ids is None else self._ids,
-            *_joined_classes(self, other),
+            row_labels.joined_labels(self._labels, other._labels),
         )
 
     def chunklets(self) -> NDArray[np.int64]:
@@ -532,7 +442,7 @@ class Constraints:
             n_clusters = check_whole_number(n_clusters, "n_clusters")
         found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters, labelling=False)
         if found.witness is not None:
-            raise _by_id(InfeasibleConstraints(found.witness), self._ids)
+            raise contradiction_by_id(InfeasibleConstraints(found.witness), self._ids)
         if found.status == "unknown":
             warnings.warn(
                 f"could not decide within the search budget whether {n_clusters} clusters can satisfy the "
@@ -599,12 +509,8 @@ class Constraints:
         >>> links.classes
         array(['a', 'b'], dtype='<U1')
         """
-        codes, classes = label_codes(y)
-        sure = builders.label_certainty(codes, certainty)
-        must, cannot = builders.label_links(codes, len(classes), sure)
-        pairs = np.concatenate([must, cannot])
-        weights = _label_weights(must, cannot, sure)
-        return cls._from_signed(len(codes), pairs, weights, None, None, np.array(classes), codes, sure)
+        labels = RowLabels.of(y, certainty)
+        return cls._from_signed(len(labels.codes), *row_labels.label_links(labels), None, None, labels)
 
     @classmethod
     def sample(
@@ -823,10 +729,8 @@ class Constraints:
         >>> links.must_link.tolist(), links.source.tolist()
         ([[0, 1]], ['Ann', 'Bob'])
         """
-        columns = _columns(left, right, ignore_columns)
-        return cls._from_lines(
-            "frame", _link_io.frame_records("frame", frame, columns), n_samples, index, certainty
-        )
+        lines = _link_io.frame_records("frame", frame, _link_io.Columns(left, right, ignore_columns))
+        return cls._from_lines("frame", lines, n_samples, index, certainty)
 
     @classmethod
     def read_csv(
@@ -868,8 +772,8 @@ class Constraints:
         >>> Constraints.read_csv(path, 4) == links
         True
         """
-        columns = _columns(left, right, ignore_columns)
-        return cls._from_lines(path, _link_io.records(path, columns), n_samples, index, certainty)
+        lines = _link_io.records(path, _link_io.Columns(left, right, ignore_columns))
+        return cls._from_lines(path, lines, n_samples, index, certainty)
 
     @classmethod
     def _from_lines(
@@ -895,11 +799,18 @@ class Constraints:
             ids = RowIds.of(index)
             find = _link_io.by_id(_link_io.id_places(ids.values.tolist()))
             n_samples = len(ids)
-        found = _link_io.link_list(name, lines, find, certainty=certainty)
+        return cls._from_list(_link_io.link_list(name, lines, find, certainty=certainty), n_samples, ids)
+
+    @classmethod
+    def _from_list(cls, found: _link_io.LinkList, n_samples: int, ids: RowIds | None = None) -> Self:
+        """Put the lines of a table together."""
         source = None if found.source is None else np.array(found.source, dtype=np.str_)
         names = found.row_labels(n_samples)
-        codes, classes = (None, None) if names is None else label_codes(names)
-        return cls._from_signed(n_samples, found.pairs, found.weights, source, ids, classes, codes)
+        labels = None
+        if names is not None:
+            codes, classes = label_codes(names)
+            labels = RowLabels(classes, codes)
+        return cls._from_signed(n_samples, found.pairs, found.weights, source, ids, labels)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the links with the columns ``i, j, kind, weight``; numbers survive the round trip.
@@ -920,131 +831,9 @@ class Constraints:
         said = self.judgements
         source = None if said.source is None else said.source.tolist()
         ids = None if self._ids is None else self._ids.values.tolist()
-        classes = None
-        if self._classes is not None and self._row_classes is not None:
-            names = [*self._classes.tolist(), None]  # -1 is unknown
-            classes = [names[code] for code in self._row_classes.tolist()]
+        classes = None if self._labels is None else self._labels.row_names()
         _link_io.write(path, said.pairs, said.weights, source=source, ids=ids, classes=classes)
 
 
-def _columns(left: str | None, right: str | None, ignore: Sequence[str]) -> _link_io.Columns:
-    return _link_io.Columns(left, right, (ignore,) if isinstance(ignore, str) else tuple(ignore))
-
-
-def _same_or_none(mine: NDArray[Any] | None, theirs: NDArray[Any] | None) -> bool:
-    return mine is theirs or (mine is not None and theirs is not None and np.array_equal(mine, theirs))
-
-
-def _label_weights(
-    must: NDArray[np.int64], cannot: NDArray[np.int64], sure: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Signed weights of links between labels: both labels are right, or both wrong."""
-    pairs = np.concatenate([must, cannot])
-    agree = 0.5 + 0.5 * (2.0 * sure[pairs[:, 0]] - 1.0) * (2.0 * sure[pairs[:, 1]] - 1.0)
-    return np.repeat([1.0, -1.0], [len(must), len(cannot)]) * certainty_weight(agree)
-
-
-def _lost_label_links(
-    together: NDArray[np.int64],
-    codes: NDArray[np.int64],
-    sure: NDArray[np.float64] | None,
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Links and weights that labels imply and that went through rows which were left out.
-
-    Rows of one chunklet (n,) stay together. Where certainties (n,) are known, doubtful rows of a class
-    stay linked, and so do classes.
-    """
-    joined, _ = group_labels(len(codes), pairs[weights == np.inf])
-    chain = builders.reconnect(together, joined)
-    strength = np.full(len(chain), np.inf)
-    if sure is None:
-        return chain, strength
-    links = np.concatenate([pairs[weights > 0], chain])
-    joined, _ = group_labels(len(codes), links)
-    must, cannot = builders.relink(codes, sure, joined, pairs[weights < 0])
-    return np.concatenate([chain, must, cannot]), np.append(strength, _label_weights(must, cannot, sure))
-
-
-def _joined_classes(mine: Constraints, theirs: Constraints) -> tuple[NDArray[Any] | None, ...]:
-    """Classes, class of each row and its certainty of two unions of links; a row cannot be of two classes."""
-    known = [links for links in (mine, theirs) if links.classes is not None]
-    if len(known) < 2:
-        links = known[0] if known else mine
-        return links._classes, links._row_classes, links._label_certainty
-    names: list[Any] = [None] * len(mine)
-    for links in known:
-        assert links._classes is not None
-        assert links._row_classes is not None
-        own = links._classes.tolist()
-        for row in np.flatnonzero(links._row_classes >= 0).tolist():
-            name = own[links._row_classes[row]]
-            if names[row] is not None and names[row] != name:
-                raise ValueError(
-                    f"row {row} is of class {names[row]!r} in one and {name!r} in the other of the links to "
-                    "add; correct its label"
-                )
-            names[row] = name
-    codes, classes = label_codes(names)
-    certainties = [
-        np.where(links._row_classes >= 0, links._label_certainty, 0.5)
-        for links in known
-        if links._row_classes is not None and links._label_certainty is not None
-    ]
-    sure = np.maximum(*certainties) if len(certainties) == 2 else None
-    return classes, codes, sure
-
-
-def _by_id(error: InfeasibleConstraints, ids: RowIds | None) -> InfeasibleConstraints:
-    """The same contradiction; where rows have ids, the message names those of its points."""
-    if ids is None:
-        return error
-    witness = error.witness
-    points = sorted({point for link in witness.must_link + witness.cannot_link for point in link})
-    named = ", ".join(f"row {point} is {ids.values[point]!r}" for point in points[:12])
-    return InfeasibleConstraints(dataclasses.replace(witness, message=f"{witness.message} ({named})"))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _summary(links: Constraints) -> str:
-    """``150 samples, 40 must-links (12 hard), 60 cannot-links; 23 chunklets`` (of two or more samples)."""
-
-    def kind(chosen: NDArray[np.bool_], noun: str) -> str:
-        hard = int(np.isinf(links.weights[chosen]).sum())
-        return _count(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
-
-    rows, local = compact(links.pairs[links.weights == np.inf])
-    n_chunklets = group_labels(len(rows), local)[1]
-    parts = [
-        f"{_count(links.n_samples, 'sample')}{'' if links.index is None else ' by id'}, "
-        f"{kind(links.weights > 0, 'must-link')}, {kind(links.weights < 0, 'cannot-link')}",
-        _count(n_chunklets, "chunklet"),
-    ]
-    if links.source is not None:
-        n_sources = len({*links.source.tolist()} - {""})
-        parts.append(f"{_count(len(links.source), 'judgement')} of {_count(n_sources, 'source')}")
-    if links.classes is not None:
-        parts.append(f"{len(links.classes)} class" + ("" if len(links.classes) == 1 else "es"))
-    return "; ".join(parts)
-
-
-def _html(links: Constraints) -> str:
-    """A heading and the first few links as a table."""
-    names: Any = range(links.n_samples) if links.index is None else links.index
-    rows = [
-        [
-            str(names[i]),
-            str(names[j]),
-            "must-link" if weight > 0 else "cannot-link",
-            "hard" if np.isinf(weight) else f"{abs(weight):.3g}",
-        ]
-        for (i, j), weight in zip(links.pairs[:_SHOWN].tolist(), links.weights[:_SHOWN].tolist(), strict=True)
-    ]
-    if links.n_pairs > _SHOWN:
-        rows.append(["…", "…", f"and {links.n_pairs - _SHOWN} more", ""])
-    table = html_table(TextTable("", ["i", "j", "kind", "weight"], rows, 3))
-    return f"<div><b>Constraints</b>: {escape(_summary(links))}{table}</div>"
+def _both_none_or_same(mine: Any, theirs: Any) -> bool:
+    return mine is theirs or (mine is not None and theirs is not None and mine.same_as(theirs))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, path_witness, unique_pairs
 
@@ -72,25 +72,21 @@ def link_strength(
     # A single value is checked even if there is no pair yet that it could be about.
     values = np.broadcast_to(values, max(n_pairs, 1)) if values.ndim == 0 else values
     if name == "weight":
-        _refuse_value(
+        bad, reason = (
             ~(values >= 0),
-            values,
-            name,
-            n_must,
-            n_pairs,
-            "must be >= 0, or inf for a hard link; give its size, "
-            "the list it is in, must_link or cannot_link, gives the sign",
+            (
+                "must be >= 0, or inf for a hard link; give its size, "
+                "the list it is in, must_link or cannot_link, gives the sign"
+            ),
         )
-        return np.array(values[:n_pairs])
-    _refuse_value(
-        ~((values >= 0.5) & (values <= 1.0)),
-        values,
-        name,
-        n_must,
-        n_pairs,
-        "must lie in [0.5, 1]; below 0.5, move the pair to the other list and use 1 - certainty",
-    )
-    return certainty_weight(values[:n_pairs])
+    else:
+        bad = ~((values >= 0.5) & (values <= 1.0))
+        reason = "must lie in [0.5, 1]; below 0.5, move the pair to the other list and use 1 - certainty"
+    if bad.any():
+        row = int(np.argmax(bad))
+        where = f"{name} of {_pair_of(row, n_must)}" if n_pairs else name
+        raise ValueError(f"{where} is {values[row]}: it {reason}")
+    return np.array(values[:n_pairs]) if name == "weight" else certainty_weight(values[:n_pairs])
 
 
 def _as_numbers(given: Any, name: str, n_must: int) -> NDArray[np.float64]:
@@ -153,15 +149,6 @@ def truth_weights(weights: NDArray[np.float64], rate: float) -> NDArray[np.float
     """
     odds = np.where(weights > 0, logit(rate), -logit(rate))
     return np.asarray(np.sign(weights) * np.maximum(np.abs(weights) + 0.5 * odds, _LEAST_WEIGHT))
-
-
-def _refuse_value(
-    bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, n_must: int, n_pairs: int, reason: str
-) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        where = f"{name} of {_pair_of(row, n_must)}" if n_pairs else name
-        raise ValueError(f"{where} is {values[row]}: it {reason}")
 
 
 def canonical(

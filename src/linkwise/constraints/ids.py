@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._validation import refuse_masked
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
+from linkwise.exceptions import InfeasibleConstraints, Witness
 
-__all__ = ["RowIds", "listed"]
+__all__ = ["RowIds", "contradiction_by_id", "listed", "named_points"]
 
 _SHOWN = 5
 
@@ -155,6 +157,21 @@ def as_names(ids: Any, name: str) -> list[Hashable]:
         if cell_text(value) == "":
             raise ValueError(f"{name}[{row}] is {value!r}: the id is missing; give every row an id")
     return names
+
+
+def contradiction_by_id(error: InfeasibleConstraints, ids: RowIds | None) -> InfeasibleConstraints:
+    """The same contradiction; where rows have ids, the message names those of its points."""
+    if ids is None:
+        return error
+    named = named_points(error.witness, lambda row: ids.values[row])
+    message = f"{error.witness.message} ({named})"
+    return InfeasibleConstraints(dataclasses.replace(error.witness, message=message))
+
+
+def named_points(witness: Witness, name_of: Callable[[int], Any]) -> str:
+    """The ids of the first rows of a proof: ``row 3 is 'a', row 7 is 'b'``."""
+    points = sorted({point for link in witness.must_link + witness.cannot_link for point in link})
+    return ", ".join(f"row {point} is {name_of(point)!r}" for point in points[:12])
 
 
 def listed(names: Sequence[Any]) -> str:

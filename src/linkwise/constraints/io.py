@@ -9,28 +9,24 @@ the caller asks to ignore it. No link is left out, and none becomes hard because
 from __future__ import annotations
 
 import csv
-import gzip
 import math
-import os
 import re
-import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._files import replacing
+from linkwise.constraints.cells import PathLike, cell_text, file_table, frame_table, text_lines
 
 __all__ = [
     "Columns",
     "LinkList",
     "by_id",
     "by_row",
-    "cell_text",
-    "column_names",
     "frame_records",
     "id_places",
     "link_list",
@@ -57,10 +53,8 @@ _LOOKALIKES = {
     "confidence", "weights", "certainties", "probability", "prob", "score", "strength", "sure", "annotators",
     "sources", "user", "rater", "link", "label", "relation", "type", "note", "comment", "date", "time",
 }  # fmt: skip
-_PARQUET = (".parquet", ".pq")
 
 Record = tuple[str, dict[str, str]]
-PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ class Columns:
 
     left: str | None = None
     right: str | None = None
-    ignore: tuple[str, ...] = ()
+    ignore: Sequence[str] = ()
     ends: tuple[str, ...] | None = None  # fixed names, as the four coordinates of two pixels
 
 
@@ -100,11 +94,7 @@ class LinkList:
 
 
 def link_list(
-    name: object,
-    lines: Iterable[Record],
-    find: Callable[[str, str], int],
-    *,
-    certainty: float | None = None,
+    name: object, lines: Iterable[Record], find: Callable[[str, str], int], *, certainty: float | None = None
 ) -> LinkList:
     """Every line of a table as one link; nothing is left out, and every message names file and line.
 
@@ -143,23 +133,15 @@ def link_list(
 
 def records(path: PathLike, columns: Columns = _ANY_COLUMNS) -> Iterator[Record]:
     """Lines of a file of links: their place in it, and the cells by the names of the grammar."""
-    suffix = _suffix(path)
-    if suffix in _PARQUET:
-        return frame_records(path, _parquet(path), columns)
-    if suffix == ".xlsx":
-        return frame_records(path, _excel(path), columns)
-    return _csv_records(path, columns)
+    frame = file_table(path)
+    return _csv_records(path, columns) if frame is None else frame_records(path, frame, columns)
 
 
 def frame_records(name: object, frame: Any, columns: Columns = _ANY_COLUMNS) -> Iterator[Record]:
-    """Rows of a data frame under the same rules as the lines of a file; ``name`` is for the messages.
-
-    A frame is anything with named columns: of pandas, polars or pyarrow, or a mapping from names to lists.
-    """
-    given = _frame_columns(name, frame)
-    values = [_as_list(column) for _, column in given]
-    names = _checked_columns(name, [str(title) for title, _ in given], columns)
-    lengths = {str(title): len(column) for (title, _), column in zip(given, values, strict=True)}
+    """Rows of a data frame under the same rules as the lines of a file; ``name`` is for the messages."""
+    titles, values = frame_table(name, frame)
+    names = _checked_columns(name, titles, columns)
+    lengths = {title: len(column) for title, column in zip(titles, values, strict=True)}
     if len({*lengths.values()}) > 1:
         raise ValueError(f"{name} has columns of several lengths ({lengths}); pass as many cells in each")
     rows = (
@@ -169,62 +151,11 @@ def frame_records(name: object, frame: Any, columns: Columns = _ANY_COLUMNS) -> 
     return _named(name, rows, names, decimal_comma=False)
 
 
-def _frame_columns(name: object, frame: Any) -> list[tuple[Any, Any]]:
-    """Names and columns of a frame."""
-    titles = getattr(frame, "column_names", None)  # of pyarrow, whose columns are the arrays
-    if titles is None:
-        titles = frame.keys() if isinstance(frame, Mapping) else getattr(frame, "columns", None)
-    if titles is None:
-        raise TypeError(
-            f"{name} is a {type(frame).__name__}, which has no named columns; pass a DataFrame, or a dict of "
-            "lists"
-        )
-    titles = list(titles)
-    if hasattr(frame, "iloc"):  # of pandas, where a repeated name gives several columns
-        return [(title, frame.iloc[:, place]) for place, title in enumerate(titles)]
-    return [(title, frame[title]) for title in titles]
-
-
-def _as_list(column: Any) -> list[Any]:
-    for method in ("to_pylist", "to_list", "tolist"):
-        if hasattr(column, method):
-            return list(getattr(column, method)())
-    return list(column)
-
-
 def _csv_records(path: PathLike, columns: Columns) -> Iterator[Record]:
-    """Lines of a text file, packed if its name ends in ``.gz``, with commas, semicolons or tabs."""
-    line = 1
-    try:
-        with _opened(path) as stream:
-            separator = _separator(stream)
-            reader = csv.reader(stream, delimiter=separator, strict=True)
-            titles = next(reader, [])
-            names = _checked_columns(path, titles, columns)
-            line = reader.line_num + 1
-
-            def rows() -> Iterator[tuple[str, list[str]]]:
-                nonlocal line
-                for row in reader:
-                    place, line = f"line {line}", reader.line_num + 1
-                    if not any(cell.strip() for cell in row):
-                        continue
-                    if len(row) != len(names):
-                        amount = "more" if len(row) > len(names) else "fewer"
-                        raise ValueError(
-                            f"{path}, {place}: {amount} cells ({len(row)}) than the first line has names "
-                            f"({', '.join(title.strip().lower() for title in titles)}); write one for each, "
-                            "empty if not known"
-                        )
-                    yield place, row
-
-            yield from _named(path, rows(), names, decimal_comma=separator == ";")
-    except UnicodeDecodeError as error:
-        raise _encoding_error(path, error) from None
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {line} is no CSV: {error}; correct the line") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is damaged ({error}); copy or pack it again") from None
+    with closing(text_lines(path)) as lines:
+        separator, titles = next(lines)
+        names = _checked_columns(path, titles, columns)
+        yield from _named(path, lines, names, decimal_comma=separator == ";")
 
 
 def _named(
@@ -250,125 +181,6 @@ def _named(
                     "write must_link or cannot_link, and leave out what is not known"
                 )
         yield place, cells
-
-
-def column_names(path: PathLike) -> list[str]:
-    """Names in the first line, in lower case; enough to tell which kind of file it is."""
-    if _suffix(path) in (*_PARQUET, ".xlsx"):
-        return []
-    with _opened(path) as stream:
-        try:
-            separator = _separator(stream)
-            return [name.strip().lower() for name in next(csv.reader(stream, delimiter=separator), [])]
-        except (UnicodeDecodeError, csv.Error, EOFError, zlib.error, gzip.BadGzipFile):
-            return []  # reading the file says what is wrong with it
-
-
-def _suffix(path: PathLike) -> str:
-    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
-
-
-def _separator(stream: TextIO) -> str:
-    """Comma, semicolon or tab: whichever divides the first line into most names."""
-    first = stream.readline()
-    stream.seek(0)
-    return max(",;\t", key=lambda mark: len(next(csv.reader([first], delimiter=mark), [])))
-
-
-def _opened(path: PathLike) -> TextIO:
-    if Path(path).suffix.lower() == ".gz":
-        return gzip.open(path, "rt", newline="", encoding="utf-8-sig")
-    return open(path, newline="", encoding="utf-8-sig")
-
-
-def _encoding_error(path: PathLike, error: UnicodeDecodeError) -> ValueError:
-    """Say in which line text is not UTF-8, and what it seems to be."""
-    opened: Any = gzip.open if Path(path).suffix.lower() == ".gz" else open
-    with opened(path, "rb") as stream:
-        content: bytes = stream.read()
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return ValueError(
-            f"{path} is not text in UTF-8 but in UTF-16 (Excel's Unicode text); save it as CSV in UTF-8"
-        )
-    try:
-        content.decode("utf-8-sig")
-    except UnicodeDecodeError as whole:
-        error = whole
-    line = content.count(b"\n", 0, error.start) + 1
-    guess = content[error.start : error.start + 1].decode("latin-1")
-    seems = f" (in Latin-1 it would be {guess!r})" if guess.isprintable() else ""
-    return ValueError(
-        f"{path}, line {line} is not text in UTF-8: byte {error.start} is "
-        f"0x{content[error.start]:02x}{seems}; save it as CSV in UTF-8"
-    )
-
-
-def _parquet(path: PathLike) -> dict[str, list[Any]]:
-    """Columns of a Parquet file; whole numbers stay whole, also where some are missing."""
-    with open(path, "rb"):  # a missing file is named by the system's own error
-        pass
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        import pyarrow.parquet  # type: ignore[import-untyped]
-    except ImportError:
-        raise ValueError(f"{path}: reading Parquet needs pyarrow; pip install pyarrow") from None
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            table = file.read()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(f"{path} is no Parquet file that can be read ({reason}); write it again") from None
-    titles = list(table.column_names)
-    repeated = sorted({title for title in titles if titles.count(title) > 1})
-    if repeated:
-        raise ValueError(
-            f"{path} has several columns named {', '.join(map(repr, repeated))}; keep one of each"
-        )
-    # pandas writes row labels that have no name under this one; they say nothing about links.
-    return {
-        title: table[title].to_pylist()
-        for title in titles
-        if not re.fullmatch(r"__index_level_[0-9]+__", title)
-    }
-
-
-def _excel(path: PathLike) -> Any:
-    """The first sheet of a workbook, its cells as they are."""
-    with open(path, "rb"):
-        pass
-    try:
-        import pandas
-
-        return pandas.read_excel(path, dtype=object, keep_default_na=False, na_values=[""])
-    except ImportError:
-        raise ValueError(
-            f"{path}: reading .xlsx needs pandas and openpyxl; pip install pandas openpyxl, or save it as CSV"
-        ) from None
-    except Exception as error:  # zipfile, openpyxl and pandas each have their own
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ValueError(
-            f"{path} is no workbook that can be read ({reason}); save it again, or as CSV"
-        ) from None
-
-
-def cell_text(value: Any) -> str:
-    """A cell of a frame as the text it would be in a CSV file; whole floats lose their ``.0``."""
-    if isinstance(value, str):
-        return value
-    if value is None or _is_gap(value):
-        return ""
-    # Integers with a gap among them come as floats; beyond 2**53 they may have been rounded, and stay floats.
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return str(int(value))
-    return str(value)
-
-
-def _is_gap(value: Any) -> bool:
-    """Whether a cell is NaN, NaT or pandas.NA."""
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA refuses to be a truth value
-        return True
 
 
 def _shown(text: str) -> str:

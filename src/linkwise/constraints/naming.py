@@ -1,4 +1,4 @@
-"""Clusters that hold labelled rows are named after them; classes that share a cluster or are split are told.
+"""Names of clusters after their labelled rows; classes that share a cluster or are split are reported.
 
 A cluster has the name of the commonest class among its labelled rows. A class that is the commonest one
 nowhere is added to the name of the cluster that has most of its rows ("rice + wheat"), so that every class is

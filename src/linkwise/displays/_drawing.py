@@ -63,11 +63,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
 
 
 class LinkLines(NamedTuple):
-    """What :func:`draw_links` drew.
-
-    ``lines`` maps ``(kind, state)`` to a LineCollection, ``crosses`` lie on the violated links, and
-    ``handles`` are entries of a legend for every group that has links, even if none of them is drawn.
-    """
+    """LineCollections by ``(kind, state)``, crosses on violated links, and legend entries of all groups."""
 
     lines: dict[tuple[str, str], Any]
     crosses: Any

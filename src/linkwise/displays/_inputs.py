@@ -50,6 +50,11 @@ def training_labels(estimator: Any, X: Any) -> NDArray[Any]:
     return labels
 
 
+def codes_if_any(labels: ArrayLike | None, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[Any]]:
+    """The same as ``codes_of``; without labels None and no names."""
+    return (None, np.empty(0)) if labels is None else codes_of(labels, n_rows)
+
+
 def codes_of(labels: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Number each row's label among the sorted labels, -1 where it has none (-1, NaN or None)."""
     codes, names = label_codes(labels)
@@ -88,8 +93,7 @@ def check_points(points: Any, name: str = "points") -> NDArray[np.float64]:
     if table.shape[1] != 2:
         raise ValueError(
             f"{name} has {table.shape[1]} columns, but a picture has two; from_predictions and "
-            "from_estimator project any number of features"
-            ": use one of them"
+            "from_estimator project any number of features: use one of them"
         )
     return np.asarray(table)
 

@@ -86,10 +86,7 @@ def contrasting(colour: str) -> str:
 
 
 def place_legend(ax: Any, handles: Sequence[Any], *, gap: float = 0.02, below: bool = False) -> Any:
-    """A legend right of the axes, or below, where the layout makes room for it, otherwise inside them.
-
-    ``gap`` is the distance from the axes, as a share of their width.
-    """
+    """A legend right of the axes (``gap``: share of their width) or below, or inside if there is no room."""
     if not handles:
         return None
     place: dict[str, Any] = {"loc": "best", "frameon": True, "framealpha": 0.85}

@@ -214,9 +214,7 @@ class ClassMapDisplay:
 
 
 def inner_place(region: NDArray[np.bool_]) -> tuple[int, int, float]:
-    """Find the cell farthest from the edge of the largest connected part of a region: row, column,
-    distance.
-    """
+    """Row, column and depth of the cell farthest from the edge of the largest part of a region."""
     parts, _ = ndimage.label(region)
     largest = int(np.bincount(parts.ravel())[1:].argmax()) + 1
     rows, columns = ndimage.find_objects(parts)[largest - 1]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.displays._drawing import draw_links, draw_points, link_states, thin_links
-from linkwise.displays._inputs import check_points, codes_of, plane_of, training_labels
+from linkwise.displays._inputs import check_points, codes_if_any, plane_of, training_labels
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["ClusterDisplay"]
@@ -90,10 +90,7 @@ class ClusterDisplay:
         self.constraints = check_constraints(constraints, len(self.points))
         self.axis_labels = axis_labels
         self.max_links = max_links
-        self._codes: NDArray[np.int64] | None = None
-        self._names: NDArray[Any] = np.empty(0)
-        if labels is not None:
-            self._codes, self._names = codes_of(labels, len(self.points))
+        self._codes, self._names = codes_if_any(labels, len(self.points))
 
     @classmethod
     def from_estimator(

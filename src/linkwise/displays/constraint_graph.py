@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import shortest_path
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.displays._drawing import cluster_handle, draw_links, link_states
-from linkwise.displays._inputs import codes_of, fitted_step, needed
+from linkwise.displays._inputs import codes_if_any, fitted_step, needed
 from linkwise.displays._style import COLOURS, axes_or_new, contrasting, place_legend, point_style
 from linkwise.graph import group_labels
 
@@ -88,10 +88,7 @@ class ConstraintGraphDisplay:
         self.constraints = checked
         self.labels = labels
         self.max_points = max_points
-        self._codes: NDArray[np.int64] | None = None
-        self._names: NDArray[Any] = np.empty(0)
-        if labels is not None:
-            self._codes, self._names = codes_of(labels, len(checked))
+        self._codes, self._names = codes_if_any(labels, len(checked))
 
     @classmethod
     def from_constraints(

@@ -86,8 +86,7 @@ class CriterionDisplay:
         if self.n_occupied is not None and len(self.n_occupied) != len(self.n_components):
             raise ValueError(
                 f"n_occupied has {len(self.n_occupied)} entries, but there are {len(self.n_components)} "
-                "numbers of components"
-                "; pass one for each"
+                "numbers of components; pass one for each"
             )
         self._defined = np.isfinite(self.values).all(axis=1)
         if not self._defined.any():
@@ -121,11 +120,7 @@ class CriterionDisplay:
         field = "criterion" if wanted == names[0] else "second"
         values = [[getattr(run, field) for run in sweep.runs if run.n_components == k] for k in ks]
         display = cls(
-            ks,
-            values,
-            n_occupied=sweep.table["n_occupied"],
-            criterion=wanted,
-            chosen=sweep.best_n_components,
+            ks, values, n_occupied=sweep.table["n_occupied"], criterion=wanted, chosen=sweep.best_n_components
         )
         return display.plot(ax)
 

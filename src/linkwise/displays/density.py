@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from linkwise.displays._drawing import draw_points
-from linkwise.displays._inputs import Plane, check_points, codes_of, fitted_step, needed, plane_of
+from linkwise.displays._inputs import Plane, check_points, codes_if_any, fitted_step, needed, plane_of
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 __all__ = ["DensityDisplay", "projected_log_density"]
@@ -92,23 +92,18 @@ class DensityDisplay:
         if self.point_log_density.shape != (len(self.points),):
             raise ValueError(
                 f"point_log_density has shape {self.point_log_density.shape}, but there are "
-                f"{len(self.points)} points"
-                "; pass one value for each"
+                f"{len(self.points)} points; pass one value for each"
             )
         if self.log_density.shape != (self.grid_y.size, self.grid_x.size):
             raise ValueError(
                 f"log_density has shape {self.log_density.shape}, but the grid has {self.grid_y.size} rows "
-                f"and {self.grid_x.size} columns"
-                "; pass one value for each cell"
+                f"and {self.grid_x.size} columns; pass one value for each cell"
             )
         if not self.shares or not all(0.0 < share < 1.0 for share in self.shares):
             raise ValueError(
                 f"shares must lie between 0 and 1, got {list(self.shares)}; pass for example (0.5, 0.9)"
             )
-        self._codes: NDArray[np.int64] | None = None
-        self._names: NDArray[Any] = np.empty(0)
-        if labels is not None:
-            self._codes, self._names = codes_of(labels, len(self.points))
+        self._codes, self._names = codes_if_any(labels, len(self.points))
 
     @classmethod
     def from_estimator(

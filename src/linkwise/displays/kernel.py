@@ -130,8 +130,7 @@ class KernelDisplay:
         if table.shape != (n_positions, n_positions):
             raise ValueError(
                 f"kernel has shape {table.shape}, but {n_positions} positions need "
-                f"{(n_positions, n_positions)}"
-                "; pass one row and one column for each"
+                f"{(n_positions, n_positions)}; pass one row and one column for each"
             )
         if columns is None:
             return cls(positions, table, matrix=True, constraints=constraints).plot(ax)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial, reduce
-from operator import add
+from functools import partial
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -27,13 +26,7 @@ from linkwise.inference import PottsField, best_labels
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
 from linkwise.mixture.gaussian.data import Points
-from linkwise.mixture.gaussian.gaussians import (
-    COVARIANCE_TYPES,
-    Gaussians,
-    Statistics,
-    precision_factors_of_precisions,
-)
-from linkwise.mixture.gaussian.passes import statistics_pass
+from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     automatic_rows,
@@ -42,7 +35,7 @@ from linkwise.mixture.gaussian.shrinkage import (
     pseudo_rows,
 )
 from linkwise.mixture.gaussian.source import RowsInMemory, Source
-from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep, new_parameters
+from linkwise.mixture.links.em_step import MIXING_METHODS, LinkedStep
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.occupancy import loss_reason, occupied_clusters
 from linkwise.mixture.links.rows import (
@@ -55,10 +48,9 @@ from linkwise.mixture.links.rows import (
 from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, links_lead, restart_labels
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
+from linkwise.mixture.starts import GivenParts, are_factors, assigned_start, given_start
 
 __all__ = ["LinkedGaussianMixture", "RunKeeper"]
-
-_ROWS_AT_ONCE = 8192
 
 
 class RunKeeper(Protocol):
@@ -269,8 +261,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             with np.errstate(divide="ignore"):
                 log_weights = np.log(self.weights_)
             return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)], False
-        given = (self.weights_init, self.means_init, self.precisions_init)
-        if all(part is not None for part in given):
+        if not any(part is None for part in (self.weights_init, self.means_init, self.precisions_init)):
             return [self._given_start(None, source.n_features, coupling)], False
         X, points, rows = source.sample()
         if constraints is not None and rows is not None:
@@ -283,9 +274,8 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _last_fit_serves(self, n_features: int) -> bool:
         """Return whether EM can start from the last fit; if not, warn of what differs."""
-        shape = _shape_of_factors(self.covariance_type, self._n_gaussians, n_features)
-        clusters = getattr(self, "_last_n_clusters", self._n_clusters)
         reason = None
+        clusters = getattr(self, "_last_n_clusters", self._n_clusters)
         if self.means_.shape[1] != n_features:
             reason = f"it has {self.means_.shape[1]} features and the data {n_features}"
         elif len(self.means_) != self._n_gaussians or clusters != self._n_clusters:
@@ -293,12 +283,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 f"it has {len(self.means_)} components in {clusters} clusters, but {self._n_gaussians} in "
                 f"{self._n_clusters} are asked for"
             )
-        elif self.precisions_cholesky_.shape != shape or (
-            # As many features as components: variances of "diag" have no zeros, the factor of "tied" does.
-            self._n_gaussians == n_features > 1
-            and self.precisions_cholesky_.ndim == 2
-            and (np.tril(self.precisions_cholesky_, -1).any() != (self.covariance_type == "diag"))
-        ):
+        elif not are_factors(self.precisions_cholesky_, self.covariance_type, *self.means_.shape):
             reason = f"its covariances are not of the type {self.covariance_type!r}"
         if reason is None:
             return True
@@ -328,56 +313,17 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             labels = restart_labels(X, n_gaussians, *arguments)
         else:
             labels = component_start_labels(X, self._n_clusters, per_cluster, *arguments)
-        # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
-        about = np.tile(points.offset, (n_gaussians, 1))
-        rough = self._assigned_statistics(points, labels, about)
-        about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
-        statistics = self._assigned_statistics(points, labels, about)
-        counts = statistics.counts + 10 * np.finfo(np.float64).eps
-        log_weights = np.log(counts / counts.sum())
-        return new_parameters(statistics, self.covariance_type, self.reg_covar, log_weights, coupling, prior)
-
-    def _assigned_statistics(
-        self, points: Points, labels: NDArray[np.int64], about: NDArray[np.float64]
-    ) -> Statistics:
-        """Sum statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
-        parts = []
-        for start in range(0, points.n_samples, _ROWS_AT_ONCE):
-            rows = np.arange(start, min(start + _ROWS_AT_ONCE, points.n_samples))
-            one_hot = (labels[rows, np.newaxis] == np.arange(len(about))).astype(np.float64)
-            parts.append(statistics_pass(points, about, one_hot, self.covariance_type, rows=rows))
-        return reduce(add, parts)
+        return assigned_start(
+            points, labels, n_gaussians, self.covariance_type, self.reg_covar, coupling, prior
+        )
 
     def _given_start(
         self, start: MixtureParameters | None, n_features: int, coupling: NDArray[np.float64]
     ) -> MixtureParameters:
         """Replace parts of a start by what the user gave."""
-        n_gaussians = self._n_gaussians
-        log_weights = None if start is None else start.log_weights
-        means = None if start is None else start.gaussians.means
-        factors = None if start is None else start.gaussians.factors
-        if self.weights_init is not None:
-            weights = _checked(self.weights_init, (n_gaussians,), "weights_init")
-            if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
-                raise ValueError(
-                    f"weights_init must be >= 0 and sum to 1, its sum is {weights.sum():.6g}"
-                    "; pass weights / weights.sum()"
-                )
-            with np.errstate(divide="ignore"):
-                log_weights = np.log(weights)
-        elif self.mixing == "fixed":
-            log_weights = np.full(n_gaussians, -np.log(n_gaussians))
-        if self.means_init is not None:
-            means = _checked(self.means_init, (n_gaussians, n_features), "means_init")
-        if self.precisions_init is not None:
-            shape = _shape_of_factors(self.covariance_type, n_gaussians, n_features)
-            precisions = _checked(self.precisions_init, shape, "precisions_init")
-            factors = precision_factors_of_precisions(precisions, self.covariance_type)
-        assert log_weights is not None
-        assert means is not None
-        assert factors is not None
-        gaussians = Gaussians(means, factors, self.covariance_type)
-        return MixtureParameters(log_weights, gaussians, _covariances(gaussians), coupling)
+        given = GivenParts(self.weights_init, self.means_init, self.precisions_init)
+        shape = (self._n_gaussians, n_features)
+        return given_start(given, start, self.covariance_type, shape, coupling, fixed=self.mixing == "fixed")
 
     # Results of fitting
 
@@ -534,31 +480,3 @@ def _known_rows(linked: LinkedRows | None, constraints: Constraints | None) -> N
     if constraints is not None and constraints.row_classes is not None:
         rows = np.union1d(rows, np.flatnonzero(constraints.row_classes >= 0))
     return rows
-
-
-def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -> tuple[int, ...]:
-    """Return the shape of covariances, precisions and their factors."""
-    return {
-        "full": (n_gaussians, n_features, n_features),
-        "tied": (n_features, n_features),
-        "diag": (n_gaussians, n_features),
-        "spherical": (n_gaussians,),
-    }[covariance_type]
-
-
-def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}; pass that shape")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} holds NaN or infinite values; correct them, or pass None")
-    return array
-
-
-def _covariances(gaussians: Gaussians) -> NDArray[np.float64]:
-    """Compute covariances from precision factors, in the shape of the covariance type."""
-    _, factors, covariance_type = gaussians
-    if covariance_type in ("diag", "spherical"):
-        return 1.0 / factors**2
-    inverse = np.linalg.inv(factors)
-    return np.swapaxes(inverse, -1, -2) @ inverse

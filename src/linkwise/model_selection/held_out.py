@@ -197,10 +197,8 @@ def _without_rows(
 
 
 def _implied(links: Constraints, out: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which links (m,) follow from those that are not ``out``: groups of must-links, apart or not.
-
-    Doubtful links imply nothing: two answers in a row that are right in 85 % of the cases are so in 74 %.
-    """
+    """Which links (m,) follow from those that are not ``out``: groups of must-links, apart or not."""
+    # Doubtful links imply nothing: two answers that are each right in 85 % of the cases are both so in 74 %.
     known = ~out & (np.abs(links.weights) >= _SURE)
     group, _ = group_labels(links.n_samples, links.pairs[known & (links.weights > 0)])
     ends = np.sort(group[links.pairs], axis=1)

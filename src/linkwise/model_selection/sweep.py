@@ -115,11 +115,7 @@ class ComponentSweep:
     """
 
     def __init__(
-        self,
-        criterion: str,
-        runs: tuple[SweepRun, ...],
-        typical: dict[int, Any],
-        best_runs: dict[int, Any],
+        self, criterion: str, runs: tuple[SweepRun, ...], typical: dict[int, Any], best_runs: dict[int, Any]
     ) -> None:
         self.criterion = criterion
         self.runs = runs
@@ -492,7 +488,7 @@ def _fit_once(
 
 
 def _objective(model: Any) -> float:
-    """Return what tells good repeats from bad ones, higher is better; NaN where nothing does."""
+    """Return the objective that repeats are compared by, higher is better; NaN where there is none."""
     if hasattr(model, "lower_bound_"):
         return float(model.lower_bound_)
     # The objective of spectral clustering is that of its affinity, the same for every repeat.

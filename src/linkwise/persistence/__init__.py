@@ -29,7 +29,8 @@ from linkwise._exports import ESTIMATORS, MODULES
 from linkwise._files import replacing, settle, sweep, together
 from linkwise.beliefs import ClassBeliefs
 from linkwise.exceptions import ModelFileError
-from linkwise.persistence.layout import LayoutError, check_fitted
+from linkwise.persistence.checks import LayoutError
+from linkwise.persistence.layout import check_fitted
 
 __all__ = ["load_model", "save_model"]
 
@@ -504,7 +505,7 @@ def _write_files(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, 
 
 
 def _refuse_strangers(folder: Path, path: Path) -> None:
-    """Refuse a folder that ``save_model`` did not write, or that somebody put something into."""
+    """Refuse a folder that ``save_model`` did not write, or that holds other files."""
     if not folder.is_dir():
         raise FileExistsError(f"{path} is in the way: it is a file; choose another folder")
     names = sorted(os.listdir(folder))

@@ -9,7 +9,7 @@ import numpy as np
 
 from linkwise._exports import ESTIMATORS
 from linkwise.auto import CandidateRecord, Consensus, Gain
-from linkwise.persistence.layout import ANY, Entries, LayoutError, Sizes, list_of, probability, text
+from linkwise.persistence.checks import ANY, Entries, LayoutError, Sizes, list_of, probability, text
 
 __all__ = ["fitted_values", "members_of", "restore", "votes_of"]
 

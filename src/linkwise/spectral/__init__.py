@@ -1,4 +1,4 @@
-"""Spectral clustering whose affinities obey links."""
+"""Spectral clustering whose affinities are changed by links."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Algorithm B: cannot-links one at a time, so that they do not make friends of two enemies' enemies.
+"""Algorithm B: one cannot-link at a time, so that two of them do not act like a must-link.
 
 Under algorithm A two cannot-links that share a point act like a must-link between its two opponents, which is
 wrong with more than two clusters. Algorithm B (Lu & Carreira-Perpinan 2008) conditions K^m, the kernel after

@@ -63,12 +63,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         return np.asarray(np.nanargmin(self._distances(X), axis=1), dtype=np.int64)
 
     def score(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        sample_weight: Any = None,
-        constraints: Constraints | None = None,
+        self, X: Any, y: Any = None, *, sample_weight: Any = None, constraints: Constraints | None = None
     ) -> float:
         """Minus the summed squared distance of rows to their nearest cluster mean in the embedding.
 

@@ -1,4 +1,4 @@
-"""Spectral clustering whose affinities listen to links (Lu & Carreira-Perpinan 2008)."""
+"""Spectral clustering whose affinities are changed by links (Lu & Carreira-Perpinan 2008)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ from linkwise.graph.parity import link_parity
 from linkwise.spectral.base import SpectralClusterer, is_number
 from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
 from linkwise.spectral.normalised_cut import ACTIVE, UNREACHED, CutSettings
-from linkwise.spectral.rounding import (
-    labels_by_vote,
-    leading_rows,
-    link_reliability,
-    trusted_weights,
-)
+from linkwise.spectral.rounding import labels_by_vote, leading_rows, link_reliability, trusted_weights
 from linkwise.spectral.solvers import (
     GRAPH_AFFINITIES,
     DenseSolver,

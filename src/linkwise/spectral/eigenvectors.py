@@ -56,15 +56,9 @@ class Eigenpairs(NamedTuple):
 
 
 def leading_eigenpairs(
-    operator: Operator,
-    n: int,
-    k: int,
-    *,
-    rng: np.random.Generator,
-    tol: float = 1e-4,
-    max_iter: int = 600,
+    operator: Operator, n: int, k: int, *, rng: np.random.Generator, tol: float = 1e-4, max_iter: int = 600
 ) -> Eigenpairs:
-    """The k largest eigenvalues of a symmetric operator, which maps (n, b) arrays, and their vectors.
+    """The k largest eigenpairs of an operator on (n, b) arrays.
 
     ``tol`` is the largest norm of A x - lambda x allowed, relative to the largest abs(lambda) seen.
     """

@@ -1,4 +1,4 @@
-"""Solvers that never leave the sparse neighbour graph: signed Laplacian, and a basis of graph eigenvectors.
+"""Solvers on the sparse neighbour graph alone: signed Laplacian, and a basis of graph eigenvectors.
 
 Both do algorithm A with signed affinities: without clipping, the propagated kernel keeps a form that needs no
 N x N matrix.
@@ -17,12 +17,7 @@ from scipy.sparse.linalg import cg
 from linkwise._threads import chunk_bounds
 from linkwise.spectral.eigenvectors import factor_stays_sparse, smallest_eigenpairs
 from linkwise.spectral.kernels import nearest_neighbours, normalised_adjacency
-from linkwise.spectral.normalised_cut import (
-    WIPED_SHARE,
-    CutSettings,
-    floored_degrees,
-    row_normalised,
-)
+from linkwise.spectral.normalised_cut import WIPED_SHARE, CutSettings, floored_degrees, row_normalised
 from linkwise.spectral.out_of_sample import NeighbourExtension
 from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
 from linkwise.spectral.solvers import AffinitySettings, Solution, affinity_graph, graph_parts, joined_parts

@@ -52,7 +52,7 @@ _DEGREE_FLOOR = 1e-8
 #: Matrices up to this size are diagonalised completely.
 _SMALL = 300
 
-#: Nobody but its two sites feels a link if no other point's abs(k(x, i) -+ k(x, j)) reaches this share of
+#: A link changes only its own two points if no other point's abs(k(x, i) -+ k(x, j)) reaches this share of
 #: the scale.
 _FELT = 1e-3
 
@@ -202,7 +202,7 @@ def constrained_affinity(
 ) -> tuple[NDArray[np.float64], Propagation, Cannot | None, NDArray[np.int64]]:
     """The affinity of algorithm A or B, and what extends it: the fields of :class:`KernelCut`.
 
-    Under algorithm A two points that are both linked apart from a third become friends; B prevents it.
+    Under algorithm A two points that are both linked apart from a third become similar; B prevents it.
     """
     clip = settings.negative_affinities == "clip"
     scale = float(kernel_matrix.diagonal().mean())
@@ -228,7 +228,7 @@ def constrained_affinity(
 
 
 def _effects(columns: NDArray[np.float64], links: SignedLinks, scale: float) -> NDArray[np.int64]:
-    """Whether any point but a link's own two feels it, (L,), from U = V^T K."""
+    """What each link does to points that are not its own two, (L,), from U = V^T K."""
     every = np.arange(len(columns))
     i, j = links.pairs[:, 0], links.pairs[:, 1]
     variance = columns[every, i] - links.signs * columns[every, j]

@@ -110,11 +110,7 @@ class GaussianExtension(_KernelExtension):
 
 
 class PrecomputedExtension(_KernelExtension):
-    """Extension by kernel values that the caller brings.
-
-    ``columns`` (m,) are the training points of the cut; further points come with their kernel values at all
-    training points.
-    """
+    """Extension by kernel values at all training points; ``columns`` (m,) are those of the cut."""
 
     def __init__(self, cut: KernelCut, columns: NDArray[np.int64]) -> None:
         super().__init__(cut)

@@ -51,11 +51,7 @@ _TILE = 64
 
 
 class SignedLinks(NamedTuple):
-    """Links as the Gaussian process observes them.
-
-    ``signs`` (L,) are +1 for must-links and -1 for cannot-links; ``variances`` (L,) are e_l² in units of
-    the kernel.
-    """
+    """Links (L,): signs +1 for must-links and -1 for cannot-links, variances e_l² in units of the kernel."""
 
     pairs: NDArray[np.int64]
     signs: NDArray[np.float64]
@@ -136,7 +132,7 @@ def propagated_kernel(
     """Kbar = K - W^T W as a new matrix; optionally max(0, Kbar), the affinity of algorithm A."""
     result = np.array(kernel_matrix, dtype=np.float64, order="C")
     if len(propagation.whitened):
-        # The transpose of a C array is the Fortran array BLAS wants: its upper triangle is our lower one.
+        # The transpose of a C array is a Fortran array, as BLAS takes it: its upper triangle is the lower one
         dsyrk(-1.0, propagation.whitened.T, beta=1.0, c=result.T, lower=0, overwrite_c=1)
     _mirror_lower(result, 0.0 if clip else -np.inf)
     return result

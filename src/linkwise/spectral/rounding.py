@@ -1,4 +1,4 @@
-"""Labels from the rows of an embedding; links vote on how many eigenvectors to use and on other links."""
+"""Labels from the rows of an embedding; links decide how many eigenvectors are used."""
 
 from __future__ import annotations
 
@@ -263,11 +263,7 @@ def link_reliability(
     n_subsets: int,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """How often a link holds in clusterings that did not see it, (L,); NaN for links that all saw.
-
-    ``label(pairs, weights)`` makes a clustering. Each uses a random 60 % of the links; the others are
-    checked on it.
-    """
+    """How often a link holds in clusterings by 60 % of the links that lack it, (L,); NaN if none does."""
     kept, asked = np.zeros(len(weights)), np.zeros(len(weights))
     for _ in range(n_subsets):
         seen = rng.random(len(weights)) < _SUBSET_SHARE
@@ -278,9 +274,6 @@ def link_reliability(
 
 
 def trusted_weights(weights: NDArray[np.float64], reliability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights in which links that held in less than half of their clusterings count a twentieth.
-
-    A hard link then counts a twentieth of one of weight 1; NaN leaves a link alone.
-    """
+    """Weights in which links that held in less than half of their clusterings count a twentieth."""
     finite = np.where(np.isinf(weights), np.sign(weights), weights)
     return np.where(reliability < 0.5, _SUSPECT_SHARE * finite, weights)

@@ -75,8 +75,7 @@ class Solution(NamedTuple):
     ``trace_ratio`` is the variance left by the links, trace(Kbar) / trace(K), and ``n_wiped`` counts points
     that lost nearly all of theirs. ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or ``UNREACHED``. ``n_parts``
     counts parts of the neighbour graph that neither edges nor must-links join; 1 for other kernels.
-    ``history`` (r, k) are the eigenvalues as they were
-    improved.
+    ``history`` (r, k) are the eigenvalues as they were improved.
     """
 
     rows: NDArray[np.float64]

@@ -116,8 +116,7 @@ def workbench(
         by_row=links_by is options.LinksBy.row,
         columns=options.link_columns(left, right, ignore_columns),
     )
-    if n_clusters is not None and n_clusters > len(table):
-        raise CommandError(f"-k {n_clusters} clusters cannot be made of {len(table)} rows; ask for fewer")
+    options.refuse_more_clusters(n_clusters, len(table))
     for note in table.notes:
         out.warn(note)
     desk = Desk.open(

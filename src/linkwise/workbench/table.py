@@ -18,7 +18,7 @@ from linkwise.cli.ask.records import UNLIKE, Records, as_numbers, printable, tex
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation, Samples, checked_ids, read_samples
 from linkwise.cli.tables import listed
-from linkwise.constraints.io import cell_text
+from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
     import pandas

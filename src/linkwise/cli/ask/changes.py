@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 __all__ = ["change_in_words", "renamed"]
 
-# Moves that are told one by one.
+# Moves that are listed one by one.
 _TOLD = 3
 
 

@@ -143,8 +143,7 @@ def ask(
         by_row=links_by is options.LinksBy.row,
         columns=options.link_columns(left, right, ignore_columns),
     )
-    if n_clusters is not None and n_clusters > len(samples):
-        raise CommandError(f"-k {n_clusters} clusters cannot be made of {len(samples)} rows; ask for fewer")
+    options.refuse_more_clusters(n_clusters, len(samples))
     if len(samples) < 2:
         raise CommandError(f"{data} has one row; there is no pair to ask about: pass a file with more rows")
     X = Preparation.of(samples, standardize=standardize, clusters=[]).apply(samples.features).to_numpy()
@@ -265,12 +264,7 @@ def _hash(content: bytes) -> str:
 
 
 def _write_links(
-    output: Path,
-    journal: Journal,
-    given: Constraints,
-    answers: Answers,
-    samples: Samples,
-    certainty: float,
+    output: Path, journal: Journal, given: Constraints, answers: Answers, samples: Samples, certainty: float
 ) -> Constraints | None:
     """Write the links given and the answers, of this certainty if without one; None if there is nothing."""
     from linkwise.active.knowledge import as_constraints
@@ -285,14 +279,8 @@ def _write_links(
     return links
 
 
-def _rescue(
-    console: Console,
-    output: Path,
-    journal: Journal,
-    given: Constraints,
-    samples: Samples,
-) -> None:
-    """Write what was answered after Ctrl-C or an error, which is told afterwards: no error hides it."""
+def _rescue(console: Console, output: Path, journal: Journal, given: Constraints, samples: Samples) -> None:
+    """Write what was answered before Ctrl-C or an error; errors of this writing do not hide that one."""
     kept = f"\nEvery answer is kept in {journal.path}; the same command goes on."
     with suppress(OSError, ValueError):
         answers = journal.reread()

@@ -164,7 +164,7 @@ class Conversation:
             return self.keys.read()
 
     def _is_end(self, key: str) -> bool:
-        """Whether the key ends the session, which is then told."""
+        """Whether the key ends the session; if so, say it."""
         if key not in (END, "q"):
             return False
         self._echo("quit" if key == "q" else "")

@@ -33,10 +33,7 @@ class Keys:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Hear single keys inside the block; enter it before the question is shown.
-
-        What was typed at a terminal before is dropped: it was no answer to this question.
-        """
+        """Make single keys readable inside the block; what was typed at a terminal before is dropped."""
         if not self.at_terminal:
             yield
             return

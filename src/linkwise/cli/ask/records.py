@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.cli.errors import CommandError
-from linkwise.cli.tables import MISSING, column_names, listed, read_frame
-from linkwise.constraints.io import cell_text
+from linkwise.cli.tables import MISSING, column_names, read_frame, refuse_unknown
+from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
     import pandas
@@ -62,10 +61,7 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class Records:
-    """The columns to be shown; ``spread`` has the standard deviation of those of numbers.
-
-    ``columns`` are all columns of the file.
-    """
+    """The columns to show, all ``columns`` of the file, and the ``spread`` (std) of those of numbers."""
 
     frame: pandas.DataFrame
     columns: list[str]
@@ -80,12 +76,7 @@ class Records:
     ) -> Records:
         """Read the columns named, or all but those ``left_out``, as they are written in the file."""
         frame = text_frame(path)
-        for name in [*columns, *([] if image_column is None else [image_column])]:
-            if name not in frame.columns:
-                raise CommandError(
-                    f"{path} has no column {name!r}; it has {listed(list(frame.columns), 12)}: name one of "
-                    "these"
-                )
+        refuse_unknown(path, [*columns, *([] if image_column is None else [image_column])], frame.columns)
         chosen = list(columns) or [name for name in frame.columns if name not in left_out]
         if image_column is not None:
             chosen = [image_column, *(name for name in chosen if name != image_column)]
@@ -95,11 +86,7 @@ class Records:
         return cls(frame, every, spread, not columns, image_column, path.parent)
 
     def fields(self, i: int, j: int) -> tuple[list[Field], int]:
-        """Compare two rows; gives the fields to show and how many more there are.
-
-        Where there are many and the user named none, columns of text and the numbers that differ most are
-        shown, in the order of the file.
-        """
+        """The fields to show of two rows, of many those that differ most, and how many are left out."""
         fields = [self.compared(name, i, j) for name in self.frame.columns]
         if not self.all_columns or len(fields) <= _MOST_FIELDS:
             return fields, 0

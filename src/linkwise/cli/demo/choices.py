@@ -21,7 +21,7 @@ def new_classes(out: Output) -> Chapter:
     from linkwise.datasets import load_bundled
     from linkwise.displays import BeliefDisplay
     from linkwise.metrics import pairwise_f1
-    from linkwise.mixture.classes.report_views import evidence_lines
+    from linkwise.mixture.classes.report.text import evidence_lines
 
     X, y = load_bundled("wine")
     scaled = StandardScaler().fit_transform(X)

@@ -33,9 +33,7 @@ def _panel(picture: Picture, labels: NDArray[np.int64] | None, links: Constraint
         colours = ListedColormap(list(COLOURS[: int(painted.max()) + 1]))
         ax.imshow(painted, cmap=colours, interpolation="nearest")
     if links is not None:
-        for ends, weight in zip(picture.places()[links.pairs], links.weights, strict=True):
-            colour, style = (COLOURS[1], "-") if weight > 0 else (COLOURS[6], "--")
-            ax.plot(*ends.T[::-1], color=colour, linestyle=style, marker="o", markersize=2.5, linewidth=1.2)
+        picture.draw_links(ax, links)
     ax.set_axis_off()
     return png_of(figure)
 

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.cli.map.legend import NewLegend
+from linkwise.cli.output import Output
+from linkwise.cli.tables import listed
+
+if TYPE_CHECKING:
+    from linkwise.raster import TrainingRows
 
 #: From bands (n, d) and new classes (n,), 0 to K - 1, to a fitted model with ``predict_proba``.
 Fit = Callable[[NDArray[np.float64], NDArray[np.int64]], Any]
 
 _FOLDS = 5
+
+
+class Classifier(StrEnum):
+    """What ``--classifier`` may be."""
+
+    mixture = "mixture"
+    trees = "trees"
 
 
 def mixture_by_labels(legend: NewLegend, seed: int) -> Fit:
@@ -123,6 +136,24 @@ def _folds(
         return [(train, test) for train, test in folds if len(train) and len(test)]
 
 
-def classes_of_one_group(names: Sequence[str], labels: NDArray[np.int64], groups: NDArray[Any]) -> list[str]:
-    """List the new classes whose samples are all of one point or polygon: none of them can be held out."""
-    return [name for k, name in enumerate(names) if len(np.unique(groups[labels == k])) < 2]
+def tested_classifier(
+    out: Output, legend: NewLegend, rows: TrainingRows, kind: Classifier, seed: int
+) -> tuple[Any, HeldOut | None]:
+    """Make the model for the pixels, and test one like it on held-out samples."""
+    labels = legend.labels
+    assert labels is not None
+    trees = kind is Classifier.trees
+    fit = trees_by_labels(seed) if trees else mixture_by_labels(legend, seed)
+    with out.progress("classifying held-out samples"):
+        checked = held_out(fit, rows.X, labels, rows.y, rows.groups, n_classes=len(legend.names), seed=seed)
+    if checked is None:
+        out.warn("all samples are of one point or polygon, so none can be held out; errors are not known")
+    else:
+        groups = [len(np.unique(rows.groups[labels == k])) for k in range(len(legend.names))]
+        alone = [name for name, count in zip(legend.names, groups, strict=True) if count < 2]
+        if alone:
+            out.warn(
+                f"all samples of {listed(alone)} are of one point or polygon, so none can be held out; add "
+                "samples elsewhere to learn its errors"
+            )
+    return fit(rows.X, labels) if trees else legend.after_scaling(legend.mixture), checked

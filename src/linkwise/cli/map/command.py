@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,32 +15,18 @@ import numpy as np
 import typer
 
 from linkwise.cli import options
-from linkwise.cli.classes import decision_table, say_evidence
 from linkwise.cli.errors import CommandError
 from linkwise.cli.map import report as reports
-from linkwise.cli.map.classifier import (
-    HeldOut,
-    classes_of_one_group,
-    held_out,
-    mixture_by_labels,
-    trees_by_labels,
-)
-from linkwise.cli.map.legend import (
-    FitSettings,
-    NewLegend,
-    beliefs_about,
-    new_legend,
-    renamed,
-    stored_legend,
-)
+from linkwise.cli.map.classifier import Classifier, tested_classifier
+from linkwise.cli.map.legend import FitSettings, beliefs_about, new_legend, renamed, stored_legend
 from linkwise.cli.options import Covariance
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import save_prepared_model
-from linkwise.cli.tables import column_names, listed, write_frame
+from linkwise.cli.tables import column_names, write_frame
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
-    from linkwise.raster import MapWriter, TrainingRows
+    from linkwise.raster import MapWriter
 
 _FILES = (
     "areas.csv",
@@ -62,15 +47,6 @@ _OPTIONS = {
     # --crs is that of the samples.
     'pass crs="EPSG:...", or write it': "write it",
 }
-
-_TREES = "boosted trees, which cannot be stored: MAP_files/model is the mixture that found the classes"
-
-
-class Classifier(StrEnum):
-    """What ``--classifier`` may be."""
-
-    mixture = "mixture"
-    trees = "trees"
 
 
 @dataclass(frozen=True)
@@ -129,8 +105,7 @@ def map_raster(
         ),
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option("--model", metavar="FOLDER", help="A fitted mixture, instead of samples."),
+        Path | None, typer.Option("--model", metavar="FOLDER", help="A fitted mixture, instead of samples.")
     ] = None,
     classifier: Annotated[
         Classifier,
@@ -190,14 +165,12 @@ def map_raster(
         list[str] | None,
         typer.Option("--rename", metavar="OLD=NEW", help="Another name for a new class; may be repeated."),
     ] = None,
-    confidence: Annotated[
-        float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
-    ] = 1.0,
+    confidence: options.ConfidenceOption = 1.0,
     criterion: Annotated[
         str | None,
         typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
     ] = None,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Runs, for each number of clusters.")] = 5,
+    repeats: options.BeliefRepeatsOption = 5,
     covariance: options.CovarianceOption = Covariance.full,
     standardize: options.StandardizeOption = True,
     window: Annotated[
@@ -226,7 +199,7 @@ def map_raster(
 
         wanted = [int(band) if band.isdecimal() else band for band in options.names(bands)] or None
         stack = read_stack(rasters[0] if len(rasters) == 1 else rasters, bands=wanted, nodata=nodata)
-        pixel_areas(grid_of(stack))  # a raster whose areas cannot be told is refused before the long work
+        pixel_areas(grid_of(stack))  # refuses a raster without areas before the long work
         rows = None
         if samples is not None:
             rows = training_rows(
@@ -245,7 +218,7 @@ def map_raster(
     else:
         table = beliefs_about(beliefs, rows, fitting)
         legend = renamed(new_legend(out, rows, names, table, fitting), rename or [])
-        fitted, checked = _classifier(out, legend, rows, classifier, seed)
+        fitted, checked = tested_classifier(out, legend, rows, classifier, seed)
         drawing = Drawing(fitted, smooth, window)
     colours = Legend(legend.names)
     with (
@@ -255,16 +228,16 @@ def map_raster(
     ):
         n_resumed = len(writer.done)
         _classify(out, writer, stack, drawing)
-        about = _about(stack, rows, fitting, classifier, drawing, model)
-        facts = _facts(output.name, about, legend, colours.colors, rows, checked, writer, stack)
+        about = reports.about_map(stack, rows, fitting, classifier, smooth, model)
+        facts = reports.facts_of(output.name, about, legend, colours.colors, rows, checked, writer, stack)
         draft = results.enter_context(_results(folder))
         written = _write(out, facts, table, draft)
     files = {"map": output, "style": output.with_suffix(".qml")}
     files |= {kind: folder / path.name for kind, path in written.items()}
-    _tell(out, facts, n_resumed)
+    reports.say_all(out, facts, n_resumed)
     if classifier is Classifier.trees:
         out.say(f"{folder / 'model'} is the mixture that found the classes; trees cannot be stored.")
-    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    out.say_written(files)
     out.finish({**reports.as_record(facts), "n_resumed": n_resumed, "files": files})
 
 
@@ -352,28 +325,6 @@ def _messages() -> Iterator[None]:
         raise CommandError(text) from None
 
 
-def _classifier(
-    out: Output, legend: NewLegend, rows: TrainingRows, kind: Classifier, seed: int
-) -> tuple[Any, HeldOut | None]:
-    """Make the model for the pixels, and test one like it on held-out samples."""
-    labels = legend.labels
-    assert labels is not None
-    trees = kind is Classifier.trees
-    fit = trees_by_labels(seed) if trees else mixture_by_labels(legend, seed)
-    with out.progress("classifying held-out samples"):
-        checked = held_out(fit, rows.X, labels, rows.y, rows.groups, n_classes=len(legend.names), seed=seed)
-    if checked is None:
-        out.warn("all samples are of one point or polygon, so none can be held out; errors are not known")
-    else:
-        alone = classes_of_one_group(legend.names, labels, rows.groups)
-        if alone:
-            out.warn(
-                f"all samples of {listed(alone)} are of one point or polygon, so none can be held out; add "
-                "samples elsewhere to learn its errors"
-            )
-    return fit(rows.X, labels) if trees else legend.after_scaling(legend.mixture), checked
-
-
 def _map_writer(output: Path, stack: Any, colours: Any, overwrite: bool, drawing: Drawing) -> MapWriter:
     from linkwise.raster import MapWriter, fingerprint
 
@@ -395,68 +346,6 @@ def _classify(out: Output, writer: MapWriter, stack: Any, drawing: Drawing) -> N
         for place, classes, sure in found:
             writer.write(place, classes, sure)
             advance()
-
-
-def _about(
-    stack: Any,
-    rows: TrainingRows | None,
-    fitting: FitSettings,
-    kind: Classifier,
-    drawing: Drawing,
-    model: Path | None,
-) -> list[tuple[str, str]]:
-    """List how the map was made."""
-    files = [Path(path).name for path in stack.attrs.get("files", [])]
-    bands = [str(name) for name in np.atleast_1d(stack["band"].values)]
-    lines = [
-        ("raster", listed(files, 3)),
-        ("size", f"{int(stack.sizes['y'])} x {int(stack.sizes['x'])} pixels, {len(bands)} bands"),
-        ("CRS", f"EPSG:{code}" if (code := stack.rio.crs.to_epsg()) else stack.rio.crs.to_proj4()),
-    ]
-    if rows is None:
-        lines.append(("model", str(model)))
-    else:
-        chosen = (
-            "evidence" if fitting.counts is None else f"{fitting.criterion or 'cbic'} among {fitting.counts}"
-        )
-        lines += [
-            ("samples", f"{len(rows.y)} of {len(np.unique(rows.groups))} points or polygons"),
-            ("number of classes by", chosen),
-            ("classifier", "posterior of the mixture" if kind is Classifier.mixture else _TREES),
-        ]
-    smooth = (
-        "none"
-        if drawing.smooth is None
-        else f"neighbours are of one class with probability {drawing.smooth:g}"
-    )
-    return [*lines, ("smoothing", smooth)]
-
-
-def _facts(
-    name: str,
-    about: list[tuple[str, str]],
-    legend: NewLegend,
-    colours: list[str],
-    rows: TrainingRows | None,
-    checked: HeldOut | None,
-    writer: MapWriter,
-    stack: Any,
-) -> reports.Facts:
-    from linkwise.raster import areas
-
-    confusion = None if checked is None else checked.confusion
-    picture, confidence = reports.thinned_map(writer, stack)
-    return reports.Facts(
-        map_name=name,
-        about=about,
-        legend=legend,
-        colours=colours,
-        areas=areas(writer, confusion=confusion),
-        picture=picture,
-        confidence=confidence,
-        rows=rows,
-        held_out=checked,
-    )
 
 
 @contextmanager
@@ -485,16 +374,3 @@ def _write(out: Output, facts: reports.Facts, beliefs: ClassBeliefs | None, fold
     files["model"] = save_prepared_model(folder / "model", facts.legend.whole, facts.legend.preparation)
     files["report"] = write_text(folder / REPORT, reports.page(facts, out.warnings).html())
     return files
-
-
-def _tell(out: Output, facts: reports.Facts, n_resumed: int) -> None:
-    """Print what the map holds."""
-    if facts.legend.report is not None:
-        out.table(decision_table(facts.legend.report))
-        if facts.legend.report.evidence:
-            say_evidence(out, facts.legend.report)
-    out.table(reports.areas_table(facts.areas))
-    if facts.held_out is not None:
-        out.say(reports.accuracy_line(facts.held_out))
-    if n_resumed:
-        out.say(f"{n_resumed} windows were taken over from a run that was interrupted.")

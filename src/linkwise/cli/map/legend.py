@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.raster import TrainingRows
 
-#: Belief that a class is whole where -k allows more of them and nobody wrote down a doubt.
+#: Belief that a class is whole, where -k allows more classes and no beliefs were given.
 _MAY_FALL_APART = 0.1
 #: The name that a cluster without labelled rows has, see ``name_clusters``.
 _EMPTY = "(none)"
@@ -106,7 +106,7 @@ def new_legend(
         )
         model = sweep.best
     smaller, names, numbers = _occupied(model, report.legend)
-    named = Preparation(**{**vars(preparation), "clusters": list(report.legend)})
+    named = replace(preparation, clusters=list(report.legend))
     return NewLegend(names, smaller, model, named, numbers[np.asarray(model.labels_)], report)
 
 
@@ -150,8 +150,7 @@ def renamed(legend: NewLegend, wanted: Sequence[str]) -> NewLegend:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise CommandError(f"--rename leaves two classes named {twice!r}; give them different names")
-    preparation = Preparation(**{**vars(legend.preparation), "clusters": clusters})
-    return replace(legend, names=names, preparation=preparation)
+    return replace(legend, names=names, preparation=replace(legend.preparation, clusters=clusters))
 
 
 def _preparation(X: NDArray[np.float64], bands: Sequence[str], standardize: bool) -> Preparation:

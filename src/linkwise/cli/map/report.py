@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._pages import Markup, Page, TextTable, new_figure, png_of
-from linkwise.cli.map.classifier import HeldOut
-from linkwise.cli.map.legend import NewLegend
+from linkwise.cli.classes import decision_table, say_evidence
+from linkwise.cli.map.classifier import Classifier, HeldOut
+from linkwise.cli.map.legend import FitSettings, NewLegend
+from linkwise.cli.output import Output
+from linkwise.cli.tables import listed
 
 if TYPE_CHECKING:
     import pandas
@@ -41,9 +45,12 @@ _CONFIDENCE_NOTE = (
 )
 
 
+_TREES = "boosted trees, which cannot be stored: MAP_files/model is the mixture that found the classes"
+
+
 @dataclass(frozen=True)
 class Facts:
-    """All that the report tells."""
+    """What the report is made of."""
 
     map_name: str
     about: list[tuple[str, str]]
@@ -69,7 +76,63 @@ def thinned_map(writer: MapWriter, stack: Any) -> tuple[SmallMap, NDArray[Any]]:
     return SmallMap(classes, None if size is None else (step * size[0], step * size[1])), confidence
 
 
-# Tables
+def about_map(
+    stack: Any,
+    rows: TrainingRows | None,
+    fitting: FitSettings,
+    kind: Classifier,
+    smooth: float | None,
+    model: Path | None,
+) -> list[tuple[str, str]]:
+    """List how the map was made."""
+    files = [Path(path).name for path in stack.attrs.get("files", [])]
+    bands = [str(name) for name in np.atleast_1d(stack["band"].values)]
+    lines = [
+        ("raster", listed(files, 3)),
+        ("size", f"{int(stack.sizes['y'])} x {int(stack.sizes['x'])} pixels, {len(bands)} bands"),
+        ("CRS", f"EPSG:{code}" if (code := stack.rio.crs.to_epsg()) else stack.rio.crs.to_proj4()),
+    ]
+    if rows is None:
+        lines.append(("model", str(model)))
+    else:
+        chosen = (
+            "evidence" if fitting.counts is None else f"{fitting.criterion or 'cbic'} among {fitting.counts}"
+        )
+        lines += [
+            ("samples", f"{len(rows.y)} of {len(np.unique(rows.groups))} points or polygons"),
+            ("number of classes by", chosen),
+            ("classifier", "posterior of the mixture" if kind is Classifier.mixture else _TREES),
+        ]
+    told = "none" if smooth is None else f"neighbours are of one class with probability {smooth:g}"
+    return [*lines, ("smoothing", told)]
+
+
+def facts_of(
+    name: str,
+    about: list[tuple[str, str]],
+    legend: NewLegend,
+    colours: list[str],
+    rows: TrainingRows | None,
+    checked: HeldOut | None,
+    writer: MapWriter,
+    stack: Any,
+) -> Facts:
+    """Collect what the report tells, from a map that is being written."""
+    from linkwise.raster import areas
+
+    confusion = None if checked is None else checked.confusion
+    picture, confidence = thinned_map(writer, stack)
+    return Facts(
+        map_name=name,
+        about=about,
+        legend=legend,
+        colours=colours,
+        areas=areas(writer, confusion=confusion),
+        picture=picture,
+        confidence=confidence,
+        rows=rows,
+        held_out=checked,
+    )
 
 
 def legend_table(facts: Facts) -> TextTable:
@@ -183,17 +246,11 @@ def frames(facts: Facts) -> dict[str, pandas.DataFrame]:
     return written
 
 
-# The page
-
-
 def page(facts: Facts, warnings: Sequence[str]) -> Page:
     """Make the report."""
-    from linkwise.cli.classes import decision_table
-    from linkwise.mixture.classes.report_views import alternative_lines, evidence_lines
+    from linkwise.mixture.classes.report.text import alternative_lines, evidence_lines
 
-    made = Page(f"Map {facts.map_name}")
-    for warning in warnings:
-        made.text(warning, "warning")
+    made = Page(f"Map {facts.map_name}", warnings=warnings)
     made.picture(map_png(facts), f"Map of {len(facts.legend.names)} classes with a scale and a legend")
     made.heading("The legend")
     made.table(legend_table(facts))
@@ -235,6 +292,19 @@ def _add_errors(made: Page, facts: Facts, found: HeldOut) -> None:
         "classes that the samples came with:"
     )
     made.table(by_class_table(found, names))
+
+
+def say_all(out: Output, facts: Facts, n_resumed: int) -> None:
+    """Print what the map holds."""
+    if facts.legend.report is not None:
+        out.table(decision_table(facts.legend.report))
+        if facts.legend.report.evidence:
+            say_evidence(out, facts.legend.report)
+    out.table(areas_table(facts.areas))
+    if facts.held_out is not None:
+        out.say(accuracy_line(facts.held_out))
+    if n_resumed:
+        out.say(f"{n_resumed} windows were taken over from a run that was interrupted.")
 
 
 def accuracy_line(found: HeldOut) -> str:

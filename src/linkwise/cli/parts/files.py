@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation
-from linkwise.cli.tables import listed, no_pyarrow
+from linkwise.cli.tables import listed, no_pyarrow, refuse_unknown
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
@@ -164,11 +164,7 @@ def _columns(
     import pyarrow
 
     special = [] if id_column is None else [id_column]
-    for name in [*special, *features, *ignore]:
-        if name not in schema.names:
-            raise CommandError(
-                f"{path} has no column {name!r}; it has {listed(schema.names, 12)}: name one of these"
-            )
+    refuse_unknown(path, [*special, *features, *ignore], schema.names)
     if id_column is not None:
         kind = schema.field(id_column).type
         text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)

@@ -19,8 +19,8 @@ from linkwise.cli.options import METHODS, Settings
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.parts.files import Parts, find_parts, id_rows, read_columns
 from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
-from linkwise.cli.samples import Preparation, free_name, save_prepared_model
-from linkwise.cli.tables import build_links, check_links, read_link_list, write_frame
+from linkwise.cli.samples import Preparation, free_name, safe_scales, save_prepared_model
+from linkwise.cli.tables import build_links, check_links, link_frame, read_link_list, write_frame
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -101,7 +101,7 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     for table in tables:
         out.table(table)
     files = {name: request.output / name for name in ("labels", "model", REPORT)}
-    out.say("Written: " + ", ".join(str(path) for path in files.values()))
+    out.say_written(files)
     out.finish(
         {
             "method": request.method,
@@ -193,8 +193,7 @@ def _preparation(parts: Parts, client: Any, standardize: bool) -> Preparation:
         centres = np.clip(look.total / look.n_rows, look.low, look.high)
         first, second = runner.sum(ColumnMoments(parts.dtype, centres)) / look.n_rows
         spread = np.sqrt(np.maximum(second - first**2, 0.0))
-        constant = spread <= 1e-12 * np.maximum(np.maximum(np.abs(look.low), np.abs(look.high)), 1e-300)
-        scales = np.where(constant, 1.0, spread)
+        scales = safe_scales(spread, np.maximum(np.abs(look.low), np.abs(look.high)))
     return Preparation(list(parts.columns), centres.tolist(), scales.tolist(), [], [])
 
 
@@ -338,25 +337,12 @@ def _write_rest(
     local = best.to_local(labels=False)
     local.feature_names_in_ = np.array(preparation.columns, dtype=object)
     save_prepared_model(draft / "model", local, preparation)
-    page = Page(f"{len(preparation.clusters)} clusters of {request.data}")
-    for warning in out.warnings:
-        page.text(warning, "warning")
+    page = Page(f"{len(preparation.clusters)} clusters of {request.data}", warnings=out.warnings)
     for table in tables:
         page.table(table)
     write_text(draft / REPORT, page.html())
 
 
 def _link_frame(links: _Links, model: Any) -> Any:
-    """Tabulate the links: ends, kind, weight, and whether they were kept."""
-    import pandas
-
-    weights, pairs = links.constraints.weights, links.constraints.pairs.tolist()
-    return pandas.DataFrame(
-        {
-            "i": [links.name(i) for i, _ in pairs],
-            "j": [links.name(j) for _, j in pairs],
-            "kind": np.where(weights > 0, "must_link", "cannot_link"),
-            "weight": np.abs(weights),
-            "kept": ~model.violations_,
-        }
-    )
+    first, second = ([links.name(row) for row in column] for column in links.constraints.pairs.T.tolist())
+    return link_frame(links.constraints, first, second, ~model.violations_)

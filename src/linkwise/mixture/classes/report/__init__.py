@@ -25,7 +25,7 @@ from linkwise.mixture.classes.decisions import (
 )
 from linkwise.mixture.classes.flips import Flip, find_flips
 from linkwise.mixture.classes.mislabelled import MislabelledRow, find_mislabelled
-from linkwise.mixture.classes.report_views import (
+from linkwise.mixture.classes.report.text import (
     class_records,
     cluster_records,
     decision_records,
@@ -277,7 +277,7 @@ class ClassReport:
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as a self-contained page with tables, maps and curve; write it to ``path``."""
-        from linkwise.mixture.classes.report_views import page
+        from linkwise.mixture.classes.report.page import page
 
         text = page(self).html()
         if path is not None:
@@ -285,7 +285,7 @@ class ClassReport:
         return text
 
     def __str__(self) -> str:
-        from linkwise.mixture.classes.report_views import text
+        from linkwise.mixture.classes.report.text import text
 
         return text(self)
 
@@ -297,7 +297,7 @@ class ClassReport:
         )
 
     def _repr_html_(self) -> str:
-        from linkwise.mixture.classes.report_views import page
+        from linkwise.mixture.classes.report.page import page
 
         return page(self).body()
 
