@@ -26,7 +26,6 @@ THROUGH = {
     "cli.parts.predict": "cli/test_parts.py",
     "cli.parts.scheduler": "cli/test_parts.py",
     "cli.predict": "cli/test_commands.py",
-    "constraints.builders": "constraints/test_constraints.py",
     "constraints.cells": "constraints/test_io.py",
     "constraints.evidence": "constraints/test_constraints.py",
     "constraints.labels": "constraints/test_label_links.py",

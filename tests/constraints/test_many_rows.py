@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linkwise import Constraints
-from linkwise.constraints import rows as module
+from linkwise.constraints import builders as module
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, feasibility, unique_pairs
 from linkwise.mixture.links.rows import select_linked_rows

@@ -24,7 +24,6 @@ from linkwise.constraints.evidence import (
 )
 from linkwise.constraints.ids import RowIds, contradiction_by_id, listed
 from linkwise.constraints.labels import RowLabels
-from linkwise.constraints.rows import links_among, row_numbers
 from linkwise.constraints.summary import html, summary
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
 from linkwise.graph import check_feasibility, group_labels, unique_pairs
@@ -296,15 +295,16 @@ class Constraints:
         return html(self)
 
     def __getitem__(self, key: Any) -> Self:
-        rows = row_numbers(key, self._n_samples)
+        rows = builders.row_numbers(key, self._n_samples)
         said = self.judgements
         ids = None if self._ids is None else self._ids.take(rows)
         if self._labels is None:
-            pairs, kept = links_among(said.pairs, rows, self._n_samples)
+            pairs, kept = builders.links_among(said.pairs, rows, self._n_samples)
             source = None if said.source is None else said.source[kept]
             return self._from_signed(len(rows), pairs, said.weights[kept], source, ids)
         groups = row_labels.labelled_groups(self.chunklets(), self._labels.codes)
-        pairs, kept = links_among(row_labels.stand_ins(groups, rows)[said.pairs], rows, self._n_samples)
+        between = row_labels.stand_ins(groups, rows)[said.pairs]
+        pairs, kept = builders.links_among(between, rows, self._n_samples)
         apart = pairs[:, 0] != pairs[:, 1]
         pairs, kept = pairs[apart], kept[apart]
         labels, left_out = self._labels.take(rows), np.ones(self._n_samples, dtype=bool)
