@@ -165,7 +165,7 @@ def incoming(
     ahead = _PLACES_AHEAD if forwards else -_PLACES_AHEAD
     soon = min(max(place + ahead, 0), indptr.shape[0] - 2)
     hint(messages, indptr[soon] * width, indptr[soon + 1] * width)
-    return np.int64(indptr[place]) * width, np.int64(indptr[place + 1]) * width
+    return indptr[place] * width, indptr[place + 1] * width
 
 
 @inline_kernel
@@ -230,13 +230,17 @@ def _written_rows(
     return earlier, later, later_ptr
 
 
-def message_graph(graph: Adjacency, nodes: NDArray[np.int32] | None = None) -> MessageGraph:
+def message_graph(
+    graph: Adjacency, nodes: NDArray[np.int32] | None = None, stays: NDArray[np.bool_] | None = None
+) -> MessageGraph:
     """Lay the graph, or the components of it that have these nodes, out for sweeps in breadth-first order.
 
     On a forest every place then has one earlier neighbour, its parent, so that one sweep backwards and
-    forwards is exact.
+    forwards is exact. Only nodes that ``stays`` (n,) says get a place; the others hang on them as trees.
     """
     order = breadth_first_order(graph, nodes)
+    if stays is not None:
+        order = order[stays[order]]
     indptr, split, target, edges = renumbered(order, *graph)
     del target
     earlier, later, later_ptr = _written_rows(
@@ -262,6 +266,8 @@ def shift_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> float:
         top = -np.inf
         for k in range(row.shape[0]):
             top = max(top, row[k])
+        if top == -np.inf:
+            return top
         for k in range(row.shape[0]):
             row[k] -= top
         # Compensated: digits lost to a long sum are added at its end.
