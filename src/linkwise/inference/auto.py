@@ -104,7 +104,7 @@ def auto_marginals(
         stopped = limited or answer.details.get("limited", False)
         return {**answer.details, "parts": parts, "work": counted, "limited": stopped}
 
-    in_place = engine is belief_propagation and wide.size < len(problem.unary)
+    in_place = engine is belief_propagation
     part, rows, start = problem, np.empty(0, dtype=np.int64), initial
     if wide.size < len(problem.unary) and not in_place:
         part, rows = induced(problem, wide, ("wide", max_table))
@@ -128,7 +128,7 @@ def auto_marginals(
         prob=prob,
         agreement=agreement,
         log_partition=log_partition + answer.log_partition,
-        details=outcome(answer, {**parts, name: wide}),
+        details=outcome(answer, {**parts, name: wide} if wide.size < len(prob) else {name: wide}),
     )
 
 

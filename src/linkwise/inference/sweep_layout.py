@@ -72,15 +72,17 @@ def renumbered(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Compressed rows of a graph by place: indptr, split, places of the neighbours, and rows of ``pairs``.
 
-    ``order`` has all nodes of the graph, or of some of its components. The half-edges of place p are
+    ``order`` has nodes of the graph; links to others are left out. The half-edges of place p are
     ``indptr[p]:indptr[p + 1]``; from ``split[p]`` on they lead to later places.
     """
     n_nodes = order.shape[0]
-    place = np.empty(indptr.shape[0] - 1, dtype=np.int32)
-    n_slots = 0
+    place = np.full(indptr.shape[0] - 1, -1, dtype=np.int32)
     for here in range(n_nodes):
         place[order[here]] = here
-        n_slots += indptr[order[here] + 1] - indptr[order[here]]
+    n_slots = 0
+    for node in order:
+        for old in range(indptr[node], indptr[node + 1]):
+            n_slots += place[neighbours[old]] >= 0
     new_indptr = np.empty(n_nodes + 1, dtype=np.int32)
     split = np.empty(n_nodes, dtype=np.int32)
     new_neighbours = np.empty(n_slots, dtype=np.int32)
@@ -94,7 +96,7 @@ def renumbered(
                 split[here] = slot
             for old in range(indptr[node], indptr[node + 1]):
                 other = place[neighbours[old]]
-                if (other > here) == later:
+                if other >= 0 and (other > here) == later:
                     new_neighbours[slot] = other
                     new_edges[slot] = edges[old]
                     slot += 1

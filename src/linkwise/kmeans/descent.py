@@ -54,9 +54,12 @@ def ended_lower(run: Run, best: Run | None) -> bool:
     return run.history[-1] < lowest - margin
 
 
-def _rises(reached: float, before: float, found: AssignmentPass) -> bool:
-    """Whether the objective went up by more than rounding, which no step does in exact arithmetic."""
-    return bool(reached - before > _RISE * (abs(before) + found.size))
+def _rises(reached: float, before: float, size: float) -> bool:
+    """Whether the objective went up by more than rounding, which no step does in exact arithmetic.
+
+    ``size`` is that of the numbers it is the sum of.
+    """
+    return bool(reached - before > _RISE * (abs(before) + size))
 
 
 class Descent:
@@ -116,7 +119,8 @@ class Descent:
             if (found.counts == 0).any():
                 found, n_moved = self._fill_empty(found, refounded, metric, coupling)
             reached = self._objective(found.paid, found.labels, metric, coupling)
-            if last is not None and _rises(reached, history[-1], found):
+            size = found.size
+            if last is not None and _rises(reached, history[-1], size):
                 # Nothing but rounding is left: labels, centres and objective stay what they were.
                 history.append(history[-1])
                 converged = True
@@ -133,7 +137,7 @@ class Descent:
             n_iter += 1
             moved, within = distortion.move_centres(rows, found, centres, metric)
             reached = self._objective(distortion.within_cost(within, metric), labels, metric, coupling)
-            if _rises(reached, history[-1], found):
+            if _rises(reached, history[-1], size):
                 history += [history[-1]] * 3
                 converged = True
                 break
@@ -144,7 +148,7 @@ class Descent:
                 new_coupling = self._coupling(learned)
                 paid = distortion.within_cost(within, learned)
                 reached = self._objective(paid, labels, learned, new_coupling)
-                if not _rises(reached, history[-1], found):
+                if not _rises(reached, history[-1], size):
                     metric, coupling = learned, new_coupling
                 else:
                     reached = history[-1]
@@ -152,7 +156,7 @@ class Descent:
             fall = history[-4] - history[-1] if n_iter > 1 else np.inf
             least = max(tol, _ROUNDING) if repeated else tol
             # Written so that an infinite objective, where a hard link could not be kept, ends the loop.
-            converged = not fall > least * found.size
+            converged = not fall > least * size
         return Run(labels, centres, metric, history, n_iter, converged, n_reseeds, counts, assignments)
 
     def _coupling(self, metric: Metric) -> NDArray[np.float64]:

@@ -164,11 +164,17 @@ def _solve_forest(
     edge: NDArray[np.int32],
     coupling: NDArray[np.float64],
     agreement: NDArray[np.float64],
+    up: bool,
+    down: bool,
     same: NDArray[np.float64],
     weight: NDArray[np.float64],
     message: NDArray[np.float64],
 ) -> float:
-    """Scores of the nodes in ``order`` become marginals, one tree after the other; the log partition."""
+    """Scores of the nodes in ``order`` become marginals, one tree after the other; the log partition.
+
+    Only ``up``: all trees send to their roots; what the shifts of scores add to the log partition. Only
+    ``down``: the rows of the roots are their marginals already.
+    """
     n_places = order.shape[0]
     n_labels = table.shape[1]
     log_partition = 0.0
@@ -176,9 +182,11 @@ def _solve_forest(
     start = 0
     while start < n_places:
         stop = start + 1
-        while stop < n_places and parent[stop] >= 0:
+        while stop < n_places and (parent[stop] >= 0 or not (up and down)):
             stop += 1
-        for place in range(stop - 1, start, -1):
+        for place in range(stop - 1, start - 1 if up else stop - 1, -1):
+            if parent[place] < 0:
+                continue
             ahead = order[max(place - _AHEAD, start)] * n_labels
             for k in range(0, n_labels, _CACHE_LINE):
                 prefetch(table, ahead + k)
@@ -191,7 +199,9 @@ def _solve_forest(
             total = log_partition + shift
             lost = shift - (total - log_partition) if total > -np.inf else 0.0
             log_partition = total
-        for place in range(start, stop):
+        for place in range(start, stop if down else start):
+            if parent[place] < 0 and not up:
+                continue
             ahead = order[min(place + _AHEAD, n_places - 1)] * n_labels
             for k in range(0, n_labels, _CACHE_LINE):
                 prefetch(table, ahead + k)
@@ -237,7 +247,7 @@ def _solve_forest(
             else:
                 agreement[edge[place]] = together / total
         start = stop
-    return log_partition
+    return log_partition + lost
 
 
 def forest_marginals(
@@ -259,13 +269,18 @@ def fill_forest(
     coupling: NDArray[np.float64],
     table: NDArray[np.float64],
     agreement: NDArray[np.float64],
+    *,
+    up: bool = True,
+    down: bool = True,
 ) -> float:
     """Marginals of a forest among the nodes of a problem; its log partition.
 
     In ``table`` (n, K) the scores of its nodes become P(z_i = k), and ``agreement`` (m,) receives
-    P(z_i == z_j) of its links.
+    P(z_i == z_j) of its links. The passes may be made apart: ``up`` adds to the scores of the roots what is
+    below them and returns the rest of the log partition, ``down`` needs the marginals of the roots.
     """
-    return float(_solve_forest(table, *forest, coupling, agreement, *np.empty((3, table.shape[1]))))
+    room = np.empty((3, table.shape[1]))
+    return float(_solve_forest(table, *forest, coupling, agreement, up, down, *room))
 
 
 @kernel

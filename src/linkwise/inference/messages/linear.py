@@ -36,6 +36,7 @@ from linkwise.inference.messages.layout import (
     PotentialTables,
     differ_of,
     gain_of,
+    incoming,
     load_agree,
     outgoing,
     row_of_scores,
@@ -69,42 +70,47 @@ def sweep_linear(
     unary, links, agree, n_labels = tables.unary, tables.links, tables.agree, tables.n_labels
     width = tables.width
     before = np.empty(max(graph.max_degree, 1) * width)
-    after, cavity, own = np.empty(width), np.empty(width), np.zeros(width)
+    after, cavity = np.empty(width), np.empty(width)
+    # Vectors reach into the next row of scores; the factor 0 makes lanes beyond the labels 0.
+    is_label = np.zeros(width)
+    is_label[:n_labels] = 1.0
+    own = np.zeros(width)
     zero = splat(0.0)
     one = splat(1.0)
     keep = splat(damping)
     change = 0.0
+    limit = zero
     for turn in range(stop - start):
         place = start + turn if forwards else stop - 1 - turn
         first, last, offset = outgoing(indptr, split, later_ptr, place, forwards)
         if first == last:
             continue
+        begin, end = incoming(indptr, place, forwards, messages, width)
         row = row_of_scores(unary, order, place, forwards, n_labels)
-        for k in range(n_labels):
-            own[k] = max(unary[row + k], 0.0)
+        at_end = row + width > unary.shape[0]
+        if at_end:
+            own[:n_labels] = unary[row : row + n_labels]
         for k in range(0, width, WIDTH):
-            product = load(own, k)
-            for slot in range(indptr[place], first):
-                product = product * load(messages, slot * width + k)
+            product = larger(load(own, k) if at_end else load(unary, row + k), zero) * load(is_label, k)
+            for at in range(begin + k, first * width, width):
+                product = product * load(messages, at)
             store(before, k, product)
-            for slot in range(first, last - 1):
-                product = product * load(messages, slot * width + k)
-                store(before, (slot + 1 - first) * width + k, product)
+            for at in range(k, (last - 1 - first) * width, width):
+                product = product * load(messages, first * width + at)
+                store(before, width + at, product)
             product = one
-            for slot in range(last, indptr[place + 1]):
-                product = product * load(messages, slot * width + k)
+            for at in range(last * width + k, end, width):
+                product = product * load(messages, at)
             store(after, k, product)
 
-        lowest = 1.0
+        lowest = one
         for slot in range(last - 1, first - 1, -1):
             total = zero
-            top = zero
             for k in range(0, width, WIDTH):
                 behind = load(after, k)
                 h = load(before, (slot - first) * width + k) * behind
                 store(cavity, k, h)
                 total = total + h
-                top = larger(h, top)
                 store(after, k, behind * load(messages, slot * width + k))
             mass = lane_sum(total)
             scale = 1.0 / mass
@@ -120,11 +126,15 @@ def sweep_linear(
                     step = new - old
                     size = larger(step, zero - step)
                     # Dividing only where it raises the maximum takes 5 % off a sweep.
-                    if any_above(size, splat(change) * new):
+                    if any_above(size, limit * new):
                         change = max(change, lane_max(size / new))
+                        limit = splat(change)
                     smallest = smaller(new, smallest)
                     store(messages, out + k, new - keep * step)
             else:
+                top = zero
+                for k in range(0, width, WIDTH):
+                    top = larger(load(cavity, k), top)
                 largest = lane_max(top)
                 top = splat(largest)
                 others = zero
@@ -145,11 +155,12 @@ def sweep_linear(
                     step = new - old
                     size = larger(step, zero - step)
                     # Dividing only where it raises the maximum takes 5 % off a sweep.
-                    if any_above(size, splat(change) * new):
+                    if any_above(size, limit * new):
                         change = max(change, lane_max(size / new))
+                        limit = splat(change)
                     smallest = smaller(new, smallest)
                     store(messages, out + k, new - keep * step)
-            lowest = min(lowest, lane_min(smallest) * mass)
-        if not lowest >= _SMALLEST:
+            lowest = smaller(smallest * splat(mass), lowest)
+        if not lane_min(lowest) >= _SMALLEST:
             return OUT_OF_RANGE
     return change

@@ -22,7 +22,9 @@ from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import padded
 from linkwise._threads import Workers
+from linkwise.graph import Adjacency
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
+from linkwise.inference.exact.forest import RootedForest, fill_forest
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     LINEAR,
@@ -52,6 +54,7 @@ from linkwise.inference.messages.sweeps import (
     sweeps,
     sweeps_within,
 )
+from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem, cached, log_agree
 
 __all__ = ["belief_propagation", "propagate", "run_messages"]
@@ -114,20 +117,24 @@ def propagate(
 ) -> EngineMarginals:
     """Belief propagation in the components that have these nodes (None: all), where their scores stand.
 
+    None of these components may be a tree. Trees that hang on their rings are not swept, but solved.
     In ``prob`` (n, K) the scores of the nodes become beliefs, and ``agreement`` (m,) receives that of their
     links; the log partition is theirs alone. What is known of these nodes is cached under ``key``.
     """
-    graph = cached(problem, ("message graph", key), lambda: message_graph(problem.graph, nodes))
+    graph, trees = cached(problem, ("message graph", key), lambda: _rings_and_trees(problem.graph, nodes))
+    constant = fill_forest(trees, problem.coupling, prob, agreement, down=False)
     # The same for messages that are numbers and for those that are logarithms.
     links = cached(problem, ("link tables", key), lambda: link_tables(problem, graph, LINEAR))
     # In breadth-first order every ring leaves a place with two earlier neighbours.
     forest = bool((graph.split - graph.indptr[:-1] <= 1).all())
-    constant = shift_scores(prob, graph.order)
+    constant += shift_scores(prob, graph.order)
     bands = cached(problem, ("bands", key), lambda: sweep_bands(graph, forest))
     workers = Workers(n_threads)
-    work = 0
-    for arithmetic in (LINEAR, LOGARITHMIC):
-        per_sweep = len(graph.edges) * padded(prob.shape[1])
+    work, most = 0, max_iter
+    arithmetic, run = LINEAR, Propagation(np.empty(0), True, CONTRADICTION)
+    # Else a tree leaves the node it hangs on without a label.
+    for arithmetic in (LINEAR, LOGARITHMIC) if constant > -np.inf else ():
+        per_sweep = (len(graph.edges) + 2 * int((trees.edge >= 0).sum())) * padded(prob.shape[1])
         per_sweep *= LOGARITHMIC_ENTRY if arithmetic == LOGARITHMIC else 1
         most = sweeps_within(None if max_work is None else max_work - work, per_sweep, max_iter)
         messages, run = run_messages(
@@ -147,8 +154,8 @@ def propagate(
         "arithmetic": "linear" if arithmetic == LINEAR else "logarithmic",
     }
     if run.failure == CONTRADICTION:
-        prob[graph.order] = np.nan
-        agreement[graph.edges] = np.nan
+        for nodes, edges in ((graph.order, graph.edges), (trees.order, trees.edge[trees.edge >= 0])):
+            prob[nodes], agreement[edges] = np.nan, np.nan
         return EngineMarginals(prob, -np.inf, agreement, True, True, n_iter, "exact", details)
     if arithmetic == LINEAR:
         np.log(messages, out=messages)
@@ -156,6 +163,8 @@ def propagate(
     log_partition = constant + _node_beliefs(graph, tables, messages)
     if log_partition > -np.inf:
         log_partition += _link_beliefs(graph, tables, messages, agreement)
+    messages = np.empty(0)
+    fill_forest(trees, problem.coupling, prob, agreement, up=False)
     # A node without a label proves that there is no labelling, whatever the graph.
     exact = (forest and run.converged) or log_partition == -np.inf
     return EngineMarginals(
@@ -168,6 +177,15 @@ def propagate(
         log_partition_kind="exact" if exact else "bethe",
         details=details,
     )
+
+
+def _rings_and_trees(graph: Adjacency, nodes: NDArray[np.int32] | None) -> tuple[MessageGraph, RootedForest]:
+    """Places of the nodes that messages go between, and the trees that hang on them."""
+    if nodes is None:
+        none = np.empty(0, dtype=np.int32)
+        return message_graph(graph), RootedForest(none, none, none)
+    trees, stays = hanging_trees(graph, nodes)
+    return message_graph(graph, nodes, stays), trees
 
 
 def run_messages(

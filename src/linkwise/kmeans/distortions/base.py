@@ -58,7 +58,8 @@ class AssignmentPass(NamedTuple):
     @property
     def size(self) -> float:
         """Size of the numbers in that sum."""
-        return float(np.abs(self.cost).sum())
+        # Mostly none is negative, and then it takes no second table: 1 ms for 1e6 rows instead of 2.
+        return self.paid if self.cost.min(initial=0.0) >= 0.0 else float(np.abs(self.cost).sum())
 
     def repeats(self, other: AssignmentPass) -> bool:
         """Whether all rows are where they were."""

@@ -13,9 +13,9 @@ from linkwise._row_tables import (
     SMALLEST_RANGE,
     column_extremes,
     exact_origin,
-    from_origin,
     label_sums,
-    refuse_vanishing,
+    refuse_narrow,
+    refuse_overflowing,
 )
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
 from linkwise.kmeans.distortions.metric_steps import (
@@ -66,19 +66,20 @@ class EuclideanRows:
         return self.X - self.mean
 
     @cached_property
-    def _extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Smallest and largest entry of each feature, (d,) each."""
         return column_extremes(self.X)
 
     @cached_property
     def squared_range(self) -> NDArray[np.float64]:
         """(max - min)^2 of each feature, (d,)."""
-        lowest, highest = self._extremes
+        lowest, highest = self.extremes
         return (highest - lowest) ** 2
 
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """Features that are the same for all rows, up to rounding; they keep a weight of 1."""
-        return constant_columns(*self._extremes, self.origin)
+        return constant_columns(*self.extremes, self.origin)
 
     @cached_property
     def variance(self) -> NDArray[np.float64]:
@@ -160,11 +161,14 @@ class SquaredEuclidean(Distortion):
             )
         table = np.ascontiguousarray(X, dtype=np.float64)
         origin = np.zeros(table.shape[1]) if origin is None else origin
-        return EuclideanRows(from_origin(table, origin), origin)
+        found = EuclideanRows(table - origin if origin.any() else table, origin)
+        refuse_overflowing(*found.extremes)
+        return found
 
     def refuse_unresolved(self, rows: EuclideanRows) -> None:
         """Squares of tiny numbers vanish."""
-        refuse_vanishing(rows.X)
+        lowest, highest = rows.extremes
+        refuse_narrow(highest - lowest)
 
     def rows_of_centres(self, centres: NDArray[np.float64]) -> EuclideanRows:
         """Centres are rows like any other."""
