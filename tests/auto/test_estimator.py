@@ -43,7 +43,7 @@ def linked(n_clusters=3, candidates=QUICK, **options):
 
 @cache
 def number_found(known):
-    """A fit that finds the number of clusters, of "labels", of "links" or of rows alone; nobody changes it."""
+    """A fit that finds the number of clusters from "labels", "links" or "rows"; nobody changes it."""
     return linked("auto").fit(
         X, labels=LABELS if known == "labels" else None, constraints=LINKS if known == "links" else None
     )
