@@ -43,13 +43,18 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# One process compiles the kernels while another lints: else both workers of the tests would compile the same.
+# One process compiles the kernels and another lints: else both workers of the tests would compile the same.
+# The second is done first, and collects the tests: else both workers would compile the modules of the tests.
 test: $(VENV)/.dev
-	@$(RUN) -m tests.compile_kernels & $(MAKE) --no-print-directory lint; status=$$?; wait; exit $$status
+	@$(RUN) -m tests.compile_kernels & \
+	$(MAKE) --no-print-directory lint && { $(RUN) -m pytest --collect-only -qq > /dev/null 2>&1 || true; }; \
+	status=$$?; wait; exit $$status
 	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-check: lint
-	$(RUN) -m pytest -q -n 2 --dist worksteal @tests/quick.txt
+# mypy takes as long as the tests, and one core.
+check: $(VENV)/.dev
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
+	$(RUN) -m pytest -q -n 2 --dist worksteal @tests/quick.txt; status=$$?; wait $$lint && exit $$status
 
 wheel: $(VENV)/bin/python
 	$(RUN) -m tests.wheel

@@ -59,6 +59,8 @@ def test_few_labels_are_kept_and_name_the_clusters(adata, method, monkeypatch):
              "k-means, no links")  # fmt: skip
     few = {name: candidates.CANDIDATES[name] for name in names}
     monkeypatch.setattr(candidates, "CANDIDATES", few)
+    if method == "auto":  # every candidate is fitted once for each part of the links
+        adata = adata[(np.arange(adata.n_obs) % 3 == 0) | adata.obs["partial"].notna()].copy()
     types = adata.obs["bulk_labels"].astype(str)
     cluster(adata, use_rep="X_10", labels="partial", method=method)
     found = adata.obs["linkwise"]
@@ -108,8 +110,9 @@ def test_a_backed_object_gives_the_same_clusters(adata, tmp_path):
     adata.write_h5ad(tmp_path / "cells.h5ad")
     backed = anndata.read_h5ad(tmp_path / "cells.h5ad", backed="r")
     assert backed.isbacked
+    model = PPC(10, n_init=1, max_iter=9, random_state=0)
     for target in (adata, backed):
-        cluster(target, use_rep="X_10", labels="partial", method="PPC")
+        cluster(target, use_rep="X_10", labels="partial", method=model)
     pd.testing.assert_series_equal(adata.obs["linkwise"], backed.obs["linkwise"])
 
 

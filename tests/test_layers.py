@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,11 @@ def room_of(module: str) -> str:
     return (module.split(".") + [""])[1]
 
 
-KNOWN = {name_of(path) for path in MODULES}
+PATHS = {name_of(path): path for path in MODULES}
 
 
-def imported_modules(path: Path) -> set[str]:
+@cache
+def imports_of(module: str) -> set[str]:
     """Modules of linkwise that are imported when the module is: not inside functions, not for types only."""
     found: set[str] = set()
 
@@ -61,23 +63,20 @@ def imported_modules(path: Path) -> set[str]:
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "linkwise":
                 for alias in node.names:
                     whole = f"{node.module}.{alias.name}"
-                    found.add(whole if whole in KNOWN else str(node.module))
+                    found.add(whole if whole in PATHS else str(node.module))
             elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.dump(node.test):
                 visit(node.body + node.orelse)
             elif isinstance(node, ast.Try | ast.With):
                 visit(node.body)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")).body)
-    return found - {name_of(path)}
+    visit(ast.parse(PATHS[module].read_text(encoding="utf-8")).body)
+    return found - {module}
 
 
-IMPORTS = {name_of(path): imported_modules(path) for path in MODULES}
-
-
-@pytest.mark.parametrize("module", sorted(IMPORTS))
+@pytest.mark.parametrize("module", sorted(PATHS))
 def test_no_module_imports_from_a_layer_above(module):
     room, top = room_of(module), len(LAYERS)
-    for other in IMPORTS[module]:
+    for other in imports_of(module):
         above = LEVEL.get(room_of(other), top) > LEVEL.get(room, top)
         assert not above, f"{module} imports {other}, which is in a layer above"
         strangers = room in APART and room_of(other) in APART and room != room_of(other)
@@ -91,18 +90,18 @@ def test_there_is_no_import_cycle():
     def visit(module: str, path: tuple[str, ...]) -> None:
         assert module not in path, " -> ".join([*path[path.index(module) :], module])
         if module not in done:
-            for other in IMPORTS[module]:
+            for other in imports_of(module):
                 visit(other, (*path, module))
             done.add(module)
 
-    for module in IMPORTS:
+    for module in PATHS:
         visit(module, ())
 
 
 def test_the_layers_see_the_imports():
     """The tests above would pass if no import were found."""
-    assert "linkwise._kernels" in IMPORTS["linkwise.graph.csr"]
-    assert sum(map(len, IMPORTS.values())) > 300
+    assert "linkwise._kernels" in imports_of("linkwise.graph.csr")
+    assert sum(map(len, map(imports_of, PATHS))) > 300
 
 
 def test_folders_of_numerics_are_small():

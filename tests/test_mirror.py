@@ -82,7 +82,8 @@ def is_tested(module: str, texts: str) -> bool:
 
 
 def test_every_module_has_a_test():
-    texts = "\n".join(path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py"))
+    lines = (line for path in TESTS.rglob("*.py") for line in path.read_text(encoding="utf-8").splitlines())
+    texts = "\n".join(line for line in lines if "linkwise" in line)
     modules = {".".join(path.relative_to(PACKAGE).with_suffix("").parts) for path in PACKAGE.rglob("*.py")}
     modules = {module for module in modules if not module.endswith("__init__")}
     assert len(modules) > 100

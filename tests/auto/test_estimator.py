@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,14 @@ QUICK = (("linked", PCKMeans(n_init=1)), "k-means, no links")
 
 def linked(n_clusters=3, candidates=QUICK, **options):
     return LinkedClustering(n_clusters, candidates=list(candidates), random_state=0, **options)
+
+
+@cache
+def number_found(known):
+    """A fit that finds the number of clusters from "labels", "links" or "rows"; nobody changes it."""
+    return linked("auto").fit(
+        X, labels=LABELS if known == "labels" else None, constraints=LINKS if known == "links" else None
+    )
 
 
 class Scripted(ClusterMixin, BaseEstimator):
@@ -184,7 +193,7 @@ class TestLabels:
     def test_of_all_kinds_give_the_clusters_and_their_names(self, labels):
         model = linked("auto").fit(X, labels=labels)
         assert model.n_clusters_ == 3
-        np.testing.assert_array_equal(model.labels_, linked("auto").fit(X, labels=LABELS).labels_)
+        np.testing.assert_array_equal(model.labels_, number_found("labels").labels_)
         assert len(model.classes_) == len(model.cluster_names_) == 3
         known = LABELS >= 0
         names = [str(model.classes_[code]) for code in LABELS[known]]
@@ -221,7 +230,7 @@ class TestLabels:
     @pytest.mark.parametrize("labels", [np.full(60, -1), [None] * 60], ids=["-1", "None"])
     def test_nobody_labelled_is_as_without(self, labels):
         model = linked("auto").fit(X, labels=labels)
-        assert model.n_clusters_ == linked("auto").fit(X).n_clusters_ == 3
+        assert model.n_clusters_ == number_found("rows").n_clusters_ == 3
 
     def test_one_class_does_not_make_one_cluster(self):
         labels = np.where(Y == 1, 0, -1)
@@ -257,7 +266,7 @@ class TestNumberOfClusters:
         )
 
     def test_by_shape_without_links(self):
-        assert linked("auto").fit(X).n_clusters_ == 3
+        assert number_found("rows").n_clusters_ == 3
         assert linked("auto").fit(X, constraints=Constraints(60)).n_clusters_ == 3
         blob = np.random.default_rng(0).normal(size=(80, 2))
         assert linked("auto").fit(blob).n_clusters_ == 1
@@ -445,7 +454,7 @@ class TestSettings:
     def test_a_fit_forgets_the_one_before(self):
         model = linked("auto").fit(X, labels=LABELS)
         model.fit(X, constraints=LINKS)
-        fresh = linked("auto").fit(X, constraints=LINKS)
+        fresh = number_found("links")
         assert vars(model).keys() == vars(fresh).keys()
         assert model.selection_ == fresh.selection_
 

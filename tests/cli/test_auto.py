@@ -125,7 +125,7 @@ def test_tables_and_gain_on_the_terminal(invoke, rings):
     [
         *product(("2", "2:3"), ("links.csv", "mixed.csv"), (False,), (None,), ("quick",)),
         ("2", "mixed.csv", False, "0.9", "quick"),
-        *product(("auto", None), ("links.csv",), (False,), ("0.9",), ("quick",)),
+        ("auto", "links.csv", False, "0.9", "quick"),  # without -k: in the test of predict above
         *product(("2", None), (None, "links.csv"), (True,), (None,), ("quick",)),
         ("2", "links.csv", True, "0.9", "thorough"),
     ],

@@ -243,7 +243,7 @@ def test_one_bad_set_is_found():
         lost = 0.5 if (name, method, m) == ("wine", "ActiveClustering", 75) else 0.0
         return linear(name, condition, method, m, draw) - lost
 
-    (one,) = [one for one in targets(table_of(worse)) if one.what.startswith("any set")]
+    (one,) = [one for one in targets(table_of(worse, n_draws=1)) if one.what.startswith("any set")]
     assert one.reached is False
     assert one.measured == "-0.425 on wine after 75; 1 of 152 cases are below"
 

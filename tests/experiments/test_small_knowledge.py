@@ -99,17 +99,18 @@ def test_the_number_of_clusters_is_found_and_free_rows_are_scored(monkeypatch):
     y = np.repeat(np.arange(3), 20)
     X = 9.0 * np.eye(3)[y] + 0.5 * rng.standard_normal((60, 3))
     monkeypatch.setattr(unknown_number, "load_set", lambda *_: (X, y))
-    for links in ("none", "30 %"):
-        rows = {row["method"]: row for row in unknown_number_trial(0, "iris", links)}
-        assert len(rows) == 4
-        assert all(row == {"method": name, "ari": 1.0, "off": 0.0} for name, row in rows.items())
+    rows = unknown_number_trial(0, "iris", "none")
+    assert len(rows) == 4
+    assert all(row == {"method": row["method"], "ari": 1.0, "off": 0.0} for row in rows)
     # A number that is not found is off by the difference, and linked rows are not scored.
     linked = draw_links(y, 0.3, 0.0, 0)[2]
     wrong = np.where(linked, np.arange(60), y)
     monkeypatch.setattr(unknown_number, "_by_bic", lambda *_: wrong)
-    found = unknown_number_trial(0, "iris", "30 %")[-1]
-    assert found["ari"] == 1.0
-    assert found["off"] == len(np.unique(wrong)) - 3 > 0
+    *others, by_bic = unknown_number_trial(0, "iris", "30 %")
+    assert [row["method"] for row in [*others, by_bic]] == [row["method"] for row in rows]
+    assert others == rows[:3]
+    assert by_bic["ari"] == 1.0
+    assert by_bic["off"] == len(np.unique(wrong)) - 3 > 0
 
 
 def row(mean, **values):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -146,9 +147,10 @@ class TestAgainstEnumeration:
         assert model.means_.shape == (4, 2)
         assert model.predict_proba(X).shape == (5, 2)
 
-    @pytest.mark.parametrize("mixing", ["exact", "ignore", "fixed"])
-    @pytest.mark.parametrize("seed", range(20))
-    def test_objective_never_falls(self, seed, mixing):
+    @pytest.mark.parametrize(
+        ("mixing", "seed"), [*product(["exact"], range(20)), *product(["ignore", "fixed"], range(8))]
+    )
+    def test_objective_never_falls(self, mixing, seed):
         rng = np.random.default_rng(seed)
         X, y = blobs(rng, 40, 2, 3)
         links = Constraints.sample(
