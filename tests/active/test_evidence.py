@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from linkwise.active import evidence as module
-from linkwise.active.evidence import Evidence, asked_landmarks, divide, merge_chances, quick_operators
+from linkwise.active.evidence import (
+    Evidence,
+    asked_landmarks,
+    divide,
+    log_total,
+    merge_chances,
+    quick_operators,
+    unite,
+)
 from linkwise.active.knowledge import Answers
 from linkwise.active.landscape import survey
 from linkwise.active.predictors import ridge
@@ -148,3 +156,44 @@ def test_merge_chances():
     one = np.where(label == 2, 0, label)  # groups 0 and 2 are one
     odds = np.exp(evidence.value(one) - evidence.value(label))
     assert chance[0, 2] == pytest.approx(odds / (1.0 + odds))
+
+
+def two_halves(seed, pairs, says):
+    """Evidence of two groups with six rows each of one cluster, and a third group of another cluster."""
+    X, _ = blobs(seed, [[0, 0], [6, 0]])
+    inside = [(i, i + 1) for i in (0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14)]
+    answers = answers_of([*inside, (12, 0), (12, 6), *pairs], [1] * len(inside) + [-1, -1, *says])
+    asked = asked_landmarks(survey(X, seed=seed), answers)
+    label = np.select([asked.places < 6, asked.places < 12], [0, 1], 2)
+    return Evidence(survey(X, seed=seed), asked, label >= 0, asked.strength(0.05), 0.1), label
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_groups_that_are_one_are_united(seed):
+    """As many answers "same" as "different" between them, and rows that are alike."""
+    evidence, label = two_halves(seed, [(2, 8), (3, 9)], [1, -1])
+    united, unions, chance = unite(evidence, label)
+    assert np.array_equal(united, np.where(label == 2, 1, 0))
+    (one,) = unions
+    assert one.group == 0
+    assert one.chance == pytest.approx(1.0 - merge_chances(evidence, label)[0, 1])
+    assert set(one.rows.tolist()) == set(range(6))
+    assert set(one.others.tolist()) == set(range(6, 12))
+    assert chance.shape == (2, 2)
+    assert chance.max() < 0.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_that_are_alike_are_not_united_against_the_answers(seed):
+    """One answer "different" speaks against all rows: whether it is right is asked, not decided."""
+    evidence, label = two_halves(seed, [(2, 8)], [-1])
+    assert merge_chances(evidence, label)[0, 1] > 0.5
+    united, unions, chance = unite(evidence, label)
+    assert united is label
+    assert not unions
+    assert chance[0, 1] == chance[1, 0] == 0.5
+
+
+def test_logarithm_of_a_sum():
+    scores = np.array([[0.0, np.log(3.0)], [-2000.0, -2000.0], [5.0, -np.inf]])
+    assert log_total(scores) == pytest.approx([np.log(4.0), -2000.0 + np.log(2.0), 5.0])

@@ -9,11 +9,11 @@ from linkwise.active.grouping import join
 from linkwise.graph import group_labels
 
 
-def slow_contraction(n, pairs, strength):
-    """Join the two parts with the largest sum of strengths between them while it is above 0."""
+def slow_contraction(n, pairs, strength, least=0.0):
+    """Join the two parts with the largest sum of strengths between them while it is above ``least``."""
     parts = [{row} for row in range(n)]
     while True:
-        best, chosen = 0.0, None
+        best, chosen = least, None
         for a in range(len(parts)):
             for b in range(a + 1, len(parts)):
                 total = sum(
@@ -47,12 +47,14 @@ def test_without_contradictions_parts_are_components(seed):
 
 @pytest.mark.parametrize("seed", range(25))
 def test_contradictions_against_slow_contraction(seed):
+    least = 0.5 * (seed % 3)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 12))
     # More answers than pairs of rows, so that pairs repeat, and no agreement among them.
     pairs = random_pairs(rng, n, int(rng.integers(1, 4 * n)))
     strength = rng.standard_normal(len(pairs)) + 0.3
-    assert join(n, pairs, strength).tolist() == slow_contraction(n, pairs.tolist(), strength.tolist())
+    found = join(n, pairs, strength, least).tolist()
+    assert found == slow_contraction(n, pairs.tolist(), strength.tolist(), least)
 
 
 def test_order_of_answers_and_of_their_rows_does_not_matter():
@@ -87,3 +89,13 @@ def test_by_hand():
     # Answers that are as strong for as against do not join.
     assert join(2, np.array([[0, 1], [1, 0]]), np.array([1.0, -1.0])).tolist() == [0, 1]
     assert join(3, np.empty((0, 2), dtype=np.int64), np.empty(0)).tolist() == [0, 1, 2]
+
+
+def test_what_it_takes_to_join_counts_once_for_two_parts():
+    # Two answers of 1.5 together are above 2, however many they are; each alone, or against a third, is not.
+    assert join(2, np.array([[0, 1], [1, 0]]), np.array([1.5, 1.5]), 2.0).tolist() == [0, 0]
+    assert join(2, np.array([[0, 1]]), np.array([1.5]), 2.0).tolist() == [0, 1]
+    assert join(2, np.array([[0, 1], [1, 0], [0, 1]]), np.array([1.5, 1.5, -1.5]), 2.0).tolist() == [0, 1]
+    # 0 = 1 is joined first; what is said of either holds for both: 1.2 + 1.2 for row 2.
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    assert join(3, pairs, np.array([3.0, 1.2, 1.2]), 2.0).tolist() == [0, 0, 0]

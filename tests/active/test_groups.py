@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.active.evidence import asked_landmarks
-from linkwise.active.groups import find_groups
+from linkwise.active.groups import _parts, find_groups
 from linkwise.active.landscape import survey
 from tests.active.test_evidence import answers_of, blobs
 
@@ -91,3 +91,30 @@ def test_among_many_clusters_a_doubtful_same_joins_nothing():
     assert found(X, pairs, says, error=0.2)[0][12] == 0
     assert found(X, pairs, says, error=0.2, n_likely=10)[0][12] != 0
     assert found(X, pairs, says, error=0.02, n_likely=10)[0][12] == 0
+
+
+def test_open_rows_found_groups_beside_those_found_before():
+    """Groups found before leave a second cluster open; it is found beside them, and they are kept."""
+    X, y = blobs(0, CENTRES)
+    pairs, says = [(1, 0), (2, 1), (12, 0), (13, 12), (24, 0), (24, 12)], [1, 1, -1, 1, -1, -1]
+    before = np.full(36, -1)
+    before[:3] = 0
+    label, _ = found(X, pairs, says, others=[before])
+    rows = [0, 1, 2, 12, 13, 24]
+    assert np.array_equal(label[rows][:, None] == label[rows], y[rows][:, None] == y[rows])
+
+
+def test_parts_keep_groups_and_join_others_to_them():
+    """By hand: groups {0, 1} and {2}, which an answer says are one; 3 = 1 and 4 = 5 join as always."""
+    X, _ = blobs(0, CENTRES)
+    answers = answers_of([(1, 0), (2, 1), (3, 1), (4, 5)], [-1, 1, 1, 1])
+    asked = asked_landmarks(survey(X), answers)
+    first = np.full(6, -1)
+    rank = {int(row): number for number, row in enumerate(asked.places)}
+    first[[rank[0], rank[1]]], first[rank[2]] = 0, 1
+    part = _parts(asked, asked.strength(0.02), 2, first)
+    assert [part[rank[row]] for row in range(6)] == [0, 0, 1, 0, 2, 2]
+    # Without groups the answers alone decide: 0 differs from 1 = 2 = 3.
+    alone = np.where(np.arange(6) == 0, 0, -1)
+    part = _parts(asked, asked.strength(0.02), 2, alone)
+    assert [part[rank[row]] for row in range(6)] == [0, 1, 1, 1, 2, 2]

@@ -10,13 +10,16 @@ import pytest
 from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 
 
-def told(prob, start, nearest=None, known=()):
+def told(prob, start, nearest=None, known=(), kept=0.0, held_out=None):
     """A landscape and a posterior with nothing but what labels are made of."""
     prob = np.array(prob)
     nearest = np.arange(len(prob)) if nearest is None else np.array(nearest)
     landscape = SimpleNamespace(start=np.array(start), nearest=nearest)
     asked, group = np.array(known, dtype=int).reshape(-1, 2).T
-    return landscape, SimpleNamespace(prob=prob, n_groups=prob.shape[1] - 1, asked=asked, group=group)
+    n_groups = prob.shape[1] - 1
+    return landscape, SimpleNamespace(
+        prob=prob, n_groups=n_groups, asked=asked, group=group, start_kept=kept, held_out=np.array(held_out)
+    )
 
 
 # Two groups, and last a group that was not found.
@@ -32,24 +35,25 @@ START = [0, 1, 2, 2, 0, 1]
 
 
 def test_number_of_clusters_unknown():
-    # Rows 2, 3 and 5 are likelier in no group: they keep their clusters 2, 2 and 1, behind the two groups.
-    assert label_landmarks(*told(PROB, START)).tolist() == [0, 1, 4, 4, 0, 3]
+    # Rows 2 to 5 are likelier in no group than in any one: they keep their clusters 2, 2, 0 and 1, behind the
+    # two groups. Both groups together are likelier for row 4, but neither is.
+    assert label_landmarks(*told(PROB, START)).tolist() == [0, 1, 4, 4, 2, 3]
 
 
 def test_a_cluster_whose_known_rows_are_in_one_group_is_that_group():
     # Row 3 of cluster 2 is known to be in group 1; in cluster 1 the known rows are in different groups.
     known = [(3, 1), (1, 1), (5, 0)]
-    assert label_landmarks(*told(PROB, START, known=known)).tolist() == [0, 1, 1, 1, 0, 3]
+    assert label_landmarks(*told(PROB, START, known=known)).tolist() == [0, 1, 1, 1, 2, 3]
     # An open row tells nothing.
-    assert label_landmarks(*told(PROB, START, known=[(3, -1)])).tolist() == [0, 1, 4, 4, 0, 3]
+    assert label_landmarks(*told(PROB, START, known=[(3, -1)])).tolist() == [0, 1, 4, 4, 2, 3]
 
 
 @pytest.mark.parametrize(
     ("n_clusters", "expected"),
-    [(2, [0, 1, 0, 0, 0, 0]), (3, [0, 1, 4, 4, 0, 0]), (4, [0, 1, 4, 4, 0, 3]), (9, [0, 1, 4, 4, 0, 3])],
+    [(2, [0, 1, 0, 0, 0, 0]), (3, [0, 1, 4, 4, 0, 0]), (4, [0, 1, 4, 4, 2, 0]), (9, [0, 1, 4, 4, 2, 3])],
 )
 def test_number_of_clusters_known(n_clusters, expected):
-    """One place is left for the larger cluster; the other rows take their likeliest group, of equals 0."""
+    """Places are left for the largest clusters, of equals the first; other rows take the likeliest group."""
     assert label_landmarks(*told(PROB, START), n_clusters).tolist() == expected
 
 
@@ -82,3 +86,49 @@ def test_facts_are_kept_with_few_changes():
     found = keep_facts(labels, pairs, np.full(6, -1))
     assert len(set(found[:4])) == 4
     assert np.array_equal(found[4:], labels[4:])
+
+
+# Six landmarks in two groups, three of them known; the first clusters are {0, 1, 2}, {3, 4} and {5}.
+FEW_START = [0, 0, 0, 1, 1, 2]
+FEW_PROB = [
+    [0.9, 0.1, 0.0],
+    [0.9, 0.1, 0.0],
+    [0.2, 0.8, 0.0],
+    [0.1, 0.9, 0.0],
+    [0.9, 0.1, 0.0],
+    [0.9, 0.1, 0.0],
+]
+FEW_KNOWN = [(0, 0), (1, 0), (3, 1)]
+
+
+def test_clusters_stay_whole_while_few_answers_contradict_them():
+    """Row 2 has the group of its cluster, row 4 too; cluster {5} has no known row and stays for itself."""
+    few = {"known": FEW_KNOWN, "held_out": np.full((3, 2), 0.5)}
+    labels = label_landmarks(*told(FEW_PROB, FEW_START, kept=0.6, **few))
+    assert labels.tolist() == [0, 0, 0, 1, 1, 4]
+    # The answers contradict the clusters: the predictors have their way.
+    assert label_landmarks(*told(FEW_PROB, FEW_START, kept=0.59, **few)).tolist() == [0, 0, 1, 1, 0, 0]
+    # There is no third cluster.
+    assert label_landmarks(*told(FEW_PROB, FEW_START, kept=1.0, **few), 2).tolist() == [0, 0, 1, 1, 0, 0]
+
+
+def test_clusters_give_way_to_predictors_that_are_much_better():
+    """Rows 0 and 1 are each other's votes: 1 of 1, with .5 that all groups share, 1 + 1/2 of 2 + 1."""
+    votes = 2.0 * np.log((1.0 + 0.5 * (1.5 / 3.0)) / 1.5)
+    for ahead, expected in ((1.9, [0, 0, 0, 1, 1, 4]), (2.1, [0, 0, 1, 1, 0, 0])):
+        guessed = np.exp((votes + ahead) / 2.0)  # above 1 here, so that the limit can be met
+        held_out = np.full((3, 2), guessed)
+        found = label_landmarks(*told(FEW_PROB, FEW_START, known=FEW_KNOWN, kept=1.0, held_out=held_out))
+        assert found.tolist() == expected
+
+
+def test_clusters_count_only_while_few_rows_are_known():
+    start, known = [0] * 13 + [1, 0], [(row, 0) for row in range(12)] + [(13, 1)]
+    prob = np.tile([0.9, 0.1, 0.0], (15, 1))
+    prob[13:] = [0.1, 0.9, 0.0]
+    held_out = np.full((13, 2), 0.5)
+    # Row 14 is in the cluster of rows that are known to be in group 0; the predictors say 1.
+    more = told(prob, start, known=known, kept=1.0, held_out=held_out)
+    assert label_landmarks(*more)[14] == 1
+    fewer = told(prob, start, known=known[1:], kept=1.0, held_out=held_out[1:])
+    assert label_landmarks(*fewer)[14] == 0

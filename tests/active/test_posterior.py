@@ -5,6 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from linkwise.active import posterior as module
+from linkwise.active.evidence import asked_landmarks
+from linkwise.active.groups import Groups
 from linkwise.active.knowledge import NO_ANSWERS, SAYS, append
 from linkwise.active.landscape import survey
 from linkwise.active.posterior import infer
@@ -105,3 +108,31 @@ def test_right_answers_make_right_groups(n_clusters):
     assert found.n_groups == 3
     labels = found.prob.argmax(axis=1)
     np.testing.assert_array_equal(labels[:, None] == labels, y[:, None] == y)
+
+
+@pytest.mark.parametrize("word", ["same", "different"])
+def test_two_rows_whose_groups_are_not_found_may_be_in_two_groups(word):
+    """Two rows are as likely in one of two groups not found as in both: an answer errs as often as any."""
+    X = np.repeat([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]], 12, axis=0)
+    X += 0.1 * np.random.default_rng(0).standard_normal(X.shape)
+    landscape = survey(X)
+    asked = asked_landmarks(landscape, told((1, 0, "same"), (24, 12, word)))
+    label = np.where(asked.places < 12, 0, -1)
+    groups = Groups(label, np.full((4, 1), 0.01), np.zeros((1, 1)), 1000.0, [])
+    targets, trust = module._targets(groups)
+    _, prob, agreement, _ = module._believe(landscape, asked, groups, targets, trust, 0.02, None, 2)
+    assert prob.shape == (4, 2)
+    assert prob.sum(axis=1) == pytest.approx(1.0)
+    wrong = agreement[1] if word == "different" else 1.0 - agreement[1]
+    assert wrong == pytest.approx(0.02, abs=0.001)
+
+
+def test_share_of_answers_that_the_first_clusters_keep():
+    X, _ = blobs()
+    landscape = survey(X)
+    start = landscape.start
+    i, j = (int(row) for row in np.flatnonzero(start == start[0])[:2])
+    k = int(np.flatnonzero(start != start[0])[0])
+    assert infer(landscape, NO_ANSWERS).start_kept == 1.0
+    found = infer(landscape, told((i, j, "same"), (i, k, "different"), (j, k, "same"), (0, 5, "unsure")))
+    assert found.start_kept == pytest.approx(2.0 / 3.0)

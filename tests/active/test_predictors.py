@@ -158,3 +158,14 @@ def test_guess_is_the_weighted_mean_of_all_predictors():
     few = guess_groups(landscape, known[:5], targets[:5], trust[:5])
     assert few.kernel_weights.shape == (7,)
     assert few.kernel_weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("n", "d"), [(5, 3), (20, 1), (10, 30), (200, 4)])
+def test_shrunk_covariance_is_that_of_scikit_learn(n, d):
+    points = np.random.default_rng(n).standard_normal((n, d)) * np.arange(1, d + 1)
+    expected, _ = ledoit_wolf(points, assume_centered=True)
+    np.testing.assert_allclose(predictors._shrunk_covariance(points), expected, atol=1e-9)
+
+
+def test_shrunk_covariance_of_points_without_spread():
+    np.testing.assert_array_equal(predictors._shrunk_covariance(np.zeros((4, 2))), np.zeros((2, 2)))

@@ -72,7 +72,7 @@ def test_error_rate_is_learned_from_answers_without_certainty():
     says = [*RIGHT, *[1] * 12, 1, 1, 1]
     posterior = infer(survey(X), answers_of(pairs, says))
     assert (posterior.wrong > 0.5).tolist() == [False] * 23 + [True] * 3
-    assert 0.04 < posterior.error_rate < 0.15  # 3 of 26, and a prior of .4 of 20
+    assert 0.04 < posterior.error_rate < 0.15  # 3 of 26, and a prior of .8 of 20.8
     told = answers_of(pairs, says, certainty=0.9)
     prior = infer(survey(X), NO_ANSWERS).error_rate
     assert infer(survey(X), told).error_rate == pytest.approx(prior)

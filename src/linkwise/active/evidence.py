@@ -12,12 +12,13 @@ same rows are compared at the cost of a product of matrices each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from linkwise.active.knowledge import UNSURE, Answers
 from linkwise.active.landscape import Landscape
@@ -31,10 +32,13 @@ __all__ = [
     "Split",
     "asked_landmarks",
     "divide",
+    "log_total",
     "merge_chances",
     "novelty",
+    "operators_of",
     "quick_operators",
     "quick_prob",
+    "unite",
 ]
 
 #: An answer counts at most this many nats.
@@ -45,6 +49,8 @@ LEAST_SIMILARITY = 0.02
 _QUICK, _PENALTY = (1, 4, 6), 0.3
 #: Groups of fewer rows are not divided, and at most so many divisions are looked at.
 _LEAST_DIVIDED, _MOST_SPLITS = 3, 6
+#: Nats by which two groups must be likelier one than two to be united: odds of 9 to 1.
+_MUCH = 2.2
 #: Times that all rows of a proposed division are moved to where they fit best.
 _N_MOVES = 3
 
@@ -63,7 +69,8 @@ class Asked:
     """Landmarks in answers and the answers about them, in the numbering of these landmarks.
 
     ``places`` (t,) landmarks in the order in which they were first asked about; ``pairs`` (q, 2) and ``says``
-    (q,) the answers that were not "unsure", ``number`` (q,) their places among all.
+    (q,) the answers that were not "unsure", ``number`` (q,) their places among all. ``operators`` keeps what
+    ``operators_of`` computed.
     """
 
     places: NDArray[np.int64]
@@ -71,6 +78,7 @@ class Asked:
     says: NDArray[np.int64]
     certainty: NDArray[np.float64]
     number: NDArray[np.int64]
+    operators: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)
 
     def strength(self, error_rate: float) -> NDArray[np.float64]:
         """Log-odds of each answer, positive for "same"."""
@@ -92,9 +100,8 @@ class Evidence:
         alpha: float,
     ) -> None:
         places = asked.places
-        self.asked, self.known, self.strength = asked, known, strength
-        self.kernels = landscape.kernels[np.ix_(np.array(_QUICK), places, places)]
-        self.operators = quick_operators(landscape, places, known)
+        self.landscape, self.asked, self.known, self.strength = landscape, asked, known, strength
+        self.operators = operators_of(landscape, asked, known)
         self.new = novelty(landscape, places, places[known], np.ones(int(known.sum())), alpha)
         before = np.tril(landscape.nearness[np.ix_(places, places)], -1)[:, known].sum(axis=1)
         self.new_when_asked = alpha / (alpha + before + LEAST_SIMILARITY)
@@ -102,6 +109,12 @@ class Evidence:
         signed = np.zeros((len(places), len(places)))
         np.add.at(signed, tuple(asked.pairs.T), strength)
         self.signed = signed + signed.T
+
+    @cached_property
+    def kernels(self) -> NDArray[np.float64]:
+        """Kernels of the quick regression between asked landmarks, (3, t, t)."""
+        places = self.asked.places
+        return np.asarray(self.landscape.kernels[np.ix_(np.array(_QUICK), places, places)])
 
     def scores(self, label: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log score of each group, and last of a new one, for each row with its answers, (t, g + 1)."""
@@ -119,7 +132,7 @@ class Evidence:
         open_scores = scores[~known]
         open_scores[:, :-1] += answers[~known]
         # Each answer inside a group is seen from both ends.
-        return float(rows.sum() + logsumexp(open_scores, axis=1).sum() + 0.5 * answers[known, own].sum())
+        return float(rows.sum() + log_total(open_scores).sum() + 0.5 * answers[known, own].sum())
 
     def improved(self, label: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
         """Move rows to where other rows and answers put them; the best labels (t,) met, and their value."""
@@ -143,6 +156,14 @@ class Evidence:
         return scores, self.signed[:, self.known] @ targets
 
 
+def operators_of(landscape: Landscape, asked: Asked, known: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
+    """``quick_operators`` of the asked landmarks, computed once for each set of known ones."""
+    key = known.tobytes()
+    if key not in asked.operators:
+        asked.operators[key] = quick_operators(landscape, asked.places, known)
+    return asked.operators[key]
+
+
 def quick_operators(
     landscape: Landscape, places: NDArray[np.int64], known: NDArray[np.bool_]
 ) -> list[NDArray[np.float64]]:
@@ -163,6 +184,12 @@ def quick_prob(operators: list[NDArray[np.float64]], targets: NDArray[np.float64
     for operator in operators:
         total += shares(operator @ targets)
     return total / len(operators)
+
+
+def log_total(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithm of the sum of exponentials by row, (t,)."""
+    top = scores.max(axis=1)
+    return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)), dtype=np.float64)
 
 
 def merge_chances(evidence: Evidence, label: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -208,6 +235,36 @@ def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDA
             places = evidence.asked.places[rows]
             refused.append(Split(float(expit(proposed - value)), group, places[~away], places[away]))
     return label, refused
+
+
+def unite(
+    evidence: Evidence, label: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], list[Split], NDArray[np.float64]]:
+    """Make one group of two where that is likelier than not, the likeliest first.
+
+    Two groups far apart are predicted nearly as well as one, and one less has to be founded: rows must be
+    predicted better by much more than that. And not where more answers between the two say "different" than
+    "same": then rows that are alike are a reason to ask once more. What is not united has a chance of at most
+    a half. Returns the labels (t,), the same array if no two are one, the unions as divisions not made, and
+    the chance that two groups left are one, (g, g).
+    """
+    places, known = evidence.asked.places, evidence.known
+    unions: list[Split] = []
+    while True:
+        chance = merge_chances(evidence, label)
+        groups = label[known]
+        indicators = np.eye(len(chance))[groups]
+        between = indicators.T @ evidence.signed[np.ix_(known, known)] @ indicators
+        first = np.unique(groups, return_index=True)[1]
+        founding = -np.log(evidence.new_when_asked[known][np.maximum(first, first[:, None])])
+        refused = (between < 0.0) | (chance <= expit(founding + _MUCH))
+        chance[refused] = np.minimum(chance[refused], 0.5)
+        b, a = sorted(int(group) for group in np.unravel_index(int(chance.argmax()), chance.shape))
+        if chance[a, b] <= 0.5:
+            return label, unions, chance
+        unions.append(Split(1.0 - float(chance[a, b]), b, places[label == b], places[label == a]))
+        label = np.where(label == a, b, label)
+        label = label - (label > a)
 
 
 def _other_side(similarity: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -10,18 +10,21 @@ from numpy.typing import NDArray
 __all__ = ["join"]
 
 
-def join(n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64]) -> NDArray[np.int64]:
+def join(
+    n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64], least: float = 0.0
+) -> NDArray[np.int64]:
     """Parts of n rows, (n,), from answers of a strength: positive says same, negative different.
 
     The two parts with the strongest answers for being one are joined, and what was said of either holds for
-    both, until there is no evidence for one more (greedy additive edge contraction). Answers without a
-    contradiction give the rows that a chain of answers "same" joins. Parts are numbered by their first row.
+    both, until no two have more than ``least`` for being one (greedy additive edge contraction): however many
+    answers concern two parts, it counts once. Answers without a contradiction give the rows that a chain of
+    answers "same" joins. Parts are numbered by their first row.
     """
     between: list[dict[int, float]] = [{} for _ in range(n)]
     for (i, j), value in zip(pairs.tolist(), strength.tolist(), strict=True):
         between[i][j] = between[j][i] = between[i].get(j, 0.0) + value
     part = np.arange(n)
-    queue = [(-value, i, j) for i in range(n) for j, value in between[i].items() if i < j and value > 0.0]
+    queue = [(-value, i, j) for i in range(n) for j, value in between[i].items() if i < j and value > least]
     heapq.heapify(queue)
     while queue:
         value, i, j = heapq.heappop(queue)
@@ -33,7 +36,7 @@ def join(n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64]) -> NDA
             del between[k][j]
             total = between[i].get(k, 0.0) + other
             between[i][k] = between[k][i] = total
-            if total > 0.0:
+            if total > least:
                 heapq.heappush(queue, (-total, min(i, k), max(i, k)))
         between[j] = {}
     return np.unique(part, return_inverse=True)[1].astype(np.int64)

@@ -2,7 +2,9 @@
 
 First rows are joined by answers (``grouping``). The part that was asked about first is a group; then, in that
 order, a part that surely belongs to none of the groups found so far is one. At last a group is divided where
-that explains answers and similarities better: one wrong answer "same" may have joined two clusters.
+that explains answers and similarities better: one wrong answer "same" may have joined two clusters. And two
+groups are united where that explains rows much better and answers do not speak against it: one wrong answer
+"different" may have divided a cluster.
 
 A row may belong to a cluster that no answer has found yet. The more rows like it are known, the less likely
 that is: with s the similarity to known rows summed up, the chance is alpha / (alpha + s), as in a Chinese
@@ -17,18 +19,19 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from linkwise.active.evidence import (
     LEAST_SIMILARITY,
+    MOST,
     Asked,
     Evidence,
     Split,
     divide,
-    merge_chances,
+    log_total,
     novelty,
-    quick_operators,
+    operators_of,
     quick_prob,
+    unite,
 )
 from linkwise.active.grouping import join
 from linkwise.active.landscape import Landscape
@@ -41,6 +44,8 @@ SURE = 0.9
 _ALPHA, _ALPHA_SPREAD = 0.3, 1.5
 _ALPHAS = np.exp(np.linspace(np.log(0.003), np.log(3.0), 30))
 _MOST_ROUNDS = 30
+#: Nats at most by which two rows are likelier of two clusters than of one, before any answer about them.
+_MOST_BASE = 2.0
 
 
 @dataclass(eq=False)
@@ -88,14 +93,20 @@ def find_groups(
     label = found.label
     for other in others:
         if (other[asked.places] >= 0).any():
-            label, evidence = _with_more_evidence(landscape, evidence, label, other, found.alpha)
+            groups = _numbered(other[asked.places])
+            label, evidence = _with_more_evidence(
+                landscape, evidence, label, groups, found.alpha, n_clusters, n_likely
+            )
     label, splits = divide(evidence, label, found.most)
+    label, united, chance = unite(evidence, label)
     if label is found.label:
-        return Groups(label, found.prob, found.merge_chance, found.alpha, splits)
-    # The groups are others than those founded: which of them are one is asked again.
+        # What was likely when a group was founded, and what all rows say now, are both reasons to ask.
+        chance = np.maximum(chance, found.merge_chance)
+        return Groups(label, found.prob, chance, found.alpha, splits)
     scores = evidence.scores(label)
-    open_prob = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))[:, :-1]
-    return Groups(label, open_prob, merge_chances(evidence, label), found.alpha, splits)
+    open_prob = np.exp(scores - log_total(scores)[:, None])[:, :-1]
+    splits = [_renumbered(one, asked, label) for one in (*splits, *united)]
+    return Groups(label, open_prob, chance, found.alpha, splits)
 
 
 def _founded(
@@ -104,14 +115,16 @@ def _founded(
     strength: NDArray[np.float64],
     n_clusters: int | None,
     n_likely: int,
+    first: NDArray[np.int64] | None = None,
 ) -> _Found:
-    """Groups one after the other: the part asked about first, then each that surely belongs to none."""
-    # The odds of two rows of K clusters being of one are 1 / (K - 1).
-    part = join(len(asked.places), asked.pairs, strength - np.log(max(n_likely - 1, 1)))
+    """Groups one after the other: ``first`` (t,) or the part asked about first, then what belongs to none."""
+    if first is None:
+        first = np.where(np.arange(len(asked.places)) == 0, 0, -1)
+    part = _parts(asked, strength, n_likely, first)
     n_parts = int(part.max()) + 1
     most = n_parts if n_clusters is None else n_clusters
     group_of = np.full(n_parts, -1, dtype=np.int64)
-    group_of[0] = 0  # parts are numbered by their first row
+    group_of[part[first >= 0]] = first[first >= 0]
     between = np.zeros((n_parts, n_parts))
     np.add.at(between, tuple(part[asked.pairs].T), strength)
     between += between.T
@@ -136,19 +149,56 @@ def _founded(
     return _Found(group_of[part], prob[part][:, :n_groups], chance + chance.T, alpha, most)
 
 
+def _parts(
+    asked: Asked, strength: NDArray[np.float64], n_likely: int, first: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Parts (t,) that answers join, numbered by their first row; each group of ``first`` (t,) in its own."""
+    known = first >= 0
+    name = np.arange(len(first)) + int(first.max()) + 1
+    name[known] = first[known]
+    node = np.unique(name, return_inverse=True)[1]  # the groups have the lowest names
+    groups = np.column_stack(np.triu_indices(int(first.max()) + 1, 1))
+    pairs = np.concatenate([node[asked.pairs], groups])
+    apart = np.full(len(groups), -len(pairs) * MOST)
+    inside = pairs[:, 0] == pairs[:, 1]
+    values = np.concatenate([strength, apart])
+    # The odds of two rows of K clusters being of one are 1 / (K - 1). Questions are about likelier pairs than
+    # any two, and the answers of a person who errs once in ten should join rows of however many clusters.
+    least = min(float(np.log(max(n_likely - 1, 1))), _MOST_BASE)
+    part = join(int(node.max()) + 1, pairs[~inside], values[~inside], least)[node]
+    names, place = np.unique(part, return_index=True)
+    number = np.empty(len(names), dtype=np.int64)
+    number[np.argsort(place)] = np.arange(len(names))
+    return np.asarray(number[part], dtype=np.int64)
+
+
 def _with_more_evidence(
     landscape: Landscape,
     evidence: Evidence,
     label: NDArray[np.int64],
-    other: NDArray[np.int64],
+    groups: NDArray[np.int64],
     alpha: float,
+    n_clusters: int | None,
+    n_likely: int,
 ) -> tuple[NDArray[np.int64], Evidence]:
-    """The groups (t,) found so far, or improved ones of others (l,) if these have more evidence."""
-    asked = evidence.asked
-    groups = _numbered(other[asked.places])
-    own = Evidence(landscape, asked, groups >= 0, evidence.strength, alpha)
+    """The groups ``label`` (t,) found so far, or others (t,) if these have more evidence.
+
+    The others are improved, and open rows found groups beside them as they do beside those found so far: an
+    open row costs less than one of a group, so that groups of fewer rows would always have more evidence.
+    """
+    asked, strength = evidence.asked, evidence.strength
+    own = Evidence(landscape, asked, groups >= 0, strength, alpha)
     groups, value = own.improved(groups)
+    if (groups < 0).any():
+        groups = _founded(landscape, asked, strength, n_clusters, n_likely, groups).label
+        own = Evidence(landscape, asked, groups >= 0, strength, alpha)
+        value = own.value(groups)
     return (groups, own) if value > evidence.value(label) else (label, evidence)
+
+
+def _renumbered(split: Split, asked: Asked, label: NDArray[np.int64]) -> Split:
+    """The division of a group that has another number now."""
+    return split._replace(group=int(label[np.flatnonzero(asked.places == split.rows[0])[0]]))
 
 
 def _numbered(label: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -172,7 +222,7 @@ def _part_probabilities(
     n_groups = int(group_of.max()) + 1
     known = group_of[part] >= 0
     targets = np.eye(n_groups)[group_of[part][known]]
-    prob = quick_prob(quick_operators(landscape, asked.places, known), targets)
+    prob = quick_prob(operators_of(landscape, asked, known), targets)
     new = novelty(landscape, asked.places, asked.places[known], np.ones(len(targets)), alpha)
     log_prob = np.column_stack([np.log(prob) + np.log1p(-new)[:, None], np.log(new)])
     by_part = np.zeros((len(group_of), n_groups + 1))
@@ -180,7 +230,7 @@ def _part_probabilities(
     by_part /= np.bincount(part)[:, None]
     for group in range(n_groups):
         by_part[:, group] += between[:, group_of == group].sum(axis=1)
-    return np.asarray(np.exp(by_part - logsumexp(by_part, axis=1, keepdims=True)), dtype=np.float64)
+    return np.asarray(np.exp(by_part - log_total(by_part)[:, None]), dtype=np.float64)
 
 
 def _restaurant(landscape: Landscape, places: NDArray[np.int64], group: NDArray[np.int64]) -> float:

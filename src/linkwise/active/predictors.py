@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
-from sklearn.covariance import ledoit_wolf
 
 from linkwise.active.landscape import Landscape
 
@@ -119,13 +118,27 @@ def _discriminant_fit(
     means = np.zeros((n_groups, points.shape[1]))
     np.add.at(means, groups, points)
     means /= np.maximum(counts, 1)[:, None]
-    covariance, _ = ledoit_wolf(points - means[groups], assume_centered=True)
+    covariance = _shrunk_covariance(points - means[groups])
     if not covariance.any():  # all groups are single points: the spread of all of them
         covariance = np.eye(points.shape[1]) * max(float(points.var(axis=0).mean()), 1e-300)
     slopes = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
     with np.errstate(divide="ignore"):
         scores = wanted @ slopes - 0.5 * np.einsum("gd,dg->g", means, slopes) + np.log(counts)
     return shares(softmax(scores, axis=1))
+
+
+def _shrunk_covariance(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Covariance (d, d) of points around 0, shrunk as Ledoit and Wolf (2004) do.
+
+    scikit-learn's function has the same result, but its checks took a third of the time of a question.
+    """
+    n, d = points.shape
+    covariance = points.T @ points / n
+    mean = float(np.trace(covariance)) / d
+    away = float((covariance**2).sum()) - d * mean**2
+    noise = (float(((points**2).sum(axis=1) ** 2).mean()) - float((covariance**2).sum())) / n
+    share = min(noise, away) / away if away > 0.0 and noise > 0.0 else 0.0
+    return np.asarray((1.0 - share) * covariance + share * mean * np.eye(d), dtype=np.float64)
 
 
 def _stack(
