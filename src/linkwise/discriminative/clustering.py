@@ -121,7 +121,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     >>> from linkwise.datasets import make_two_moons
     >>> from sklearn.metrics import adjusted_rand_score
     >>> X, y = make_two_moons(random_state=0)
-    >>> links = Constraints.sample(y, 20, certainty=0.95, random_state=0)
+    >>> links = Constraints.sample(y, 40, certainty=0.95, random_state=0)
     >>> model = DiscriminativeClustering(2, random_state=0).fit(X, constraints=links)
     >>> adjusted_rand_score(y, model.labels_) > 0.9
     True
