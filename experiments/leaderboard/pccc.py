@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,6 @@ _SCRIPT = Path(__file__).with_name("pccc_run.py")
 
 #: Names in the table, and how the code repositions clusters: not, or as its own example does.
 REPOSITIONING = {"PCCC": "none", "PCCC, repositioning": "violations_inertia"}
-
-#: Seconds after which a fit is stopped.
-TIME_LIMIT = 600.0
 
 
 def pccc_labels(
@@ -52,9 +51,6 @@ def pccc_labels(
     RuntimeError
         If there are no labels.
     """
-    python, folder = (os.environ.get(name) for name in ("LINKWISE_PCCC_PYTHON", "LINKWISE_PCCC"))
-    if not python or not folder:
-        raise DataMissing("PCCC is not there; set LINKWISE_PCCC_PYTHON and LINKWISE_PCCC")
     job: dict[str, Any] = {
         "X": X.tolist(),
         "n_clusters": k,
@@ -63,16 +59,30 @@ def pccc_labels(
         "seed": seed,
         "repositioning": repositioning,
     }
-    done = subprocess.run(
-        [python, "-P", str(_SCRIPT)],
-        input=json.dumps(job) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=TIME_LIMIT,
-        env={**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-        check=False,
-    )
-    answer = json.loads(done.stdout or '{"error": "it said nothing"}')
+    python, folder = (os.environ.get(name) for name in ("LINKWISE_PCCC_PYTHON", "LINKWISE_PCCC"))
+    if not python or not folder:
+        raise DataMissing("PCCC is not there; set LINKWISE_PCCC_PYTHON and LINKWISE_PCCC")
+    process = _process(python, folder)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    answer = json.loads(process.stdout.readline() or '{"error": "the process has ended"}')
     if "error" in answer:
         raise RuntimeError(f"PCCC: {answer['error']}")
     return np.array(answer["labels"], dtype=np.int64), float(answer["seconds"])
+
+
+@cache
+def _process(python: str, folder: str) -> subprocess.Popen[str]:
+    """One process for all fits: most of a short fit would be the imports of another."""
+    process = subprocess.Popen(
+        [python, "-P", str(_SCRIPT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": folder, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    atexit.register(process.kill)
+    return process
