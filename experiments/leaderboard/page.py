@@ -157,7 +157,8 @@ def hard_groups(table: Sequence[Row]) -> str:
     Returns
     -------
     str
-        Markdown. Means are over the sets that every method has clustered: a run may not be finished.
+        Markdown. A run may not be finished: means are over the sets that all methods have clustered, and
+        methods that have clustered less than half of what others have are not among them.
     """
     table = _whole(table, "share")
     shares = sorted({row["share"] for row in table})
@@ -167,13 +168,20 @@ def hard_groups(table: Sequence[Row]) -> str:
         for row in table
         if row["measure"] != "problem"
     }
-    common = [
-        name
-        for name in dict.fromkeys(row["set"] for row in table)
-        if all((method, name, share, "ari") in known for method in names for share in shares)
-    ]
+    sets = {
+        method: [
+            name
+            for name in dict.fromkeys(row["set"] for row in table)
+            if all((method, name, share, "ari") in known for share in shares)
+        ]
+        for method in names
+    }
+    most = max(len(found) for found in sets.values())
+    late = [method for method in names if len(sets[method]) < most / 2]
+    compared = [method for method in names if method not in late]
+    common = [name for name in sets[compared[0]] if all(name in sets[method] for method in compared)]
     rows = []
-    for method in names:
+    for method in compared:
         means = [
             _mean([known.get((method, name, share, measure), np.nan) for name in common])
             for measure in ("ari", "ari_unlinked")
@@ -186,13 +194,14 @@ def hard_groups(table: Sequence[Row]) -> str:
     head = [f"{share:.0%}{rows_of}" for rows_of in ("", ", rows without links") for share in shares]
     count = max(row["n"] for row in table)
     by_set = [
-        [name, f"{share:.0%}", *(_short(known[method, name, share, "ari"]) for method in names)]
+        [name, f"{share:.0%}", *(_short(known.get((method, name, share, "ari"), np.nan)) for method in names)]
         for name in common
         for share in shares
     ]
     return (
-        f"{len(common)} of {len(REAL_SETS)} sets, {count} draw{'s' if count > 1 else ''}.\n\n"
-        f"{markdown_table(['method', *head, 'links broken'], rows)}\n\n"
+        f"{len(common)} of {len(REAL_SETS)} sets, {count} draw{'s' if count > 1 else ''}."
+        + "".join(f" {method} has clustered {len(sets[method])} of them: see below." for method in late)
+        + f"\n\n{markdown_table(['method', *head, 'links broken'], rows)}\n\n"
         "<details><summary>Every set, scores of all rows</summary>\n\n"
         f"{markdown_table(['set', 'rows', *names], by_set)}\n\n</details>\n"
     )

@@ -162,6 +162,12 @@ def test_tables_are_means_over_sets():
     assert f"1 of {len(REAL_SETS)} sets" in text
     assert "| PPC | 0.500 | 0.800 |  |  | 3 |" in text
     assert "| other | 0.300 | 0.300 |  |  |  |" in text
+    table += [row(0.5, set=name, share=share, method="PPC") for name in "xyz" for share in (0.05, 0.1)]
+    text = hard_groups_text(table)
+    assert f"5 of {len(REAL_SETS)} sets, 2 draws. other has clustered 1 of them: see below." in text
+    assert "| other |" not in text.split("<details>")[0].split("| method |")[1]
+    assert f"| {a} | 10% | 0.800 | 0.300 |" in text
+    assert "| x | 10% | 0.500 |  |" in text
     table = [
         row(0.5, set=a, flip=0.0, method="peer X"),
         row(0.9, set=a, flip=0.0, method="peer X", measure="kept"),
