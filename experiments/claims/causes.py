@@ -29,7 +29,10 @@ CAUSES: dict[str, str] = {
         'The reading "per class" has the present scale of beliefs, atanh(C). Starts and covariances are the '
         "paper's, as before"
     ),
-    "hmrf_times": "Compiling is no longer timed",
+    "hmrf_times": (
+        "Compiling is no longer timed, and fits have become faster since, those by ICM most. The machine was "
+        "busy with other work"
+    ),
     "hmrf_gaps": "Compiling is no longer timed",
     "land_cover": (
         "CPPC finds the number of clusters by itself, with its default confidence, and by cBIC beside it; "

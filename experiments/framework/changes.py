@@ -77,6 +77,8 @@ def changes_section(
         done = claim.cause or causes.get(claim.experiment, "The same settings")
         if claim.experiment not in again:
             done = "Not run again"
+            if claim.experiment in causes:
+                done += f". What has changed since and is not in these figures: {causes[claim.experiment]}"
         reasons = [_unfinished(folder, claim.experiment, stored["experiments"]), done, tried]
         why = ". ".join(text for text in reasons if text)
         if earlier["verdict"] != found.verdict:

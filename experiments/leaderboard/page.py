@@ -158,7 +158,7 @@ def hard_groups(table: Sequence[Row]) -> str:
     -------
     str
         Markdown. A run may not be finished: means are over the sets that all methods have clustered, and
-        methods that have clustered less than half of what others have are not among them.
+        methods that have clustered less than a quarter of what others have are not among them.
     """
     table = _whole(table, "share")
     shares = sorted({row["share"] for row in table})
@@ -177,7 +177,7 @@ def hard_groups(table: Sequence[Row]) -> str:
         for method in names
     }
     most = max(len(found) for found in sets.values())
-    late = [method for method in names if len(sets[method]) < most / 2]
+    late = [method for method in names if len(sets[method]) < most / 4]
     compared = [method for method in names if method not in late]
     common = [name for name in sets[compared[0]] if all(name in sets[method] for method in compared)]
     rows = []
