@@ -195,7 +195,7 @@ def hard_groups(table: Sequence[Row]) -> str:
     count = max(row["n"] for row in table)
     by_set = [
         [name, f"{share:.0%}", *(_short(known.get((method, name, share, "ari"), np.nan)) for method in names)]
-        for name in common
+        for name in dict.fromkeys(row["set"] for row in table)
         for share in shares
     ]
     return (

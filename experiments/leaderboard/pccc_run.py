@@ -45,7 +45,7 @@ class Sum:
     def __sub__(self, other: Sum) -> Sum:
         return self + Sum({place: -factor for place, factor in other.terms.items()})
 
-    def __le__(self, bound: float) -> tuple[dict[int, float], float, float]:  # type: ignore[override]
+    def __le__(self, bound: float) -> tuple[dict[int, float], float, float]:
         return self.terms, -np.inf, float(bound)
 
     def __eq__(self, other: Any) -> Any:
@@ -71,8 +71,8 @@ class Variables(dict[tuple[int, int], Variable]):
         """All variables of a row."""
         if not hasattr(self, "_rows"):
             self._rows: dict[int, dict[int, float]] = {}
-            for (one, _), variable in self.items():
-                self._rows.setdefault(one, {}).update(variable.terms)
+            for key, variable in self.items():
+                self._rows.setdefault(key[0], {}).update(variable.terms)
         return Sum(self._rows[row])
 
 
@@ -153,7 +153,7 @@ def solver_of(job: dict[str, Any]) -> Any:
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
     """Cluster as a line of input says."""
-    module = importlib.import_module("pccc")
+    module: Any = importlib.import_module("pccc")
     module.gb = solver_of(job)
     start = time.process_time()
     found = module.pccc(
