@@ -120,7 +120,7 @@ def _section(experiment: Experiment, table: list[Row], folder: Path) -> str:
     lines = [
         f"({_anchor(experiment.name)})=\n### {experiment.name}\n",
         f"{experiment.title}. From: {experiment.paper}. `{record['command']}`, {record['date']}: "
-        f"{record['trials']} trials, {record['seconds'] / 60:.1f} core-minutes.\n",
+        f"{record['trials']} trials, {record['seconds'] / 60:.1f} minutes by the clock.\n",
         _protocol(experiment) + "\n",
     ]
     if is_older(folder, experiment.name, CAUSES):

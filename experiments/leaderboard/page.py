@@ -16,6 +16,7 @@ from experiments.leaderboard.few_labels import CLASSIFIERS
 from experiments.leaderboard.figure import SHOWN
 from experiments.leaderboard.leaderboard import N_REPEATS
 from experiments.leaderboard.methods import BEFORE, CHOSEN_WITHOUT, METHODS, WITHOUT_LINKS
+from experiments.leaderboard.real_sets import REAL_SETS
 from experiments.leaderboard.summary import (
     CONDITIONS,
     NOISY,
@@ -147,7 +148,7 @@ def details(table: Sequence[Row]) -> str:
 
 
 def hard_groups(table: Sequence[Row]) -> str:
-    """Means over the sets of the experiment "hard_groups", and the hard links that were broken.
+    """Means over the sets of the experiment "hard_groups", the hard links that were broken, and every set.
 
     Parameters
     ----------
@@ -156,22 +157,54 @@ def hard_groups(table: Sequence[Row]) -> str:
     Returns
     -------
     str
-        Markdown.
+        Markdown. A run may not be finished: means are over the sets that all methods have clustered, and
+        methods that have clustered less than a quarter of what others have are not among them.
     """
     table = _whole(table, "share")
     shares = sorted({row["share"] for row in table})
+    names = list(dict.fromkeys(row["method"] for row in table))
+    known = {
+        (row["method"], row["set"], row["share"], row["measure"]): row["mean"]
+        for row in table
+        if row["measure"] != "problem"
+    }
+    sets = {
+        method: [
+            name
+            for name in dict.fromkeys(row["set"] for row in table)
+            if all((method, name, share, "ari") in known for share in shares)
+        ]
+        for method in names
+    }
+    most = max(len(found) for found in sets.values())
+    late = [method for method in names if len(sets[method]) < most / 4]
+    compared = [method for method in names if method not in late]
+    common = [name for name in sets[compared[0]] if all(name in sets[method] for method in compared)]
     rows = []
-    for name in dict.fromkeys(row["method"] for row in table):
-        own = [row for row in table if row["method"] == name]
+    for method in compared:
         means = [
-            _mean_over_sets([row for row in own if row["share"] == share], measure)
+            _mean([known.get((method, name, share, measure), np.nan) for name in common])
             for measure in ("ari", "ari_unlinked")
             for share in shares
         ]
-        counted = [row["mean"] * row["n"] for row in own if row["measure"] == "broken"]
-        rows.append([name, *(_short(mean) for mean in means), str(round(sum(counted))) if counted else ""])
+        counted = [
+            row["mean"] * row["n"] for row in table if (row["method"], row["measure"]) == (method, "broken")
+        ]
+        rows.append([method, *(_short(mean) for mean in means), str(round(sum(counted))) if counted else ""])
     head = [f"{share:.0%}{rows_of}" for rows_of in ("", ", rows without links") for share in shares]
-    return f"{_draws(table)}\n\n{markdown_table(['method', *head, 'links broken'], rows)}\n"
+    count = max(row["n"] for row in table)
+    by_set = [
+        [name, f"{share:.0%}", *(_short(known.get((method, name, share, "ari"), np.nan)) for method in names)]
+        for name in dict.fromkeys(row["set"] for row in table)
+        for share in shares
+    ]
+    return (
+        f"{len(common)} of {len(REAL_SETS)} sets, {count} draw{'s' if count > 1 else ''}."
+        + "".join(f" {method} has clustered {len(sets[method])} of them: see below." for method in late)
+        + f"\n\n{markdown_table(['method', *head, 'links broken'], rows)}\n\n"
+        "<details><summary>Every set, scores of all rows</summary>\n\n"
+        f"{markdown_table(['set', 'rows', *names], by_set)}\n\n</details>\n"
+    )
 
 
 def few_labels(table: Sequence[Row]) -> str:
@@ -310,9 +343,12 @@ def _draws(table: Sequence[Row]) -> str:
     return f"{len(sets)} of {len(SETS)} sets, {count} draw{'s' if count > 1 else ''}."
 
 
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
+
+
 def _mean_over_sets(rows: Sequence[Row], measure: str) -> float:
-    values = [row["mean"] for row in rows if row["measure"] == measure]
-    return float(np.mean(values)) if values else float("nan")
+    return _mean([row["mean"] for row in rows if row["measure"] == measure])
 
 
 def _extent(table: Sequence[Row]) -> str:

@@ -171,11 +171,11 @@ def _field_points() -> tuple[NDArray[np.int64], NDArray[Any]]:
 def sinop_legend(draw: int, task: str) -> list[Row]:
     """Classes with one name told apart again, and the map of Sinop before and after.
 
-    Samples are year-long series of NDVI at places with known classes, from all of Mato Grosso; the map is
-    that of 12 images of Sinop, 147 x 255 pixels. Some classes get one name. Beliefs: other classes stay; the
-    coarse one may be several (.1), or must be (-1). A draw leaves out a random tenth of the places. Cerrado
-    and pasture are told apart poorly by NDVI on 12 dates, whatever the method (see "held out"), and by four
-    bands on 23 dates very well.
+    Samples are year-long series of NDVI at places in Mato Grosso whose classes are known; the map covers
+    Sinop, 147 x 255 pixels, by images of 12 dates. A task gives several true classes one common name. The
+    beliefs say that the other classes stay as they are, and that the coarse one may be several (.1) or must
+    be several (-1). A draw leaves out a random tenth of the places. No method tells Cerrado and pasture apart
+    well by NDVI on 12 dates (see "held out"); four bands on 23 dates do so very well.
 
     Parameters
     ----------

@@ -33,6 +33,10 @@ def _field(rng: np.random.Generator, kind: str, strength: float) -> PottsField:
 def engine_accuracy(draw: int, links: str, strength: float) -> list[Row]:
     """Largest error of a marginal of one random field, and whether the engine converged.
 
+    A field has ten points, three labels, normal unary scores and twenty random links, so it is far from a
+    tree and yet can be enumerated, which gives the true marginals. All links attract, all repel, or each
+    does either at random ("mixed"); "hard cannot-links" are mixed fields with five hard links.
+
     Parameters
     ----------
     draw : int
@@ -74,8 +78,8 @@ _SETTINGS = [{"links": kind, "strength": strength} for kind, strength in product
 EXPERIMENTS = (
     Experiment(
         "engine_accuracy",
-        "Error of approximate marginals on small loopy fields",
-        "beyond the papers: what auto rests on",
+        "Error of approximate marginals on small random fields with many loops",
+        "beyond the papers: why `auto` chooses as it does",
         engine_accuracy,
         quick=Size(_SETTINGS, 5),
         full=Size(_SETTINGS, 50),

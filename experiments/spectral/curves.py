@@ -29,14 +29,14 @@ _TWO_CLASS_METHODS = {name: method for name, method in VECTOR_METHODS.items() if
 
 
 def spectral_two_class(draw: int, data: str, links: int) -> list[Row]:
-    """Rand index on two classes that are no blobs.
+    """Rand index on two classes that are not round.
 
-    Data and links are drawn anew in each draw (the paper: only links), random pairs labelled by the truth.
-    The paper's Gaussian has "suitable width", which is not published and decides between its method and
-    Kamvar's: both are run with half, one and two times the local scale (median distance to the 7th
-    neighbour). One of the paper's four sets is not known to us. COP-K-means and PPC are
-    the best of five starts by their own objectives; PPC is plain EM at its maximum, as in the experiments of
-    its paper (:data:`experiments.framework.starts.CONVERGED`).
+    Each draw has new data and new links: random pairs whose kind is that of the true classes. In the paper
+    only the links are new. Its Gaussian has a "suitable width", which is not published and on which it
+    depends whether its method or Kamvar's is better. So both are run with five widths, a quarter to four
+    times the local scale (the median distance to the 7th neighbour). We do not know one of the paper's four
+    sets. COPKMeans and PPC are the best of five starts by their own objectives; PPC is plain EM at its
+    maximum, as in the experiments of its paper (:data:`experiments.framework.starts.CONVERGED`).
 
     Parameters
     ----------
@@ -59,8 +59,9 @@ def spectral_two_class(draw: int, data: str, links: int) -> list[Row]:
 def spectral_uci(draw: int, data: str, flip: float, links: int) -> list[Row]:
     """Rand index on real data.
 
-    The same rows in all draws, as in the paper, whose three sets are named in a figure we cannot read. Widths
-    as in :func:`spectral_two_class`. COP-K-means, whose links must hold, is left out where links are wrong.
+    All draws have the same rows and new links, as in the paper. The paper names its three sets in a figure
+    that our copy does not show; these four are our choice. Widths and starts are those of
+    :func:`spectral_two_class`. COPKMeans keeps all links, so it is left out where some are wrong.
 
     Parameters
     ----------
@@ -84,9 +85,11 @@ def spectral_uci(draw: int, data: str, flip: float, links: int) -> list[Row]:
 def spectral_newsgroups(draw: int, task: str, links: int, documents: int = 1000) -> list[Row]:
     """Rand index on newsgroups: TF-IDF with logarithmic term frequencies, without stop words.
 
-    Documents are drawn evenly from the groups, anew in each draw. The paper does not say how words were
-    weighted. "paper" and "Kamvar heat" have its kernel, heat diffusion on ten neighbours. Its softness, 1e-5,
-    is taken relative to the kernel's mean diagonal; 0.001 is there because the paper does not say so.
+    Each draw has new documents, equally many of every group, and new links. "paper" and "Kamvar heat" have
+    the paper's kernel: heat diffusion for a time of 20 on a graph of ten neighbours. The paper says neither
+    how words are weighted nor how the edges of the graph are; on the latter it depends how far heat diffuses
+    in that time, so "paper, time 5" is there, too. Links have the paper's softness of 1e-5, which we take
+    relative to the kernel; "paper, softness 0.001" is softer, in case it is meant as it stands.
 
     Parameters
     ----------
@@ -131,7 +134,7 @@ def _grid(key: str, names: tuple[str, ...], links: tuple[int, ...]) -> list[dict
 EXPERIMENTS = (
     Experiment(
         "spectral_two_class",
-        "Rand index of spectral clustering with links on two classes that are no blobs",
+        "Rand index of spectral clustering with links on two classes that are not round",
         "Lu & Carreira-Perpinan 2008, figure 5",
         spectral_two_class,
         quick=Size(_grid("data", tuple(_TWO_CLASS), (0, 20, 80)), 3),

@@ -101,10 +101,11 @@ def scene(name: str, seed: int) -> Scene:
 def spectral_images(draw: int, image: str, placed: str) -> list[Row]:
     """Segments of a small image with few links, drawn by hand or at random.
 
-    The paper's images and links are not published. Ours have their sizes and their difficulty, edges that
-    fade; the draw sets the noise, and the random links. The links by hand were drawn for the examples of the
-    library, by someone who saw the results of the heat kernel. The width of the paper's Gaussian is not
-    published: there are three, as in :func:`experiments.spectral.curves.spectral_two_class`.
+    The paper's images and links are not published. Ours have the same sizes and the same difficulty: edges
+    that fade. A draw has new noise and new random links. The links by hand are those of the library's
+    examples; whoever placed them saw what the heat kernel makes of them. The width of the paper's Gaussian is
+    not published: there are five, half to eight times the local scale (the median distance to the 7th
+    neighbour), because objects are much wider than the distance of two pixels.
 
     Parameters
     ----------
@@ -184,7 +185,7 @@ _SETTINGS = [{"image": image, "placed": placed} for image in IMAGES for placed i
 EXPERIMENTS = (
     Experiment(
         "spectral_images",
-        "Rand index of the segments of small images with few links, by hand and at random",
+        "Rand index of the segments of small images with a few links, placed by hand or at random",
         "Lu & Carreira-Perpinan 2008, figure 7; generated images",
         spectral_images,
         quick=Size(_SETTINGS, 2),

@@ -164,22 +164,34 @@ def test_a_draw_without_proof_has_no_gap(monkeypatch):
 
 
 def test_times_are_those_of_the_fastest_call(monkeypatch):
-    # One call takes 5, the next ones 3 and 4 seconds of the processor.
-    clock = iter([0.0, 5.0, 10.0, 13.0, 20.0, 24.0])
+    # One call takes 0.5, the next ones 0.25 and 0.375 seconds of the processor.
+    clock = iter([0.0, 0.5, 1.0, 1.25, 2.0, 2.375])
     monkeypatch.setattr(hmrf_inference.time, "process_time", lambda: next(clock))
-    assert hmrf_inference._timed(lambda: "answer") == ("answer", 3.0)
+    assert hmrf_inference._timed(lambda: "answer") == ("answer", 0.25)
+    assert next(clock, None) is None
 
 
 def test_a_long_call_is_made_once(monkeypatch):
     calls = []
     clock = iter([0.0, 100.0, 200.0, 300.0])
-    monkeypatch.setattr(hmrf_inference.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(hmrf_inference.time, "process_time", lambda: next(clock))
     hmrf_inference._timed(lambda: calls.append(1))
     assert len(calls) == 1
 
 
+def test_what_compiles_is_not_timed(monkeypatch):
+    compiled = []
+    monkeypatch.setattr(hmrf_inference, "_compile_fits", lambda: compiled.append("fits"))
+    monkeypatch.setattr(hmrf_inference, "_compile_steps", lambda: compiled.append("steps"))
+    monkeypatch.setattr(hmrf_inference, "_timed", lambda call: (compiled.append("timed") or call(), 1.0))
+    hmrf_times(0, "iris", 20)
+    hmrf_gaps(0, "iris", 0.0, 20)
+    assert compiled == ["fits", *["timed"] * len(ENGINES), "steps", *["timed"] * len(METHODS)]
+
+
 def test_times_are_multiples_of_icm(monkeypatch):
     seconds = iter([2.0, 6.0, 10.0, 3.0])
+    monkeypatch.setattr(hmrf_inference, "_compile_fits", lambda: None)
     monkeypatch.setattr(hmrf_inference, "_timed", lambda call: (None, next(seconds)))
     rows = {row["method"]: row for row in hmrf_times(0, "iris", 20)}
     assert [rows[engine]["ratio"] for engine in ENGINES] == [1.0, 3.0, 5.0, 1.5]

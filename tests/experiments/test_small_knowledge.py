@@ -15,6 +15,7 @@ from experiments.leaderboard.page import few_labels as few_labels_text
 from experiments.leaderboard.page import hard_groups as hard_groups_text
 from experiments.leaderboard.page import other_packages as other_packages_text
 from experiments.leaderboard.page import unknown_number as unknown_number_text
+from experiments.leaderboard.real_sets import REAL_SETS
 from experiments.leaderboard.unknown_number import unknown_number_trial
 
 
@@ -29,7 +30,7 @@ def test_links_among_rows_are_all_pairs_and_true():
 
 def test_broken_hard_links_are_counted(monkeypatch):
     y = np.repeat([0, 1], 20)
-    monkeypatch.setattr(hard_groups, "load_set", lambda *_: (np.zeros((40, 1)), y))
+    monkeypatch.setattr(hard_groups, "load_real", lambda *_: (np.zeros((40, 1)), y))
     given = []
 
     def one_cluster(method, X, k, seed, links, **known):
@@ -37,18 +38,21 @@ def test_broken_hard_links_are_counted(monkeypatch):
         return Clustered(np.zeros(len(X), dtype=np.int64), 0.0)
 
     monkeypatch.setattr(hard_groups, "cluster", one_cluster)
-    rows = {row["method"]: row for row in hard_groups_trial(0, "iris", 0.1)}
-    links = given[0]
+    (row,) = hard_groups_trial(0, "iris", 0.1, "choice")
+    (links,) = given
     assert links.n_pairs == 6
-    assert rows["LinkedClustering"]["broken"] == len(links.cannot_link) > 0
-    assert "broken" not in rows["sklearn KMeans"]
-    assert given[-1] is None
+    assert row["broken"] == len(links.cannot_link) > 0
+    rows = hard_groups_trial(0, "iris", 0.1, "no links")
+    assert not [row for row in rows if "broken" in row]
+    assert given[1:] == [None] * len(rows)
+    hard_groups_trial(0, "iris", 0.1, "spectral with links")
+    assert np.array_equal(given[-1].pairs, links.pairs)
 
 
 def test_hard_groups_are_kept_by_all_estimators():
-    rows = hard_groups_trial(0, "wine", 0.1)
-    assert {row["broken"] for row in rows if "broken" in row} == {0}
-    assert not [row for row in rows if "problem" in row]
+    for group in ("k-means with links", "spectral with links", "mixtures with links", "choice"):
+        rows = hard_groups_trial(0, "wine", 0.1, group)
+        assert {row["broken"] for row in rows} == {0}
 
 
 def test_few_labels_are_of_every_class():
@@ -148,8 +152,22 @@ def test_tables_are_means_over_sets():
         row(0.8, set=a, share=0.1, method="PPC"), row(0.6, set=b, share=0.1, method="PPC"),
         row(1.5, set=a, share=0.05, method="PPC", measure="broken"),
     ]  # fmt: skip
-    assert "| PPC | 0.600 | 0.700 |  |  | 3 |" in hard_groups_text(table)
+    text = hard_groups_text(table)
+    assert "| PPC | 0.600 | 0.700 |  |  | 3 |" in text
+    assert f"2 of {len(REAL_SETS)} sets, 2 draws." in text
+    assert f"| {b} | 10% | 0.600 |" in text
     assert "| PPC | 0.600 |  | 3 |" in hard_groups_text([table[0], table[1], table[2], table[4]])
+    table += [row(0.3, set=a, share=share, method="other") for share in (0.05, 0.1)]
+    text = hard_groups_text(table)
+    assert f"1 of {len(REAL_SETS)} sets" in text
+    assert "| PPC | 0.500 | 0.800 |  |  | 3 |" in text
+    assert "| other | 0.300 | 0.300 |  |  |  |" in text
+    table += [row(0.5, set=name, share=share, method="PPC") for name in "xyz" for share in (0.05, 0.1)]
+    text = hard_groups_text(table)
+    assert f"5 of {len(REAL_SETS)} sets, 2 draws. other has clustered 1 of them: see below." in text
+    assert "| other |" not in text.split("<details>")[0].split("| method |")[1]
+    assert f"| {a} | 10% | 0.800 | 0.300 |" in text
+    assert "| x | 10% | 0.500 |  |" in text
     table = [
         row(0.5, set=a, flip=0.0, method="peer X"),
         row(0.9, set=a, flip=0.0, method="peer X", measure="kept"),

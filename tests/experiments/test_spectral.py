@@ -262,8 +262,8 @@ def test_random_links_are_as_many_as_links_by_hand(recorded):
     assert [row["method"] for row in by_hand] == ["no links", *IMAGE_METHODS]
     assert [row["method"] for row in at_random] == ["no links", *IMAGE_METHODS]
     hand, drawn = recorded[:n_fits], recorded[n_fits:]
-    n_alone = n_fits - len(IMAGE_METHODS)  # the default and the paper's three widths
-    assert n_alone == 4
+    n_alone = n_fits - len(IMAGE_METHODS)  # the default and the paper's five widths
+    assert n_alone == 6
     assert all(fit["links"] is None for fit in (*hand[:n_alone], *drawn[:n_alone]))
     assert all(fit["links"].n_pairs == 8 for fit in (*hand[n_alone:], *drawn[n_alone:]))
     assert not np.array_equal(hand[-1]["links"].pairs, drawn[-1]["links"].pairs)
