@@ -28,6 +28,7 @@ from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians
 from linkwise.mixture.gaussian.shrinkage import (
+    MOST_UNLABELLED_ROWS,
     CovariancePrior,
     automatic_rows,
     check_shrinkage,
@@ -242,7 +243,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _covariance_prior(self, source: Source) -> CovariancePrior | None:
         """Return the pseudo-rows of every covariance, stored as ``shrinkage_``; None without shrinkage."""
-        self.shrinkage_ = pseudo_rows(self.shrinkage, source.n_features)
+        self.shrinkage_ = pseudo_rows(self.shrinkage, source.n_features, MOST_UNLABELLED_ROWS)
         if self.shrinkage_ <= 0.0:
             return None
         return prior_of_moments(source.column_moments(), source.n_samples, self.shrinkage_, self.reg_covar)

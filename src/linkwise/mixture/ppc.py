@@ -78,8 +78,8 @@ class PPC(LinkedGaussianMixture):
         are spread like all components together (the harmonic mean of their covariances), the others like the
         data. They are a prior of the covariances, in the form of an inverse Wishart density, that does not
         depend on the units, and part of the objective. "auto" takes as many as a covariance has entries, D (D
-        + 1) / 2: few rows per parameter shrink much, many hardly. "tied" covariances are pooled already, and
-        only one row of sixteen acts on them.
+        + 1) / 2, but at most 55: few rows per parameter shrink much, many hardly. "tied" covariances are
+        pooled already, and only one row of sixteen acts on them.
     max_iter : int, default=200
     n_init : int, default=2
         Number of starts. Without links the run with the highest objective is kept. With links it is the one

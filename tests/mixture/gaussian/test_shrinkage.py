@@ -19,6 +19,7 @@ from linkwise.mixture.gaussian.shrinkage import (
     log_prior,
     mean_covariance,
     pooled_covariance,
+    pseudo_rows,
     shrink,
 )
 
@@ -153,6 +154,10 @@ def test_rows_and_variances():
     np.testing.assert_allclose(prior.variances, X.var(axis=0), rtol=1e-9)
     assert covariance_prior(points_of(X), 0.0, 0.0) is None
     assert automatic_rows(10) == 55.0
+    assert pseudo_rows("auto", 30) == 465.0
+    assert pseudo_rows("auto", 30, 55.0) == 55.0
+    assert pseudo_rows("auto", 4, 55.0) == 10.0
+    assert pseudo_rows(200.0, 30, 55.0) == 200.0
 
 
 def test_mean_covariance_weighs_by_rows():
