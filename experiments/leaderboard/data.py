@@ -15,7 +15,17 @@ from experiments.framework.data_files import load_table
 from linkwise.constraints import Constraints
 from linkwise.datasets import load_bundled, make_ppc_artificial, make_rings, make_two_moons
 
-__all__ = ["LINKS", "SETS", "WRONG", "LinkKind", "certainty_of", "draw_links", "half_of", "load_set"]
+__all__ = [
+    "LINKS",
+    "SETS",
+    "WRONG",
+    "LinkKind",
+    "certainty_of",
+    "draw_links",
+    "half_of",
+    "load_set",
+    "some_rows",
+]
 
 Loaded = tuple[NDArray[np.float64], NDArray[Any]]
 
@@ -103,13 +113,17 @@ def load_set(name: str, n_rows: int = 200) -> tuple[NDArray[np.float64], NDArray
     >>> X.shape, int(y.max())
     ((100, 10), 2)
     """
-    X, classes = SETS[name]()
+    X, y = some_rows(name, SETS[name](), n_rows)
+    return (PCA(MAX_FEATURES, svd_solver="full").fit_transform(X) if X.shape[1] > MAX_FEATURES else X), y
+
+
+def some_rows(name: str, loaded: Loaded, n_rows: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Some rows of a set, always the same for its name: columns that vary, standardised, and classes (n,)."""
+    X, classes = loaded
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     rows = np.sort(rng.permutation(len(X))[:n_rows])
     X = X[rows]
     X = StandardScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])
-    if X.shape[1] > MAX_FEATURES:
-        X = PCA(MAX_FEATURES, svd_solver="full").fit_transform(X)
     return X, np.unique(classes[rows], return_inverse=True)[1].astype(np.int64)
 
 

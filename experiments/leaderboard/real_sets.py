@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import StandardScaler
 
 from experiments.framework.data_files import data_path, load_table
 from experiments.leaderboard.data import SETS as OTHER_SETS
-from experiments.leaderboard.data import Loaded
+from experiments.leaderboard.data import Loaded, some_rows
 from linkwise.datasets import load_bundled
 
 __all__ = ["MAX_ROWS", "REAL_SETS", "load_real"]
@@ -84,9 +82,4 @@ def load_real(name: str, n_rows: int = MAX_ROWS) -> tuple[NDArray[np.float64], N
     >>> X.shape, int(y.max())
     ((178, 13), 2)
     """
-    X, classes = REAL_SETS[name]()
-    rng = np.random.default_rng(zlib.crc32(name.encode()))
-    rows = np.sort(rng.permutation(len(X))[:n_rows])
-    X = X[rows]
-    X = StandardScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])
-    return X, np.unique(classes[rows], return_inverse=True)[1].astype(np.int64)
+    return some_rows(name, REAL_SETS[name](), n_rows)

@@ -18,7 +18,12 @@ from scipy.linalg import eigh
 from sklearn.metrics import pairwise_distances
 
 from linkwise._row_tables import exact_origin, from_origin
-from linkwise.spectral.kernels import nearest_neighbours, normalised_adjacency, self_tuning_graph
+from linkwise.spectral.kernels import (
+    nearest_neighbours,
+    neighbour_weights,
+    normalised_adjacency,
+    self_tuning_graph,
+)
 
 __all__ = ["FEATURES", "Features", "feature_rows", "learn_features", "scaled_rows"]
 
@@ -119,11 +124,7 @@ def _band(features: Features, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     origin = exact_origin(features.landmarks)
     neighbours = nearest_neighbours(features.landmarks)
     distances, nearest = neighbours.kneighbors(from_origin(rows, origin), n_neighbors=count)
-    coincides = distances == 0.0
-    with np.errstate(divide="ignore"):
-        weights = np.where(coincides.any(axis=1, keepdims=True), coincides, 1.0 / distances)
-    weights /= weights.sum(axis=1, keepdims=True)
-    return np.einsum("nm,nmb->nb", weights, features.table[nearest])
+    return np.einsum("nm,nmb->nb", neighbour_weights(distances), features.table[nearest])
 
 
 def _products(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -30,6 +30,7 @@ __all__ = [
     "local_scale",
     "nearest_neighbours",
     "neighbour_graph",
+    "neighbour_weights",
     "normalised_adjacency",
     "self_tuning_graph",
 ]
@@ -209,6 +210,14 @@ _INDEFINITE_SHARE = 1e-6
 def nearest_neighbours(points: Any) -> NearestNeighbors:
     """Neighbours of points, measured from ``exact_origin(points)``, as rows to look up must be."""
     return NearestNeighbors().fit(from_origin(points, exact_origin(points)))
+
+
+def neighbour_weights(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights (n, m) of the nearest points by inverse distance, with sum 1; those that coincide share all."""
+    coincides = distances == 0.0
+    with np.errstate(divide="ignore"):
+        weights = np.where(coincides.any(axis=1, keepdims=True), coincides, 1.0 / distances)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def local_scale(neighbours: NearestNeighbors, *, neighbour: int = _SCALE_NEIGHBOUR) -> float:

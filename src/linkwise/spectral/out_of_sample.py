@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from linkwise._row_tables import exact_origin, from_origin
 from linkwise._threads import chunk_bounds
-from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours
+from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours, neighbour_weights
 from linkwise.spectral.normalised_cut import KernelCut, extend_rows, row_normalised
 
 __all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension", "extension_of"]
@@ -63,11 +63,7 @@ class NeighbourExtension:
 
     def rows_at(self, distances: NDArray[np.float64], nearest: NDArray[np.int64]) -> NDArray[np.float64]:
         """The same from known distances to the nearest reference points."""
-        coincides = distances == 0.0
-        with np.errstate(divide="ignore"):
-            weights = np.where(coincides.any(axis=1, keepdims=True), coincides, 1.0 / distances)
-        weights /= weights.sum(axis=1, keepdims=True)
-        return row_normalised(np.einsum("nm,nmk->nk", weights, self._rows[nearest]))
+        return row_normalised(np.einsum("nm,nmk->nk", neighbour_weights(distances), self._rows[nearest]))
 
 
 class _KernelExtension(ABC):
