@@ -169,6 +169,7 @@ def test_a_contradiction_is_resolved_by_a_click(visit):
     say(j, k, "same")
     say(i, k, "different")
     visit.go("doubt")
+    page.wait_for_selector(".chain li")
     chain = page.locator(".chain").first
     assert chain.locator("li:has-text('are the same')").count() >= 2
     told = visit.answers()
@@ -256,8 +257,8 @@ DRAWN = """
 def test_exports(visit):
     """Files, report and plane call the same rows by the same number of a cluster."""
     visit.page.add_init_script(DRAWN)
-    visit.page.reload()
     visit.settle()
+    visit.page.reload()  # with the clusters as they are: until there are any, all rows are drawn as one
     visit.go("keep")
     texts = {}
     for name in ("links.csv", "labels.csv", "report.html"):
@@ -267,7 +268,11 @@ def test_exports(visit):
     sizes = Counter(line["cluster"] for line in csv.DictReader(texts["labels.csv"]))
     assert set(re.findall(r">cluster (\d+)<", "".join(texts["report.html"]))) == set(sizes)
     visit.go("see")
-    visit.page.wait_for_selector(".legend li")
+    # Until the page has heard of the clusters all rows are one; then everything is drawn anew.
+    visit.page.wait_for_selector(f".legend li:nth-child({len(sizes)})")
+    visit.page.evaluate("drawn.clear()")
+    visit.page.set_viewport_size({"width": 1200, "height": 780})
+    visit.page.wait_for_function("n => drawn.size >= n", arg=len(sizes))
     shown = visit.page.locator(".legend li").all_inner_texts()
     found = [re.match(r"cluster (\d+)\s+(\d+)", text).groups() for text in shown]
     assert {number: int(size) for number, size in found} == sizes
