@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dask
 import dask.dataframe as dd
@@ -41,17 +41,33 @@ def client():
     with (
         dask.config.set(settings),
         _preloaded("linkwise.dask"),
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            memory_limit="1GiB",
+        _closed(
+            LocalCluster(
+                n_workers=1,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit="1GiB",
+            )
         ) as cluster,
         Client(cluster, timeout=PATIENCE) as client,
     ):
         yield client
+
+
+@contextmanager
+def _closed(cluster):
+    """A cluster that is closed in the end.
+
+    Tests kill its workers. If one is gone before distributed has listed it, distributed looks for it in its
+    list when it is removed, and ``close`` raises this KeyError of the address.
+    """
+    try:
+        yield cluster
+    finally:
+        with suppress(KeyError):
+            cluster.close()
 
 
 @contextmanager
