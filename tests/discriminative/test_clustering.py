@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import Constraints, DiscriminativeClustering
 from linkwise.datasets import make_rings, make_two_moons
+from linkwise.discriminative.clustering import _evidence
 from linkwise.exceptions import InfeasibleConstraints
 
 KINDS = ("linear", "quadratic", "rbf", "graph")
@@ -96,6 +97,17 @@ def test_hard_links_hold_or_are_refused(seed, k, kind, n_links):
         model.fit(rows, constraints=links + soft)
     assert not links.violations(model.labels_).any()
     assert sum(model.inference_["parts"].values()) == 30
+
+
+def test_every_hard_link_counts_however_many_rows_there_are():
+    """Of the 500,000 pairs of these rows only some are looked at for what they imply."""
+    pairs = np.arange(1000).reshape(-1, 2)
+    links = Constraints(1000, must_link=pairs[:300], cannot_link=pairs[300:])
+    table = _evidence(links, 1000, 0)
+    ends = np.column_stack([table.first.indices, table.second.indices])
+    assert {tuple(pair) for pair in ends.tolist()} == {tuple(pair) for pair in pairs.tolist()}
+    np.testing.assert_array_equal(table.together, ends[:, 0] < 600)
+    assert (table.times == 1.0).all()
 
 
 def test_hard_links_that_contradict_each_other():

@@ -24,7 +24,7 @@ from linkwise._validation import (
     refuse_dask,
 )
 from linkwise.constraints import Constraints
-from linkwise.constraints.implied import implied_pairs
+from linkwise.constraints.implied import implied_pairs, pair_codes
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features, scaled_rows
 from linkwise.discriminative.objective import LinkTable, information, learn_boundaries, link_table
@@ -348,7 +348,12 @@ def _evidence(links: Constraints | None, n_rows: int, seed: int) -> LinkTable:
     if links is None:
         return link_table(n_rows, np.empty((0, 2), dtype=np.int64), np.empty(0))
     hard = np.isinf(links.weights)
-    pairs, together = implied_pairs(links, _MOST_PAIRS, np.random.default_rng(seed))
+    implied, together = implied_pairs(links, _MOST_PAIRS, np.random.default_rng(seed))
+    # Of very many implied pairs some are drawn, but every link that was given counts.
+    pairs = np.concatenate([links.pairs[hard], implied])
+    together = np.concatenate([links.weights[hard] > 0, together])
+    once = np.unique(pair_codes(n_rows, pairs), return_index=True)[1]
+    pairs, together = pairs[once], together[once]
     n_hard_rows = len(np.unique(links.pairs[hard]))
     share = min(1.0, 2.0 * n_hard_rows / max(1, len(pairs)))
     return link_table(
