@@ -337,10 +337,13 @@ def _whole(table: Sequence[Row], key: str) -> Sequence[Row]:
 
 
 def _draws(table: Sequence[Row]) -> str:
-    """How much was run."""
-    count = max(row["n"] for row in table)
-    sets = {row["set"] for row in table}
-    return f"{len(sets)} of {len(SETS)} sets, {count} draw{'s' if count > 1 else ''}."
+    """How much was run: sets, and draws of them, from the fewest to the most."""
+    by_set: dict[str, int] = {}
+    for row in table:
+        by_set[row["set"]] = max(by_set.get(row["set"], 0), row["n"])
+    fewest, most = min(by_set.values()), max(by_set.values())
+    draws = f"{most}" if fewest == most else f"{fewest} to {most}"
+    return f"{len(by_set)} of {len(SETS)} sets, {draws} draw{'s' if most > 1 else ''}."
 
 
 def _mean(values: Sequence[float]) -> float:
