@@ -31,7 +31,7 @@ from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.problem import reduce_field
 from linkwise.kmeans.assignment import assign_linked, link_costs, weighted_links
 from linkwise.kmeans.cop_kmeans import COPKMeans
-from linkwise.kmeans.distortions.registry import make_distortion
+from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
 

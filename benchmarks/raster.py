@@ -74,8 +74,7 @@ def _megapixels(seconds: float, n_pixels: int) -> float:
 
 
 def windows_table() -> Table:
-    from linkwise.raster.classify import _tile
-    from linkwise.raster.models import pixel_model
+    from linkwise.raster.classify import _tile, pixel_model
 
     rows, measured = [], {}
     for n_bands, n_classes in SHAPES:

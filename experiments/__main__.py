@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -58,6 +59,17 @@ def reproduce(
     stored: Annotated[
         bool, typer.Option("--stored", help="Run nothing: write what the trials run so far say.")
     ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="KEY=VALUE", help="Run settings with this value; may be repeated."),
+    ] = None,
+    draws: Annotated[int | None, typer.Option("--draws", min=1, help="Run at most so many draws.")] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep", metavar="FOLDER", help="Settings without trials keep their rows of the table there."
+        ),
+    ] = None,
     json_wanted: options.JsonOption = False,
 ) -> None:
     """Run the papers' experiments and write their tables and figures.
@@ -81,7 +93,8 @@ def reproduce(
     if fresh and stored:
         raise CommandError("--fresh forgets the trials that --stored reads; leave one of them out", USAGE)
     check_folder(output)
-    results = [_run(out, experiment, not full, output, jobs, fresh, stored) for experiment in chosen]
+    part = _Part(tuple(only or ()), draws, keep)
+    results = [_run(out, experiment, not full, output, jobs, fresh, stored, part) for experiment in chosen]
     failed = sum(len(result["failed"]) for result in results)
     result = {"experiments": results}
     if failed:
@@ -104,20 +117,45 @@ def _n_trials(experiment: Experiment, quick: bool) -> int:
     return len(size.settings) * size.n_draws
 
 
+class _Part(NamedTuple):
+    """What of an experiment is run: see ``chosen_size``; and the folder of a table whose rows are kept."""
+
+    only: tuple[str, ...] = ()
+    draws: int | None = None
+    keep: Path | None = None
+
+
 def _run(
-    out: Output, experiment: Experiment, quick: bool, output: Path, jobs: int, fresh: bool, stored: bool
+    out: Output,
+    experiment: Experiment,
+    quick: bool,
+    output: Path,
+    jobs: int,
+    fresh: bool,
+    stored: bool,
+    part: _Part,
 ) -> dict[str, Any]:
     """One experiment: its table, its provenance and its figure."""
     from experiments.framework.data_files import DataMissing
     from experiments.framework.figures import save_figure
+    from experiments.framework.kept import chosen_size, with_kept
     from experiments.framework.tables import table_text, wide
+    from experiments.framework.trials import TrialFile
 
     scale = "quick" if quick else "full"
+    stem = experiment.name if scale == "full" else f"{experiment.name}-{scale}"
     trials = output / "trials" / f"{experiment.name}-{scale}.jsonl"
-    if fresh:
+    try:
+        size = chosen_size(experiment.size(quick), part.only, part.draws)
+    except ValueError as error:
+        raise CommandError(f"--only: {error}", USAGE) from error
+    chosen = replace(experiment, quick=size) if quick else replace(experiment, full=size)
+    if fresh and part.only:
+        TrialFile(trials).forget(size.settings)
+    elif fresh:
         trials.unlink(missing_ok=True)
     out.say(f"{experiment.name} ({scale}): {experiment.title}")
-    with out.progress(experiment.name, _n_trials(experiment, quick)) as step:
+    with out.progress(experiment.name, _n_trials(chosen, quick)) as step:
         counted = [0]
 
         def progress(done: int, total: int) -> None:
@@ -128,9 +166,15 @@ def _run(
                 print(f"{experiment.name}: {done} of {total} trials", file=sys.stderr, flush=True)
             counted[0] = done
 
-        outcome = experiment.run(quick=quick, path=trials, n_jobs=jobs, progress=progress, only_stored=stored)
-    stem = experiment.name if scale == "full" else f"{experiment.name}-{scale}"
-    record = _record(experiment, scale, outcome)
+        found = chosen.run(quick=quick, path=trials, n_jobs=jobs, progress=progress, only_stored=stored)
+    # Trials of settings and draws that were not chosen are there, too.
+    outcome = experiment.run(quick=quick, path=trials, only_stored=True)
+    outcome = replace(outcome, skipped=found.skipped, failed=found.failed)
+    kept: list[dict[str, Any]] = []
+    if part.keep is not None:
+        merged, kept = with_kept(part.keep, stem, experiment.size(quick).settings, outcome.table)
+        outcome = replace(outcome, table=merged)
+    record = {**_record(experiment, scale, outcome), "kept": kept}
     mine = [f"{stem}.json", f"{stem}.csv", f"{stem}.png"]
     failure = None
     with together(output, lambda _: mine, last=mine[0]) as draft:

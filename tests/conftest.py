@@ -1,6 +1,11 @@
 """Settings of the whole suite."""
 
+import gc
 import os
+
+# What is imported and collected stays until the end: to look through it for garbage again and again is an
+# eighth of the time of collecting, and 3 % of that of the tests.
+gc.disable()
 
 # Workers share the cores, and threads of OpenMP and BLAS of one worker wait for those of the other.
 # Before numpy is imported, which reads these once.
@@ -35,10 +40,45 @@ def pytest_collect_file():
     return [one for one in found if not isinstance(one, DoctestModule)]
 
 
+def pytest_collection_finish():
+    """Collect garbage from now on, and only what the tests make."""
+    gc.freeze()
+    gc.enable()
+
+
 #: Files that mostly wait, for processes and browsers. They come first: at the end a worker would wait alone.
 WAITING = ("tests/dask/test_cluster.py", "tests/workbench/test_page.py", "tests/cli/test_interrupts.py")
+#: What takes long and cannot be divided, a page or a file. At the end come the short doctests of modules.
+LONG = ("docs/", "README.md", "tests/cli/", "tests/test_examples.py", "tests/auto/", "tests/experiments/")
 
 
 def pytest_collection_modifyitems(items):
-    """Put the files that wait first; ``make test`` keeps to the order."""
-    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
+    """Put the files that wait first and those that take long next; ``make test`` keeps to the order."""
+    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), not item.nodeid.startswith(LONG)))
+
+
+def _keep_candidates(monkeypatch, keeps):
+    """Let a choice know only the candidates of which this says so; a quick one has part of them."""
+    from linkwise.auto import candidates
+
+    known = {name: one for name, one in candidates.CANDIDATES.items() if keeps(name)}
+    monkeypatch.setattr(candidates, "CANDIDATES", known)
+    monkeypatch.setattr(candidates, "_QUICK", tuple(filter(known.get, candidates._QUICK)))
+
+
+@pytest.fixture
+def fewer_candidates(monkeypatch):
+    """A choice without what takes nine tenths of its time: mixtures that see links, all but one of the
+    boundaries, and forests."""
+    slow = {"mixture", "mixture, tied", "mixture, diagonal", "forest of groups"}
+    _keep_candidates(
+        monkeypatch,
+        lambda name: name not in slow and (name == "boundaries, smooth" or not name.startswith("boundaries")),
+    )
+
+
+@pytest.fixture
+def fewest_candidates(monkeypatch):
+    """A choice among one with boundaries and those that look for the number of clusters."""
+    kept = {"boundaries, smooth", "spectral, near", "mixture, no links", "mixture, tied, no links"}
+    _keep_candidates(monkeypatch, kept.__contains__)

@@ -110,8 +110,9 @@ def fit_points(folder: Path, data: str, links: str) -> list[dict]:
     """A result with links and two clusters is replaced by one without links and with three."""
     from typer.testing import CliRunner
 
+    from linkwise.cli import fit as command
     from linkwise.cli.app import app
-    from linkwise.cli.fit import command, report
+    from linkwise.cli.fit import report
     from linkwise.cli.samples import load_prepared_model
 
     report.clusters_png = lambda *_, **__: b"rows"

@@ -62,7 +62,7 @@ def test_fits_without_a_cache_and_says_so_once(installed):
 
 def test_cache_folder_of_the_user_is_used(installed, tmp_path):
     code = (
-        "import numpy as np; from linkwise.graph.disjoint_set import group_labels;"
+        "import numpy as np; from linkwise.graph.csr import group_labels;"
         "print(group_labels(3, np.array([[0, 1]]))[0].tolist())"
     )
     done = run(installed, code, NUMBA_CACHE_DIR=str(tmp_path / "cache"))

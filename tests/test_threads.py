@@ -6,8 +6,10 @@ import os
 import threading
 
 import pytest
+from threadpoolctl import threadpool_limits
 
-from linkwise._threads import Workers, chunk_bounds
+from linkwise import _threads
+from linkwise._threads import Workers, chunk_bounds, one_thread_if_small
 
 
 @pytest.mark.parametrize(
@@ -90,3 +92,15 @@ def test_a_forked_process_has_helpers_of_its_own():
 def test_no_threads_is_refused():
     with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
         Workers(0)
+
+
+@pytest.mark.parametrize(("n_rows", "limited"), [(10, True), (3000, True), (3001, False)])
+def test_libraries_have_one_thread_for_few_rows(n_rows, limited):
+    def counts():
+        return [library["num_threads"] for library in _threads._libraries().info()]
+
+    with threadpool_limits(2):
+        before = counts()
+        with one_thread_if_small(n_rows):
+            assert counts() == ([1] * len(before) if limited else before)
+        assert counts() == before

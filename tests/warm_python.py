@@ -31,7 +31,7 @@ from typing import Any
 
 #: What is imported before programs start.
 MODULES = (
-    "linkwise.cli.app", "linkwise.cli.fit.command", "linkwise.cli.predict", "linkwise.cli.ask.command",
+    "linkwise.cli.app", "linkwise.cli.fit", "linkwise.cli.predict", "linkwise.cli.ask",
     "linkwise.auto.estimator", "linkwise.active.session", "linkwise.persistence.layout", "pandas",
     "linkwise.mixture.ppc", "linkwise.kmeans.hmrf_kmeans", "linkwise.spectral.constrained",
 )  # fmt: skip

@@ -33,7 +33,10 @@ CAUSES: dict[str, str] = {
         "Compiling is no longer timed, and fits have become faster since, those by ICM most. The machine was "
         "busy with other work"
     ),
-    "hmrf_gaps": "Compiling is no longer timed",
+    "hmrf_gaps": (
+        "Compiling is no longer timed. The machine was busy with other work, so that fewer searches proved "
+        "their labels within five seconds by the clock"
+    ),
     "land_cover": (
         "CPPC finds the number of clusters by itself, with its default confidence, and by cBIC beside it; "
         "before, by cBIC alone and with a tuned confidence"

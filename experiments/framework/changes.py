@@ -25,7 +25,8 @@ AFTERWARDS = (
     "and `normaliser` with cannot-links alone, were added to explain results that were known. So were more "
     "widths of the Gaussian, after the widest or the narrowest of three had been the best, the shorter "
     "time on newsgroups, and the 1000 sweeps in `texture_mosaic`, which follow from two sentences of the "
-    "paper. The mixture among the competitors of spectral clustering stops at 1e-4 and has five starts, "
+    "paper. The rule for figure 3 of spectral clustering was written anew when its boundaries were known. "
+    "The mixture among the competitors of spectral clustering stops at 1e-4 and has five starts, "
     "and `ppc_noisy_links` does not have the paper's 100 starts, because these take too long."
 )
 

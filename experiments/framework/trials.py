@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import numpy as np
 
 import linkwise
 from experiments.framework.summary import Row
+from linkwise._files import replacing
 
 __all__ = ["Trial", "TrialFile", "source_state"]
 
@@ -84,7 +86,20 @@ class TrialFile:
             self.path.write_bytes(written[: written.rfind(b"\n") + 1])
         self._trimmed = True
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(trial._asdict(), default=_plain) + "\n")
+            file.write(_line(trial))
+
+    def forget(self, settings: Sequence[dict[str, Any]]) -> None:
+        """Drop the trials of these settings."""
+        if self.path is None or not self.path.exists():
+            return
+        dropped = {Trial(dict(setting), 0).key for setting in settings}
+        left = [trial for trial in self.read() if trial._replace(draw=0).key not in dropped]
+        with replacing(self.path) as draft:
+            draft.write_text("".join(_line(trial) for trial in left), encoding="utf-8")
+
+
+def _line(trial: Trial) -> str:
+    return json.dumps(trial._asdict(), default=_plain) + "\n"
 
 
 @cache

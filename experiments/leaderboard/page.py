@@ -360,9 +360,10 @@ def _extent(table: Sequence[Row]) -> str:
     sets = {case.set for case in known}
     count = n_repeats(known)
     there = len(measured(known))
+    fewer = [f"{own} of `{name}`" for name in SHOWN if 0 < (own := n_repeats(known, name)) < count]
     return (
         f"{len(sets)} of {len(SETS)} sets, {there} of {len(CONDITIONS)} kinds of links, "
-        f"{count} draw{'s' if count > 1 else ''} of them."
+        f"{count} draw{'s' if count > 1 else ''} of them{''.join(', ' + one for one in fewer)}."
         + (" The run is not finished." if len(known) < len(SETS) * len(CONDITIONS) * N_REPEATS else "")
     )
 

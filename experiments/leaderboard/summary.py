@@ -104,9 +104,9 @@ def measured(known: Scores, conditions: Sequence[Condition] = CONDITIONS) -> tup
     return tuple(condition for condition in conditions if condition in there)
 
 
-def n_repeats(known: Scores) -> int:
-    """How many repeats there are."""
-    return len({case.repeat for case in known})
+def n_repeats(known: Scores, method: str | None = None) -> int:
+    """How many repeats there are, of all methods together or of one."""
+    return len({case.repeat for case, found in known.items() if method is None or method in found})
 
 
 def mean_score(known: Scores, method: str, conditions: Sequence[Condition] = CONDITIONS) -> Estimate:

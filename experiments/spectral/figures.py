@@ -232,7 +232,7 @@ def picture(path: Path) -> None:
 
     figure = Figure(figsize=(10, 8), layout="constrained")
     axes = figure.subplots(3, 4)
-    for line, (number, width) in zip(axes, ((2, 0.1), (3, 0.2), (4, 0.05)), strict=True):
+    for line, (number, width) in zip(axes, ((2, 0.1), (3, 0.2), (4, 0.2)), strict=True):
         found = affinities(number, width)
         n_maps = 4 if number == 4 else 3
         for ax, (method, affinity) in zip(line[:n_maps], found.items(), strict=False):
@@ -253,9 +253,11 @@ def picture(path: Path) -> None:
     figure.savefig(path, dpi=90)
 
 
+#: Figure 4 has the data of figure 3, so both have the same widths.
+_WIDTHS = (0.05, 0.1, 0.15, 0.2)
 _SETTINGS = [
     {"figure": figure, "width": width}
-    for figure, widths in ((2, (0.1,)), (3, (0.05, 0.1, 0.15, 0.2)), (4, (0.05, 0.1)))
+    for figure, widths in ((2, (0.1,)), (3, _WIDTHS), (4, _WIDTHS))
     for width in widths
 ]
 

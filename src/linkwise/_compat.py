@@ -46,11 +46,7 @@ class FitTask:
         return self
 
     def end(self, fitted: Callable[[], dict[str, Any]] | None = None) -> bool:
-        """Tell the callbacks that this stage is over; return whether one of them asks to stop.
-
-        ``fitted`` returns the attributes the estimator would have if it stopped here; it is called only when
-        a callback wants them.
-        """
+        """Tell the callbacks that this stage is over; ``fitted()`` is for them. True if one asks to stop."""
         if self._context is None:
             return False
         return bool(

@@ -60,11 +60,7 @@ def naming(path: PathLike, draft: Path | None = None) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: PathLike) -> Iterator[Path]:
-    """Yield a path to write to; rename it to ``path`` once it is complete.
-
-    The folder is made if it is missing. A symbolic link stays, and the file it leads to is replaced. Whatever
-    stops the writing, an earlier file at ``path`` stays as it was.
-    """
+    """Yield a draft that replaces the file at ``path`` once it is complete; a symbolic link stays."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise FileExistsError(f"{path} is in the way: it is not a file; choose another name")
@@ -89,10 +85,8 @@ def together(
 ) -> Iterator[Path]:
     """Yield an empty folder whose entries then appear in ``folder`` together, instead of an earlier run's.
 
-    ``owned(folder)`` names the entries that may be replaced; those not written again are removed. An entry
-    that would replace another one raises FileExistsError, and nothing is changed. The entry ``last`` is
-    removed first and put in place last: while it is there, all of its run are. What else is in the folder is
-    not touched.
+    ``owned(folder)`` names the entries that may be replaced or removed; FileExistsError if another is in the
+    way. While the entry ``last`` is there, all of its run are. Nothing else is touched.
     """
     target = Path(os.path.realpath(folder))
     target.mkdir(parents=True, exist_ok=True)
@@ -151,9 +145,6 @@ def reading(*folders: PathLike) -> Iterator[None]:
         for folder in folders:
             stack.enter_context(_locked(Path(os.path.realpath(folder)), shared=True))
         yield
-
-
-# The journal
 
 
 def _write_journal(stage: Path, journal: dict[str, object]) -> None:
@@ -216,9 +207,6 @@ def _move(source: Path, place: Path, named: Path) -> None:
             "away and try again"
         )
     os.rename(source, place)
-
-
-# Drafts and their locks
 
 
 def _draft_name(target: Path) -> Path:

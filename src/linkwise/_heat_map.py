@@ -8,7 +8,8 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from linkwise._arrays import Floats
 
 __all__ = ["draw_heat_map", "heat_colours", "heat_table", "new_axes", "signed"]
 
@@ -33,7 +34,7 @@ def heat_colours(value: float) -> tuple[str, str]:
     return f"#{red:02x}{green:02x}{blue:02x}", "#ffffff" if strength > _DARK else "#1a1a1a"
 
 
-def heat_table(values: NDArray[np.float64], names: Sequence[Any], caption: str) -> str:
+def heat_table(values: Floats, names: Sequence[Any], caption: str) -> str:
     """Write a matrix (L, L) as an HTML table with coloured cells; names are escaped, styles are inline."""
     cell = "padding:0.25em 0.5em;text-align:right"
     heads = "".join(f"<th style='{cell}' scope='col'>{escape(str(name))}</th>" for name in names)
@@ -58,7 +59,7 @@ def signed(value: float) -> str:
     return "0" if text in ("-0", "0") else text.replace("-", "−")
 
 
-def draw_heat_map(values: NDArray[np.float64], names: Sequence[Any], title: str, ax: Any = None) -> Any:
+def draw_heat_map(values: Floats, names: Sequence[Any], title: str, ax: Any = None) -> Any:
     """Draw a matrix (L, L) on matplotlib axes, with its figures in the cells up to 20 classes."""
     axes = new_axes() if ax is None else ax
     image = axes.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0)

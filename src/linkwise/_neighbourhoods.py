@@ -5,30 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.graph import adjacency, compact, group_labels
 
 __all__ = ["choose_far_apart", "groups_apart", "neighbourhoods"]
 
 
-def neighbourhoods(
-    n_samples: int, must_link: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def neighbourhoods(n_samples: int, must_link: Ints) -> tuple[Ints, Ints, int]:
     """Rows that have a must-link (c,), the neighbourhood of each of them (c,), and how many there are."""
     members, local = compact(must_link)
     groups, n_groups = group_labels(len(members), local)
     return members, groups, n_groups
 
 
-def groups_apart(
-    n_samples: int, must_link: NDArray[np.int64], cannot_link: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int, NDArray[np.int64]]:
-    """Neighbourhoods, then the other rows with a cannot-link as groups of one, and which groups differ.
+def groups_apart(n_samples: int, must_link: Ints, cannot_link: Ints) -> tuple[Ints, Ints, int, Ints]:
+    """Linked rows (c,), their groups (c,), the number of neighbourhoods, pairs of groups (m, 2) apart.
 
-    Returns the linked rows (c,), the group of each of them (c,), the number of neighbourhoods, which are the
-    first groups, and the pairs of groups (m, 2) between which there is a cannot-link. A cannot-link inside a
-    neighbourhood contradicts its must-links and is left out.
+    Neighbourhoods are the first groups, other rows with a cannot-link groups of one. Cannot-links inside a
+    neighbourhood are left out.
     """
     members, groups, n_neighbourhoods = neighbourhoods(n_samples, must_link)
     single = np.setdiff1d(cannot_link, members)
@@ -41,26 +36,23 @@ def groups_apart(
 
 
 def choose_far_apart(
-    distances: Callable[[int], NDArray[np.float64]],
-    sizes: NDArray[np.float64],
+    distances: Callable[[int], Floats],
+    sizes: Floats,
     n_chosen: int,
     first: int | Sequence[int],
     *,
-    apart: NDArray[np.int64] | None = None,
+    apart: Ints | None = None,
     only_apart: bool = False,
     rng: np.random.Generator | None = None,
     distinct: bool = False,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Weighted farthest-first traversal: choose large groups far from those already chosen.
 
     ``distances(g)`` are those of all groups to group g; ``first`` is chosen already. Each next group
-    maximises, over the nearest chosen group, the distance times the root of both sizes; of equals the first.
-    With ``distinct`` it ends early where all others coincide with chosen ones.
-
-    ``apart`` (m, 2) are pairs of groups that are known to differ: however near, they do not count as near
-    each other. So a group that is known to differ from all chosen ones comes before any other; of several,
-    the farthest. With ``only_apart`` it ends early without such a group. With ``rng`` the next group is not
-    the one of the largest value, but drawn in proportion to the square of its value.
+    maximises, over the nearest chosen group, the distance times the root of both sizes; with ``rng`` it is
+    drawn by the square of that. Groups that are ``apart`` (m, 2) never count as near, so they come first.
+    ``distinct`` ends where all others coincide with chosen ones, ``only_apart`` where no group is apart from
+    all of them.
     """
     n_groups = len(sizes)
     graph = adjacency(n_groups, np.empty((0, 2), dtype=np.int64) if apart is None else apart)

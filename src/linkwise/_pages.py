@@ -1,7 +1,4 @@
-"""HTML pages that need nothing beside themselves: their frame, style, tables and pictures.
-
-The reports of the command and of class redefinition are made here, and so are the tables of notebooks.
-"""
+"""HTML pages of reports, which need nothing beside themselves, and tables of notebooks."""
 
 from __future__ import annotations
 
@@ -175,10 +172,7 @@ def png_of(figure: Any) -> bytes:
 
 
 def svg_of(figure: Any) -> str:
-    """Draw a figure as an SVG element for the inside of a page: it refers to nothing and styles nothing else.
-
-    Nothing is clipped, so that the limits of the axes must hold all that is drawn.
-    """
+    """Draw a figure as an SVG element inside a page; nothing is clipped, so that axes must hold all drawn."""
     from matplotlib import rc_context
 
     stream = io.StringIO()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 
 __all__ = [
@@ -33,12 +34,8 @@ _ROWS_AS_ONE = 64
 _FEW_ENTRIES = 2**12
 
 
-def column_extremes(table: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Smallest and largest entry of each column, (d,) each.
-
-    Rows that lie one after the other are taken 64 at a time as one long row: a million rows of ten numbers
-    take 10 ms instead of 78.
-    """
+def column_extremes(table: Any) -> tuple[Floats, Floats]:
+    """Smallest and largest entry of each column, (d,) each; 64 rows are taken as one, 8 times as fast."""
     if not issparse(table) and table.flags.c_contiguous and len(table) >= _ROWS_AS_ONE:
         n_columns = table.shape[1]
         whole = len(table) // _ROWS_AS_ONE * _ROWS_AS_ONE
@@ -51,9 +48,7 @@ def column_extremes(table: Any) -> tuple[NDArray[np.float64], NDArray[np.float64
     return lowest, highest
 
 
-def label_sums(
-    table: Any, labels: NDArray[np.int64], n_labels: int, weights: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
+def label_sums(table: Any, labels: Ints, n_labels: int, weights: Floats | None = None) -> Floats:
     """Sum of the rows of each label, (n_labels, d), the rows times ``weights`` (n,) if given."""
     n_rows = len(labels)
     if not issparse(table) and table.size <= _FEW_ENTRIES:
@@ -69,12 +64,8 @@ def label_sums(
 
 @kernel
 def _dots(
-    data: NDArray[np.float64],
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
-    table: NDArray[np.float64],
-    labels: NDArray[np.int64],
-) -> NDArray[np.float64]:
+    data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], table: Floats, labels: Ints
+) -> Floats:
     """Product of each compressed row with the row of ``table`` that its label names."""
     n_rows = len(labels)
     result = np.empty(n_rows)
@@ -87,9 +78,7 @@ def _dots(
 
 
 @reassociating_kernel
-def _dense_dots(
-    table: NDArray[np.float64], vectors: NDArray[np.float64], labels: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _dense_dots(table: Floats, vectors: Floats, labels: Ints) -> Floats:
     """Product of each row with the vector of its label."""
     result = np.empty(len(labels))
     for row in range(len(labels)):
@@ -100,14 +89,14 @@ def _dense_dots(
     return result
 
 
-def dot_by_label(table: Any, vectors: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+def dot_by_label(table: Any, vectors: Floats, labels: Ints) -> Floats:
     """Product of each row with the vector of its label, (n,)."""
     if issparse(table):
         return _dots(table.data, table.indices, table.indptr, np.ascontiguousarray(vectors), labels)
     return _dense_dots(table, np.ascontiguousarray(vectors), labels)
 
 
-def weighted_squares(table: Any, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def weighted_squares(table: Any, weights: Floats) -> Floats:
     """sum_m weights_m x_im^2 of every row, (n,)."""
     return np.asarray(row_products(table, table) @ weights)
 
@@ -123,20 +112,18 @@ _LARGEST = 1e140
 SMALLEST_RANGE = 1e-140
 
 
-def exact_origin(X: Any) -> NDArray[np.float64]:
-    """A point (d,) amid the rows whose differences from them are exact in floating point.
+def exact_origin(X: Any) -> Floats:
+    """A point (d,) amid the rows whose differences from them are exact in floating point; 0 for sparse rows.
 
-    The middle of each feature, rounded toward 0 to a multiple of a power of two that is at least its range.
-    So a row is never nearer to 0 than to the origin, and their difference needs no more digits than the row
-    has. Features around zero have the origin 0, so that ordinary data are left as they are; so have sparse
-    data, which could not stay sparse.
+    The middle of each feature, rounded toward 0 to a multiple of a power of two that is at least its range:
+    the difference needs no more digits than the row has. Features around zero have the origin 0.
     """
     if issparse(X):
         return np.zeros(X.shape[1])
     return origin_between(*_spread(X))
 
 
-def origin_between(lowest: NDArray[np.float64], spread: NDArray[np.float64]) -> NDArray[np.float64]:
+def origin_between(lowest: Floats, spread: Floats) -> Floats:
     """The ``exact_origin`` of rows with this smallest entry and range of each feature."""
     # Features that are too wide stay where they are, for ``from_origin`` to refuse them.
     wide = spread > _LARGEST
@@ -145,14 +132,14 @@ def origin_between(lowest: NDArray[np.float64], spread: NDArray[np.float64]) -> 
     return np.where(spread == 0.0, lowest, np.trunc(middle / step) * step)
 
 
-def from_origin(X: Any, origin: NDArray[np.float64]) -> Any:
+def from_origin(X: Any, origin: Floats) -> Any:
     """Rows measured from an origin; refused, naming the feature, if their squared distances overflow."""
     measured = X - origin if origin.any() else X
     refuse_overflowing(*column_extremes(measured))
     return measured
 
 
-def refuse_overflowing(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> None:
+def refuse_overflowing(lowest: Floats, highest: Floats) -> None:
     """Refuse features in [lowest, highest] whose squares overflow; naming the feature."""
     size = np.maximum(highest, -lowest)
     column = int(size.argmax())
@@ -168,7 +155,7 @@ def refuse_vanishing(X: Any) -> None:
     refuse_narrow(_spread(X)[1])
 
 
-def refuse_narrow(spread: NDArray[np.float64]) -> None:
+def refuse_narrow(spread: Floats) -> None:
     """Refuse features of which all ranges (d,) are too small for squares, but not 0."""
     widest = int(spread.argmax())
     if 0.0 < spread[widest] < SMALLEST_RANGE:
@@ -178,7 +165,7 @@ def refuse_narrow(spread: NDArray[np.float64]) -> None:
         )
 
 
-def _spread(X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _spread(X: Any) -> tuple[Floats, Floats]:
     """Smallest entry and range of each feature."""
     lowest, highest = column_extremes(X)
     with np.errstate(over="ignore"):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextvars
+import os
+import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,19 +20,22 @@ Result = TypeVar("Result")
 # Seconds after which the main thread looks for signals.
 _PAUSE = 0.1
 
+# Events of functions that ran on when the main thread was interrupted; set when they return.
+_given_up: list[threading.Event] = []
+
 
 def run_interruptibly(function: Callable[[], Result]) -> Result:
     """Call a function that runs for long without looking for signals, such as a solver of SciPy.
 
-    Python raises KeyboardInterrupt only between two instructions of the main thread. So the function, which
-    must release the interpreter lock, runs in a thread of its own while the main thread waits. After an
-    interrupt its result is given up; it ends by its own time limit, or with the process.
+    Python raises KeyboardInterrupt between two instructions of the main thread. So the function, which must
+    release the interpreter lock, runs in another thread, and its result is given up after an interrupt.
     """
     if threading.current_thread() is not threading.main_thread():
         # Signals come to the main thread alone.
         return function()
     results: list[Result] = []
     errors: list[BaseException] = []
+    done = threading.Event()
     context = contextvars.copy_context()
 
     def work() -> None:
@@ -36,23 +43,42 @@ def run_interruptibly(function: Callable[[], Result]) -> Result:
             results.append(context.run(function))
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.set()
 
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(_PAUSE)
+    try:
+        thread.start()
+        while not done.wait(_PAUSE):
+            pass
+    except KeyboardInterrupt:
+        _given_up.append(done)
+        raise
     if errors:
         raise errors[0]
     return results[0]
+
+
+@atexit.register
+def _end_by_the_signal() -> None:
+    """End as Python does after an uncaught KeyboardInterrupt, but before it takes the interpreter apart.
+
+    A solver that returned meanwhile could not get the interpreter lock. Python would end its thread within
+    C++ code that must not be left that way, and the process would abort.
+    """
+    interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
+    if os.name == "posix" and interrupted and not all(done.is_set() for done in _given_up):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
 
 
 @contextmanager
 def warn_once(stacklevel: int = 4) -> Iterator[set[type[Warning]]]:
     """Catch the warnings of a block, threads included, and issue one for each place that warned.
 
-    Yields an empty set. Warnings of the classes that the block adds to it are dropped, because the caller
-    sums them up. ``stacklevel`` is as in ``warnings.warn``: 4 is the caller of the function that has the
-    block.
+    Warnings of classes that the block adds to the set it is given are dropped: the caller sums them up.
     """
     summed_up: set[type[Warning]] = set()
     with warnings.catch_warnings(record=True) as caught:

@@ -1,7 +1,4 @@
-"""Checks of what users pass in, and labels of any kind as integer codes.
-
-Every message names the row, the value and the fix.
-"""
+"""Checks of what users pass in, and labels of any kind as integer codes; messages name row, value and fix."""
 
 from __future__ import annotations
 
@@ -12,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from linkwise._arrays import Bools, Ints
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -27,9 +26,11 @@ __all__ = [
     "check_pairs",
     "check_same_length",
     "check_whole_number",
+    "counted",
     "encode",
     "encode_pair",
     "label_codes",
+    "listed",
     "pack",
     "refuse_dask",
     "refuse_links_as_labels",
@@ -68,7 +69,7 @@ def refuse_masked(values: Any, name: str, remedy: str = "fill it in or leave it 
             raise ValueError(f"{name}{f'[{place}]' if place else ''} is masked; {remedy}")
 
 
-def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64]:
+def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> Ints:
     """Pairs as (m, 2) int64, each with two different points in range."""
     name = f"{name} pair"
     table = _as_table(pairs, name)
@@ -99,11 +100,7 @@ def check_pairs(pairs: ArrayLike, n_samples: int, name: str) -> NDArray[np.int64
 
 
 def check_constraints(constraints: Any, n_samples: int | None, y: Any = None) -> Constraints | None:
-    """Constraints of an estimator: None, or links about exactly these rows.
-
-    Raw pairs are refused, because scikit-learn would subset them by position under cross-validation. Links
-    given by position are in ``y``, where nobody would read them: refused as well.
-    """
+    """Constraints of an estimator, None or about these rows; raw pairs and links in ``y`` are refused."""
     from linkwise.constraints import Constraints
 
     refuse_links_as_labels(y, n_samples)
@@ -126,8 +123,8 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
     """Data and links with the same order of rows: where both have ids, they are matched by them.
 
     The ids of a data frame are the column that the index of the links was taken from, which is then no
-    feature, or else its row labels (pandas). Ids that are missing on one side, or repeated, are refused. Data
-    without ids, such as an array, are taken in the order of the links, with a warning.
+    feature, or else its row labels (pandas). Data without ids are taken in the order of the links, with a
+    warning.
     """
     from linkwise.constraints import Constraints
 
@@ -230,7 +227,7 @@ def check_choice(value: Any, name: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def label_codes(y: ArrayLike, name: str = "y") -> tuple[NDArray[np.int64], NDArray[Any]]:
+def label_codes(y: ArrayLike, name: str = "y") -> tuple[Ints, NDArray[Any]]:
     """Class number of each row and the sorted classes; -1, NaN, None, masked or pandas.NA is unknown: -1."""
     refuse_links_as_labels(y)
     if np.shape(y) == (0,):
@@ -345,7 +342,7 @@ def pack(values: Iterable[Any]) -> NDArray[Any]:
     return packed
 
 
-def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+def _missing(array: NDArray[Any]) -> Bools:
     """Which labels are NaN, NaT, None or pandas.NA."""
     if array.dtype.kind in "fcmM":
         return array != array
@@ -362,7 +359,7 @@ def _is_missing(value: Any) -> bool:
         return True
 
 
-def unlabelled(array: NDArray[Any]) -> NDArray[np.bool_]:
+def unlabelled(array: NDArray[Any]) -> Bools:
     """Which labels mark an unlabelled row: missing, or the number -1."""
     gaps = _missing(array)
     if array.dtype.kind in "if":
@@ -371,3 +368,14 @@ def unlabelled(array: NDArray[Any]) -> NDArray[np.bool_]:
         minus_one = (isinstance(v, numbers.Real) and v == -1 for v in array)
         return gaps | np.fromiter(minus_one, dtype=bool, count=len(array))
     return gaps
+
+
+def listed(names: Sequence[Any], shown: int = 5) -> str:
+    """Join a few names, and say how many more there are: ``3, 7 and 2 more``."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(map(str, names[:shown])) + more
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 answer`` or ``3 answers``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

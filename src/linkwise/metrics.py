@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import (
     align_rows,
     as_vector,
@@ -454,7 +455,7 @@ def separability(y: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
     )
 
 
-def separability_of_counts(contingency: NDArray[np.integer]) -> NDArray[np.float64]:
+def separability_of_counts(contingency: NDArray[np.integer]) -> Floats:
     """The same from the number (L, K) of samples of each class in each cluster."""
     table = contingency.astype(float)
     sizes = table.sum(axis=1)
@@ -514,8 +515,8 @@ def belief_adherence(beliefs: ArrayLike, separability: ArrayLike, *, normalize: 
 def _pair_counts(y: ArrayLike, labels: ArrayLike) -> tuple[int, int, int, int]:
     """Numbers of pairs: all, together in both, together in ``labels``, together in ``y``.
 
-    scikit-learn's ``pair_confusion_matrix`` gives the same numbers, but took 1.2 ms for 150 rows and 194 ms
-    for a million (here 0.06 and 29 ms), counts in int64 and warns of labels that are floats.
+    scikit-learn's ``pair_confusion_matrix`` took 1.2 ms for 150 rows and 194 ms for a million (here 0.06 and
+    29).
     """
     (classes, class_codes), (clusters, cluster_codes) = encode_pair(y, labels)
     n_samples = len(class_codes)
@@ -538,9 +539,7 @@ def _pairs_within(counts: NDArray[np.integer[Any]]) -> int:
     return sum(count * (count - 1) // 2 for count in counts.tolist())
 
 
-def _cross_tabulate(
-    rows: NDArray[np.intp], columns: NDArray[np.intp], n_rows: int, n_columns: int
-) -> NDArray[np.int64]:
+def _cross_tabulate(rows: NDArray[np.intp], columns: NDArray[np.intp], n_rows: int, n_columns: int) -> Ints:
     """Counts of every pair of codes, (n_rows, n_columns)."""
     counts = np.bincount(rows * n_columns + columns, minlength=n_rows * n_columns)
     return counts.reshape(n_rows, n_columns)

@@ -110,6 +110,22 @@ def test_right_answers_make_right_groups(n_clusters):
     np.testing.assert_array_equal(labels[:, None] == labels, y[:, None] == y)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_groups_of_two_unlike_rows_keep_their_names(seed):
+    """Six clusters on a circle, of which two and two are one group: no row says which group is which."""
+    angle = np.arange(6) * np.pi / 3.0
+    X = np.repeat(20.0 * np.column_stack([np.cos(angle), np.sin(angle)]), 12, axis=0)
+    X += np.random.default_rng(seed).standard_normal(X.shape)
+    row = [12 * k for k in range(6)]
+    apart = [(1, 0), (2, 1), (2, 0), (3, 2), (3, 0), (3, 1), (4, 2)]
+    answers = [(row[i], row[j], "different") for i, j in apart]
+    answers += [(row[4], row[3], "same"), (row[5], row[2], "same")]
+    landscape = survey(X, seed=seed)
+    found = infer(landscape, told(*answers))
+    assert landscape.rows[found.asked].tolist() == row
+    assert found.group.tolist() == [0, 1, 2, 3, 3, 2]
+
+
 @pytest.mark.parametrize("word", ["same", "different"])
 def test_two_rows_whose_groups_are_not_found_may_be_in_two_groups(word):
     """Two rows are as likely in one of two groups not found as in both: an answer errs as often as any."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.special import softmax
 from sklearn.covariance import ledoit_wolf
 
 from linkwise.active import predictors
 from linkwise.active.landscape import survey
-from linkwise.active.predictors import SMALLEST, guess_groups, ridge
+from linkwise.active.predictors import SMALLEST, guess_groups, ridge, shares
 
 
 def kernel_of(rng, n):
@@ -42,7 +43,8 @@ def test_ridge_equals_a_fit_without_the_row(equal_trust):
     known = rng.permutation(25)[:12]
     targets = soft_targets(rng, 12, 3)
     penalty = np.full(12, 0.1) if equal_trust else 0.1 / rng.uniform(0.05, 1.0, size=12)
-    everywhere, held_out = ridge(kernel, known, targets, penalty)
+    (dual,), (held_out,) = ridge(kernel[None, known[:, None], known], targets, penalty)
+    everywhere = shares(kernel[:, known] @ dual)
     for row in range(25):
         np.testing.assert_allclose(everywhere[row], one_fit(kernel, known, targets, penalty, row), rtol=1e-9)
     for place in range(12):
@@ -53,7 +55,8 @@ def test_ridge_equals_a_fit_without_the_row(equal_trust):
 
 def test_ridge_of_one_known_row():
     kernel = kernel_of(np.random.default_rng(0), 4)
-    everywhere, held_out = ridge(kernel, np.array([2]), np.array([[0.0, 1.0]]), np.array([0.1]))
+    (dual,), (held_out,) = ridge(kernel[None, 2:3, 2:3], np.array([[0.0, 1.0]]), np.array([0.1]))
+    everywhere = shares(kernel[:, [2]] @ dual)
     # Nothing is known without the row: both groups are equal.
     np.testing.assert_allclose(held_out, [[0.5, 0.5]])
     value = kernel[:, 2] / 1.1
@@ -89,7 +92,8 @@ def test_discriminant_equals_densities():
     features = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 3))
     known = rng.permutation(40)[:17]
     groups = np.append(np.arange(3), rng.integers(3, size=14))
-    everywhere, held_out = predictors._discriminant(features, known, np.eye(4)[groups])
+    (slopes, offsets), held_out = predictors._discriminant(features[known], np.eye(4)[groups])
+    everywhere = shares(softmax(features @ slopes + offsets, axis=1))
     np.testing.assert_allclose(
         everywhere, discriminant_by_hand(features[known], groups, features, 4), rtol=1e-8
     )
@@ -101,7 +105,8 @@ def test_discriminant_equals_densities():
 
 def test_discriminant_of_single_points():
     features = np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.3, 0.1], [3.8, 0.2]])
-    everywhere, held_out = predictors._discriminant(features, np.array([0, 1, 2]), np.eye(3))
+    (slopes, offsets), held_out = predictors._discriminant(features[:3], np.eye(3))
+    everywhere = features @ slopes + offsets
     assert everywhere.argmax(axis=1).tolist() == [0, 1, 2, 0, 1]
     assert np.isfinite(held_out).all()
 
@@ -143,17 +148,20 @@ def test_guess_is_the_weighted_mean_of_all_predictors():
     known = rng.permutation(36)[:10]
     targets, trust = np.eye(3)[y[known]], rng.uniform(0.7, 1.0, size=10)
     guess = guess_groups(landscape, known, targets, trust)
-    one_by_one = [ridge(kernel, known, targets, 0.1 / trust) for kernel in landscape.kernels]
-    one_by_one.append(predictors._discriminant(landscape.features, known, targets))
+    one_by_one = []
+    for kernel in landscape.kernels:
+        (dual,), (held_out,) = ridge(kernel[None, known[:, None], known], targets, 0.1 / trust)
+        one_by_one.append((shares(kernel[:, known] @ dual), held_out))
+    (slopes, offsets), held_out = predictors._discriminant(landscape.features[known], targets)
+    one_by_one.append((shares(softmax(landscape.features @ slopes + offsets, axis=1)), held_out))
+    prob = guess.prob(landscape, np.arange(36))
     weights = predictors._stack(np.array([one[1] for one in one_by_one]), targets, trust)
-    np.testing.assert_allclose(
-        guess.prob, sum(w * one[0] for w, one in zip(weights, one_by_one, strict=True))
-    )
+    np.testing.assert_allclose(prob, sum(w * one[0] for w, one in zip(weights, one_by_one, strict=True)))
     np.testing.assert_allclose(
         guess.held_out, sum(w * one[1] for w, one in zip(weights, one_by_one, strict=True))
     )
     np.testing.assert_allclose(guess.kernel_weights, weights[:-1] / weights[:-1].sum())
-    np.testing.assert_allclose(guess.prob.sum(axis=1), 1.0)
+    np.testing.assert_allclose(prob.sum(axis=1), 1.0)
     # With fewer known rows than groups + 3 there is no discriminant, and no weight for one.
     few = guess_groups(landscape, known[:5], targets[:5], trust[:5])
     assert few.kernel_weights.shape == (7,)
@@ -163,9 +171,12 @@ def test_guess_is_the_weighted_mean_of_all_predictors():
 @pytest.mark.parametrize(("n", "d"), [(5, 3), (20, 1), (10, 30), (200, 4)])
 def test_shrunk_covariance_is_that_of_scikit_learn(n, d):
     points = np.random.default_rng(n).standard_normal((n, d)) * np.arange(1, d + 1)
-    expected, _ = ledoit_wolf(points, assume_centered=True)
-    np.testing.assert_allclose(predictors._shrunk_covariance(points), expected, atol=1e-9)
+    first = np.where(np.arange(n)[:, None] < 4, points, 0.0)
+    found = predictors._shrunk_covariances(np.stack([points, first]), np.array([n, 4]))
+    np.testing.assert_allclose(found[0], ledoit_wolf(points, assume_centered=True)[0], atol=1e-9)
+    np.testing.assert_allclose(found[1], ledoit_wolf(points[:4], assume_centered=True)[0], atol=1e-9)
 
 
 def test_shrunk_covariance_of_points_without_spread():
-    np.testing.assert_array_equal(predictors._shrunk_covariance(np.zeros((4, 2))), np.zeros((2, 2)))
+    found = predictors._shrunk_covariances(np.zeros((1, 4, 2)), np.array([4]))
+    np.testing.assert_array_equal(found, np.zeros((1, 2, 2)))

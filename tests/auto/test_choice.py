@@ -62,9 +62,17 @@ def votes_of(agreements, n_links):
 
 
 class TestVoteWeights:
-    def test_a_standard_error_divides_the_vote_by_exp_2(self):
-        votes = votes_of([0.9, 0.8], 100.0)  # 1 / sqrt(100) apart
-        assert votes[0] / votes[1] == pytest.approx(math.exp(2.0))
+    @pytest.mark.parametrize(
+        ("n_links", "nats"),
+        [
+            (4.0, 3.0),  # three quarters of a nat for each of few links
+            (100.0, 15.0),  # not 75
+            (10_000.0, 100.0),  # the square root of very many
+        ],
+    )
+    def test_nats_between_a_candidate_that_keeps_all_and_one_that_keeps_none(self, n_links, nats):
+        votes = votes_of([1.0, 0.0], n_links)
+        assert math.log(votes[0] / votes[1]) == pytest.approx(nats)
         assert votes.sum() == pytest.approx(1.0)
 
     def test_without_links_all_vote_alike_and_failures_never(self):
@@ -77,8 +85,9 @@ class TestVoteWeights:
         uses_links = np.array([True, False, True])
         votes = vote_weights(np.array([0.8, 0.8, NAN]), uses_links, 25.0)
         assert votes[0] / votes[1] == pytest.approx(math.exp(1.0))
-        # Half a standard error, 2 x 0.5 nats, makes up for it.
-        assert vote_weights(np.array([0.8, 0.9, NAN]), uses_links, 25.0)[:2] == pytest.approx([0.5, 0.5])
+        # An agreement that is higher by a fifteenth, one of 15 nats, makes up for it.
+        better = np.array([0.8, 0.8 + 1.0 / 15.0, NAN])
+        assert vote_weights(better, uses_links, 25.0)[:2] == pytest.approx([0.5, 0.5])
 
     @given(
         st.lists(st.floats(0.0, 1.0), min_size=1, max_size=6),

@@ -76,18 +76,6 @@ def not_rendered(request, monkeypatch):
 
 
 @pytest.fixture
-def fewer_candidates(monkeypatch):
-    """A choice without what takes nine tenths of its time: mixtures that see links, all but one of the
-    boundaries, and forests."""
-    slow = {"mixture", "mixture, tied", "mixture, diagonal", "forest of groups"}
-    slow |= {name for name in candidates.CANDIDATES if name.startswith("boundaries")} - {"boundaries, smooth"}
-    quick = tuple(name for name in candidates._QUICK if name not in slow)
-    monkeypatch.setattr(candidates, "_QUICK", quick)
-    known = {name: one for name, one in candidates.CANDIDATES.items() if name not in slow}
-    monkeypatch.setattr(candidates, "CANDIDATES", known)
-
-
-@pytest.fixture
 def three_candidates(monkeypatch):
     """A quick choice among one candidate of each kind, all of which can be stored."""
     monkeypatch.setattr(candidates, "_QUICK", ("spectral, near", "mixture, tied", "k-means, no links"))

@@ -102,7 +102,7 @@ def test_refusals_of_ranges(refused, blobs):
     assert "cannot be made of 120 rows" in refused("fit", "data.csv", "-k", "2:400")
 
 
-@pytest.mark.usefixtures("fewer_candidates")
+@pytest.mark.usefixtures("fewest_candidates")
 def test_compare_without_labels(invoke, refused, blobs, tmp_path):
     result = invoke(
         "compare", "data.csv", "-k", 3, "-l", "good.csv", "--starts", 1, "--repeats", 1, "-o", "out",

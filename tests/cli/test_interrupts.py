@@ -12,8 +12,19 @@ import pytest
 
 from tests import warm_python
 
-# Waits until the command could hear a signal at all; before that it is Python that starts.
-START = "import sys; from linkwise.cli import main; print('up', flush=True); main()"
+# Says up once the command hears signals; before that it is Python that starts, and its answer is its own.
+START = (
+    "import signal; from linkwise.cli import main\n"
+    "original = signal.signal\n"
+    "def heard(number, handler):\n"
+    "    before = original(number, handler)\n"
+    "    if number == signal.SIGINT and signal.signal is heard:\n"
+    "        signal.signal = original\n"
+    "        print('up', flush=True)\n"
+    "    return before\n"
+    "signal.signal = heard\n"
+    "main()"
+)
 # The same, with a word at the moment when a function is called.
 MARKED = (
     "import sys, importlib; from linkwise.cli import main\n"

@@ -208,7 +208,7 @@ def test_a_list_that_was_forged_leads_nowhere_else(tmp_path):
 
 
 def test_fit_refuses_what_is_in_the_way_before_it_fits(rows, tmp_path, refused, monkeypatch):
-    monkeypatch.setattr("linkwise.cli.fit.command.fit_samples", lambda *_, **__: pytest.fail("it was fitted"))
+    monkeypatch.setattr("linkwise.cli.fit.fit_samples", lambda *_, **__: pytest.fail("it was fitted"))
     (tmp_path / "out").mkdir()
     arguments = ["fit", rows / "rows.csv", "-k", 3, "--ignore", "flower,species", "-o", "out"]
     for name in ("model", "labels.csv", "report.html", "links.csv"):

@@ -268,7 +268,7 @@ class TestInterruption:
     def test_report_that_cannot_be_written_leaves_nothing(self, scene, invoke, monkeypatch):
         import os
 
-        from linkwise.cli.map import command
+        from linkwise.cli import map as command
 
         def full(*_):
             raise OSError(28, "No space left on device", "map_files/report.html")

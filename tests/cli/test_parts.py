@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from linkwise import PPC, Constraints
-from linkwise.cli.parts import files as parts_files
+from linkwise.cli import parts as parts_files
 from linkwise.cli.parts import fit as parts_fit
 from linkwise.dask import passes
 

@@ -17,8 +17,6 @@ from linkwise.constraints.naming import name_clusters
 from linkwise.exceptions import SharedClusterWarning
 
 LINKED = sorted(set(ESTIMATORS) - {"CPPC"})  # CPPC takes classes, not links
-# Spectral clustering takes links for evidence and does not yet keep hard ones (issue 17).
-KEEPS_HARD_LINKS = [name for name in LINKED if "Spectral" not in name]
 
 
 def named(labels, codes, classes, n_clusters):
@@ -127,9 +125,10 @@ def few_labels(y, n_labelled, seed):
 
 
 def fitted(name, X, links, n_clusters=3, **options):
+    """One start, with the options that this estimator has."""
     kind = getattr(linkwise, name)
-    one_start = {"n_init": 1} if "n_init" in kind().get_params() else {}
-    model = kind(n_clusters, random_state=0, **one_start, **options)
+    given = {key: value for key, value in {"n_init": 1, **options}.items() if key in kind().get_params()}
+    model = kind(n_clusters, random_state=0, **given)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, constraints=links)
@@ -146,7 +145,7 @@ def labelled_rows(draw):
     return X, np.array(names, dtype=object), draw(st.integers(0, 2))
 
 
-@pytest.mark.parametrize("name", KEEPS_HARD_LINKS)
+@pytest.mark.parametrize("name", LINKED)
 @settings(max_examples=12)
 @given(case=labelled_rows())
 def test_a_sure_label_is_never_contradicted(name, case):
@@ -164,7 +163,7 @@ def test_a_sure_label_is_never_contradicted(name, case):
     assert model.contingency_.sum() == known.sum()
 
 
-@pytest.mark.parametrize("name", KEEPS_HARD_LINKS)
+@pytest.mark.parametrize("name", LINKED)
 @pytest.mark.parametrize("extra", [0, 2])
 def test_also_where_the_labels_contradict_the_data(name, extra):
     X, y = blobs(5, n_rows=60, spread=3.0)
@@ -176,7 +175,7 @@ def test_also_where_the_labels_contradict_the_data(name, extra):
     assert model.cluster_names_[model.labels_][known].tolist() == names[known].tolist()
 
 
-@pytest.mark.parametrize("name", KEEPS_HARD_LINKS)
+@pytest.mark.parametrize("name", LINKED)
 def test_also_together_with_other_hard_links(name):
     X, y = blobs(7, n_rows=60)
     names = few_labels(y, 10, 7)

@@ -302,6 +302,7 @@ def test_details_and_figure_are_made_of_the_table_that_was_written(tmp_path):
     np.testing.assert_allclose(line.get_ydata(), 0.3 + 0.001 * np.array(CHECKPOINTS))
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "COBRAS"])
 def test_every_method_runs(method):
     X, y = load_set("iris", 60)

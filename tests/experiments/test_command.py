@@ -199,3 +199,41 @@ def test_chart_is_drawn_from_the_table(invoke, register, tmp_path, monkeypatch):
     assert invoke("small", "-j", "1", "-o", "out").exit_code == 0
     assert (tmp_path / "out" / "small-quick.png").exists()
     assert {row["links"] for row in drawn[0]} == {10, 20}
+
+
+def test_part_of_an_experiment_is_run_and_the_rest_kept(invoke, register, tmp_path, monkeypatch):
+    register("small", ["bundled", "other"])
+    assert invoke("small", "-j", "1", "-o", "old").exit_code == 0
+    before = read_table(tmp_path / "old" / "small-quick.csv")
+    chosen = ("--only", "data=other", "--only", "links=20", "--draws", "1")
+    result = invoke("small", "-j", "1", "-o", "new", *chosen, "--keep", "old")
+    assert result.exit_code == 0, result.output
+    after = read_table(tmp_path / "new" / "small-quick.csv")
+    assert len((tmp_path / "new/trials/small-quick.jsonl").read_text().splitlines()) == 1
+    new = [row for row in after if row["data"] == "other" and row["links"] == 20]
+    assert [row["n"] for row in new] == [1, 1]
+    # The setting that was run is the last one.
+    assert after[:-2] == before[:-2]
+    assert after[-2:] == new
+    (kept,) = json.loads((tmp_path / "new" / "small-quick.json").read_text())["kept"]
+    assert kept["rows"] == len(before) - 2
+    assert sum(kept["sources"].values()) == 8
+
+
+def test_fresh_forgets_only_what_is_chosen(invoke, register, tmp_path):
+    register("small", ["bundled"])
+    path = tmp_path / "build/reproduce/trials/small-quick.jsonl"
+    assert invoke("small", "-j", "1").exit_code == 0
+    first = path.read_text().splitlines()
+    assert invoke("small", "-j", "1", "--fresh", "--only", "links=20").exit_code == 0
+    again = path.read_text().splitlines()
+    assert len(again) == 4
+    assert [line for line in first if line in again] == [line for line in first if '"links": 10' in line]
+
+
+@pytest.mark.parametrize("only", ["colour=red", "links", "links=99"])
+def test_settings_that_do_not_exist_are_refused(invoke, register, only):
+    register("small", ["bundled"])
+    result = invoke("small", "--only", only)
+    assert result.exit_code == 2
+    assert "--only" in result.output

@@ -78,6 +78,29 @@ def judge(says, table):
     return claim.judge(table).verdict
 
 
+@pytest.mark.parametrize(
+    ("wide", "verdict"),
+    [
+        ((10, 0.95, 0.2), HOLDS),
+        ((12, 0.95, 0.2), FAILS),
+        ((10, 0.85, 0.2), FAILS),
+        ((10, 0.95, 0.05), FAILS),
+    ],
+)
+def test_one_width_shows_all_of_figure_3(wide, verdict):
+    """The narrow one has the wrong boundary; a boundary, a shape or an affinity alone is not enough."""
+    table = [row(0.8, measure="r2", figure=3, method="no links", width=0.05)]
+    for width, (boundary, share, affinity) in {0.05: (15, 0.95, 0.3), 0.2: wide}.items():
+        of_width = {"method": "A", "width": width}
+        table += [
+            row(boundary, measure="boundary", figure=3, **of_width),
+            row(share, measure="r2", figure=3, **of_width),
+            row(affinity, measure="affinity", figure=4, **of_width),
+            row(0.0, measure="affinity", figure=4, method="B", width=width),
+        ]
+    assert judge("splits a continuum", table) == verdict
+
+
 def noisy_table(soft, hard, plain):
     """Accuracies of soft and hard PPC on the six sets, the same at both rates."""
     sets = ("artificial 1", "artificial 2", "artificial 3", "iris", "waveform", "pendigits")

@@ -49,7 +49,10 @@ def test_broken_hard_links_are_counted(monkeypatch):
     assert np.array_equal(given[-1].pairs, links.pairs)
 
 
-def test_hard_groups_are_kept_by_all_estimators():
+@pytest.mark.usefixtures("fewer_candidates")
+def test_hard_groups_are_kept_by_all_estimators(monkeypatch):
+    X, y = hard_groups.load_real("wine")
+    monkeypatch.setattr(hard_groups, "load_real", lambda *_: (X[::2], y[::2]))
     for group in ("k-means with links", "spectral with links", "mixtures with links", "choice"):
         rows = hard_groups_trial(0, "wine", 0.1, group)
         assert {row["broken"] for row in rows} == {0}
@@ -62,6 +65,7 @@ def test_few_labels_are_of_every_class():
     assert (known[known >= 0] == y[known >= 0]).all()
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_classifiers_see_no_label_of_a_free_row_and_free_rows_are_scored(monkeypatch):
     X = np.linspace(0.0, 1.0, 40)[:, None]
     y = (X[:, 0] > 0.5).astype(np.int64)
@@ -98,6 +102,7 @@ def test_cluster_passes_labels_on():
     assert found.labels.tolist() == [0, 1, -1]
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_the_number_of_clusters_is_found_and_free_rows_are_scored(monkeypatch):
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(3), 20)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from linkwise.graph import adjacency, find_clique, k_colouring
-from linkwise.graph.annealing import anneal_colouring
 from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, search_colouring
-from linkwise.graph.colourability import shrink_refutation
+from linkwise.graph.colourability import anneal_colouring, shrink_refutation
 from tests.graph.oracle import (
     as_pairs,
     can_be_coloured,

@@ -10,8 +10,8 @@ import pytest
 
 from linkwise.exceptions import ApproximationWarning, FeasibilityWarning, InfeasibleConstraints
 from linkwise.inference import PottsField, best_labels, marginals
-from linkwise.inference import feasibility as feasibility_module
 from linkwise.inference.engines import EngineMarginals, engine_options
+from linkwise.inference.local_search import hard_links as feasibility_module
 
 ENGINES = [(solve, name) for solve in (marginals, best_labels) for name in engine_options(solve.__name__)]
 #: Whatever makes an engine quick; the answers themselves are judged elsewhere.

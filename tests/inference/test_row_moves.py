@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from linkwise.graph import group_labels
-from linkwise.inference.row_moves import (
+from linkwise.inference.problem import (
     add_groups,
     gather_rows,
     normalise_rows,

@@ -9,7 +9,7 @@ import pytest
 
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.graph import adjacency
-from linkwise.graph import annealing as annealing_module
+from linkwise.graph import colourability as annealing_module
 from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference.exact import junction_tree as junction_module
 from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work

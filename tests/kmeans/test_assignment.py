@@ -9,7 +9,7 @@ import pytest
 
 from linkwise import Constraints
 from linkwise.kmeans.assignment import assign_linked, link_costs, violation_costs, weighted_links
-from linkwise.kmeans.distortions.registry import make_distortion
+from linkwise.kmeans.distortions import make_distortion
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
 

@@ -9,7 +9,7 @@ from linkwise import Constraints
 from linkwise.inference import EngineLabels
 from linkwise.kmeans.assignment import weighted_links
 from linkwise.kmeans.descent import Descent
-from linkwise.kmeans.distortions.registry import make_distortion
+from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import fit_quietly, random_data

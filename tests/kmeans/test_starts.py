@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.kmeans.distortions.registry import make_distortion
+from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.starts import start_centres
 
 NO_LINKS = np.empty((0, 2), dtype=np.int64)

@@ -200,13 +200,29 @@ INTERRUPTED = {
         conflict_search._search_slice = slice_and_tell
     """,
     "integer program": """
-        import linkwise.inference.exact.integer_program as milp
+        import linkwise.inference.local_polytope as milp
         hard_assignment.SEARCH_WORK = 0
         hard_assignment._LONGER_SEARCH = 0
         solve = milp.milp
         def tell_and_solve(*arguments, **options):
             print("searching", flush=True)
             return solve(*arguments, **options)
+        milp.milp = tell_and_solve
+    """,
+    # Python needs two seconds to take itself apart, and the solver returns within them.
+    "integer program that returns meanwhile": """
+        import time
+        import linkwise.inference.local_polytope as milp
+        class Slow:
+            def __del__(self, sleep=time.sleep):
+                sleep(2.0)
+        kept = Slow()
+        hard_assignment.SEARCH_WORK = 0
+        hard_assignment._LONGER_SEARCH = 0
+        solve = milp.milp
+        def tell_and_solve(*arguments, options, **others):
+            print("searching", flush=True)
+            return solve(*arguments, options={**options, "time_limit": 1.0}, **others)
         milp.milp = tell_and_solve
     """,
 }

@@ -25,7 +25,7 @@ from linkwise.datasets import make_eleven_gaussians
 from linkwise.exceptions import ApproximationWarning
 from linkwise.mixture.classes.e_step import class_rows
 from linkwise.mixture.classes.em import ClassRun, ClassStep
-from linkwise.mixture.classes.starts import class_start
+from linkwise.mixture.classes.plan import class_start
 from linkwise.mixture.classes.tables import TablesInMemory
 from linkwise.mixture.cppc import CPPC, _keep_leader
 from linkwise.mixture.em import best_run

@@ -56,7 +56,7 @@ def test_scalers_become_part_of_the_mixture(stack, covariance_type, scaler):
         scaler, PPC(3, covariance_type=covariance_type, random_state=0, n_init=1, max_iter=5)
     )
     model.fit(table(values)[::7])
-    from linkwise.raster.models import _Mixture, pixel_model
+    from linkwise.raster.classify import _Mixture, pixel_model
 
     assert isinstance(pixel_model(model, 4), _Mixture)
     found = classify(stack, model)

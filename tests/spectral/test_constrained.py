@@ -31,9 +31,9 @@ from linkwise.datasets import (
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.metrics import rand_score
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
-from linkwise.spectral.graph_solvers import posterior_factor
 from linkwise.spectral.kernels import gaussian_kernel, local_scale
 from linkwise.spectral.propagation import signed_links
+from linkwise.spectral.solvers import posterior_factor
 from tests.spectral.spectral_oracle import algorithm_b, by_inverses, by_svd, gaussian, random_links
 
 

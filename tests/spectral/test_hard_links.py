@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from linkwise import ConstrainedSpectralClustering, Constraints, COPKMeans, SpectralLearning
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
-from linkwise.kmeans.hard.links import hard_links
+from linkwise.kmeans.hard import hard_links
 from linkwise.spectral.rounding import labels_keeping
 
 

@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("fastapi")
 
 from linkwise.datasets import load_bundled
+from linkwise.workbench.app import Server
 from linkwise.workbench.classes import ClassDesk
 from linkwise.workbench.desk import Desk
-from linkwise.workbench.server import Server
 from linkwise.workbench.table import read_table
 
 

@@ -4,7 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from linkwise.cli.app import app
-from linkwise.workbench import command, server
+from linkwise.workbench import app as server
+from linkwise.workbench import command
 
 RUNNER = CliRunner()
 

@@ -56,11 +56,7 @@ def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Callable
 
 
 def _tell_once(message: str) -> None:
-    """Log the first message of a process; a process that keeps no compiled code says only that.
-
-    Lines of the log and no warnings: the caller's code can do nothing about it, and under ``-W error`` the
-    import or the fit would fail.
-    """
+    """Log the first message of a process: no warning, which would fail under ``-W error``."""
     if not _told:
         _told.add(message)
         logging.getLogger("linkwise").warning(message)

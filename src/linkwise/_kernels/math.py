@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import FUSED, Lanes, fused, instruction
 
@@ -128,7 +128,7 @@ def log_positive(typing_context: Any, x: Any) -> Any:
 
 
 @kernel
-def log_sum_exp(values: NDArray[np.float64]) -> float:
+def log_sum_exp(values: Floats) -> float:
     """Log sum_k exp(values_k) of finite numbers or -inf (K,); -inf if all values are."""
     top = -np.inf
     for k in range(values.shape[0]):
@@ -142,7 +142,7 @@ def log_sum_exp(values: NDArray[np.float64]) -> float:
 
 
 @kernel
-def log_sum_exp_rows(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_sum_exp_rows(table: Floats) -> Floats:
     """Log sum_k exp(table_ik) of each row (n,), without the 100 us of a general routine."""
     sums = np.empty(table.shape[0])
     for i in range(table.shape[0]):

@@ -497,11 +497,7 @@ def _fetch(builder: Any, pointer: Any) -> None:
 
 @instruction
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Fetch the cache line of element ``index`` ahead of its use; changes no result.
-
-    Sweeps over a graph without locality wait for memory at every neighbour; the neighbours of the nodes to
-    come are known, so their rows can be on the way already.
-    """
+    """Fetch the cache line of element ``index`` ahead of its use; changes no result."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         _fetch(builder, address(context, builder, array, *args))

@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from linkwise._kernels import kernel
 from linkwise.active.knowledge import UNSURE, Answers
 from linkwise.active.landscape import Landscape
-from linkwise.active.predictors import shares
+from linkwise.active.predictors import SMALLEST
 
 __all__ = [
     "LEAST_SIMILARITY",
@@ -78,7 +79,7 @@ class Asked:
     says: NDArray[np.int64]
     certainty: NDArray[np.float64]
     number: NDArray[np.int64]
-    operators: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)
+    operators: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
 
     def strength(self, error_rate: float) -> NDArray[np.float64]:
         """Log-odds of each answer, positive for "same"."""
@@ -109,6 +110,7 @@ class Evidence:
         signed = np.zeros((len(places), len(places)))
         np.add.at(signed, tuple(asked.pairs.T), strength)
         self.signed = signed + signed.T
+        self.signed_known = np.ascontiguousarray(self.signed[:, known])
 
     @cached_property
     def kernels(self) -> NDArray[np.float64]:
@@ -124,15 +126,10 @@ class Evidence:
 
     def value(self, label: NDArray[np.int64]) -> float:
         """Log probability of the grouping (t,) and the answers, up to a constant."""
-        scores, answers = self._scores(label)
-        known, own = self.known, label[self.known]
-        founders = np.unique(own, return_index=True)[1]
-        rows = scores[known, own]
-        rows[founders] = np.log(self.new_when_asked[known][founders])
-        open_scores = scores[~known]
-        open_scores[:, :-1] += answers[~known]
-        # Each answer inside a group is seen from both ends.
-        return float(rows.sum() + log_total(open_scores).sum() + 0.5 * answers[known, own].sum())
+        group, n_groups = label[self.known], int(label.max()) + 1
+        prob = quick_prob(self.operators, group, n_groups)
+        answers = _sums_by_group(self.signed_known, group, n_groups)
+        return float(_log_value(prob, answers, label, self.new, self.new_when_asked))
 
     def improved(self, label: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
         """Move rows to where other rows and answers put them; the best labels (t,) met, and their value."""
@@ -150,13 +147,13 @@ class Evidence:
 
     def _scores(self, label: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Log scores without answers (t, g + 1), and the strength of the answers for each group (t, g)."""
-        targets = np.eye(int(label.max()) + 1)[label[self.known]]
-        prob = quick_prob(self.operators, targets)
+        group, n_groups = label[self.known], int(label.max()) + 1
+        prob = quick_prob(self.operators, group, n_groups)
         scores = np.column_stack([np.log(prob) + np.log1p(-self.new)[:, None], np.log(self.new)])
-        return scores, self.signed[:, self.known] @ targets
+        return scores, _sums_by_group(self.signed_known, group, n_groups)
 
 
-def operators_of(landscape: Landscape, asked: Asked, known: NDArray[np.bool_]) -> list[NDArray[np.float64]]:
+def operators_of(landscape: Landscape, asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """``quick_operators`` of the asked landmarks, computed once for each set of known ones."""
     key = known.tobytes()
     if key not in asked.operators:
@@ -166,24 +163,82 @@ def operators_of(landscape: Landscape, asked: Asked, known: NDArray[np.bool_]) -
 
 def quick_operators(
     landscape: Landscape, places: NDArray[np.int64], known: NDArray[np.bool_]
-) -> list[NDArray[np.float64]]:
-    """Matrices (t, m) that make predictions of m group indicators; of known rows without themselves."""
-    operators = []
-    for k in _QUICK:
-        kernel = landscape.kernels[k][np.ix_(places, places)]
-        inverse = np.linalg.inv(kernel[np.ix_(known, known)] + _PENALTY * np.eye(int(known.sum())))
-        operator = kernel[:, known] @ inverse
-        operator[known] = np.eye(len(inverse)) - inverse / np.diag(inverse)[:, None]
-        operators.append(operator)
+) -> NDArray[np.float64]:
+    """Matrices (3, t, m) that make predictions of m group indicators; of known rows without themselves."""
+    n_known = int(known.sum())
+    operators = np.empty((len(_QUICK), len(places), n_known))
+    for operator, k in zip(operators, _QUICK, strict=True):
+        similarity = landscape.kernels[k][np.ix_(places, places[known])]
+        inverse = np.linalg.inv(similarity[known] + _PENALTY * np.eye(n_known))
+        np.matmul(similarity, inverse, out=operator)
+        operator[known] = np.eye(n_known) - inverse / np.diag(inverse)[:, None]
     return operators
 
 
-def quick_prob(operators: list[NDArray[np.float64]], targets: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of the quick predictions, (t, g)."""
-    total = np.zeros((len(operators[0]), targets.shape[1]))
-    for operator in operators:
-        total += shares(operator @ targets)
-    return total / len(operators)
+@kernel
+def quick_prob(
+    operators: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
+) -> NDArray[np.float64]:
+    """Mean of the quick predictions, (t, g), from the groups (m,) of known rows."""
+    n_kernels, n_rows, n_known = operators.shape
+    mean = np.zeros((n_rows, n_groups))
+    one = np.empty(n_groups)
+    for k in range(n_kernels):
+        for i in range(n_rows):
+            one[:] = 0.0
+            for j in range(n_known):
+                one[group[j]] += operators[k, i, j]
+            total = 0.0
+            for g in range(n_groups):
+                one[g] = max(one[g], SMALLEST)
+                total += one[g]
+            for g in range(n_groups):
+                mean[i, g] += one[g] / (total * n_kernels)
+    return mean
+
+
+@kernel
+def _sums_by_group(
+    values: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
+) -> NDArray[np.float64]:
+    """Sum of the columns (t, m) of each group, (t, g)."""
+    total = np.zeros((len(values), n_groups))
+    for i in range(len(values)):
+        for j in range(len(group)):
+            total[i, group[j]] += values[i, j]
+    return total
+
+
+@kernel
+def _log_value(
+    prob: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    label: NDArray[np.int64],
+    new: NDArray[np.float64],
+    new_when_asked: NDArray[np.float64],
+) -> float:
+    """Evidence of a grouping (t,) from predictions and strengths of answers (t, g): see the module."""
+    n_groups = prob.shape[1]
+    founded = np.zeros(n_groups, dtype=np.bool_)
+    total = 0.0
+    for i in range(len(label)):
+        own = label[i]
+        if own >= 0:
+            total += 0.5 * answers[i, own]  # each answer inside a group is seen from both ends
+            if founded[own]:
+                total += np.log(prob[i, own]) + np.log1p(-new[i])
+            else:
+                founded[own] = True
+                total += np.log(new_when_asked[i])
+        else:
+            top = 0.0
+            for g in range(n_groups):
+                top = max(top, answers[i, g])
+            ways = new[i] * np.exp(-top)
+            for g in range(n_groups):
+                ways += prob[i, g] * (1.0 - new[i]) * np.exp(answers[i, g] - top)
+            total += top + np.log(ways)
+    return total
 
 
 def log_total(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -216,8 +271,8 @@ def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDA
         group = left.pop()
         rows = np.flatnonzero(label == group)
         proposals = []
-        for kernel in evidence.kernels:
-            away = _other_side((kernel + evidence.signed / MOST)[np.ix_(rows, rows)])
+        for similarity in evidence.kernels:
+            away = _other_side((similarity + evidence.signed / MOST)[np.ix_(rows, rows)])
             if away.any():
                 proposal = label.copy()
                 proposal[rows[away]] = label.max() + 1

@@ -221,9 +221,8 @@ def _part_probabilities(
     """Probability of each group, and last of a new one, for parts that are no group yet: (parts, g + 1)."""
     n_groups = int(group_of.max()) + 1
     known = group_of[part] >= 0
-    targets = np.eye(n_groups)[group_of[part][known]]
-    prob = quick_prob(operators_of(landscape, asked, known), targets)
-    new = novelty(landscape, asked.places, asked.places[known], np.ones(len(targets)), alpha)
+    prob = quick_prob(operators_of(landscape, asked, known), group_of[part][known], n_groups)
+    new = novelty(landscape, asked.places, asked.places[known], np.ones(int(known.sum())), alpha)
     log_prob = np.column_stack([np.log(prob) + np.log1p(-new)[:, None], np.log(new)])
     by_part = np.zeros((len(group_of), n_groups + 1))
     np.add.at(by_part, part, log_prob)

@@ -66,8 +66,8 @@ class Landscape:
     links : Constraints or None
         Links among the landmarks that were given at first.
     earlier : dict
-        Rows and the groups that fewer answers gave them, by these answers: kept by ``posterior.infer``, which
-        would find them again.
+        Rows, the groups that fewer answers gave them, and the share of wrong answers, by these answers: kept
+        by ``posterior.infer``, which would find them again.
     """
 
     X: Any
@@ -79,7 +79,7 @@ class Landscape:
     metric: Any
     seed: int
     links: Constraints | None = None
-    earlier: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict)
+    earlier: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64], float]] = field(default_factory=dict)
 
     @property
     def together(self) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,8 +61,8 @@ class Posterior:
         Probability that each answer is wrong; 0 for "unsure".
     error_rate : float
         Share of wrong answers, learned.
-    similarity : (l, l) float64
-        Mean of the kernels, weighted by how well they predict.
+    kernel_weights : (7,) float64
+        How well each kernel of the landscape predicts; their sum is 1.
     merge_chance : (g, g) float64
         Chance that two groups are one after all, as it was when the later one was found.
     splits : list of Split
@@ -79,7 +80,7 @@ class Posterior:
     held_out: NDArray[np.float64]
     wrong: NDArray[np.float64]
     error_rate: float
-    similarity: NDArray[np.float64]
+    kernel_weights: NDArray[np.float64]
     merge_chance: NDArray[np.float64]
     splits: list[Split]
     converged: bool = True
@@ -89,6 +90,25 @@ class Posterior:
     def n_groups(self) -> int:
         """Groups found so far."""
         return self.prob.shape[1] - 1
+
+
+class _Settled(NamedTuple):
+    """What is known about the landmarks in answers: see ``Posterior``; ``prob`` (t, g + 1)."""
+
+    asked: Asked
+    groups: Groups
+    guess: Guess
+    prob: NDArray[np.float64]
+    trust: NDArray[np.float64]
+    wrong: NDArray[np.float64]
+    error_rate: float
+    converged: bool
+
+    @property
+    def group(self) -> NDArray[np.int64]:
+        """Likeliest group of each, (t,); -1: none found yet."""
+        group = np.where(self.trust > 0.0, self.prob[:, :-1].argmax(axis=1), -1)
+        return np.asarray(group, dtype=np.int64)
 
 
 def infer(
@@ -103,19 +123,26 @@ def infer(
     answers and their order alone. The first ``n_given`` were given all at once.
     """
     earlier: list[NDArray[np.int64]] = []
+    prior = error_rate = _ERRORS / (_ERRORS + _RIGHT)
     for n_before in range(max(_STEP, n_given), len(answers.says), _STEP):
         pairs, says, certainty, source = answers
         first = Answers(pairs[:n_before], says[:n_before], certainty[:n_before], source[:n_before])
         content = [column.tobytes() for column in (first.pairs, first.says, first.certainty)]
         key = hashlib.sha256(repr((n_clusters, content)).encode()).digest()
         if key not in landscape.earlier:
-            before = _infer(landscape, first, n_clusters, [_first_groups(landscape, first), *earlier])
-            landscape.earlier[key] = landscape.rows[before.asked], before.group
-        rows, groups = landscape.earlier[key]
+            others = [_first_groups(landscape, first), *earlier]
+            before = _settle(landscape, first, n_clusters, others, error_rate)
+            rows = landscape.rows[before.asked.places]
+            landscape.earlier[key] = rows, before.group, before.error_rate
+        rows, groups, error_rate = landscape.earlier[key]
+        error_rate = max(error_rate, prior)
         remembered = np.full(len(landscape.rows), -1, dtype=np.int64)
         remembered[landscape.place[rows]] = groups
         earlier = [remembered]
-    return _infer(landscape, answers, n_clusters, [_first_groups(landscape, answers), *earlier])
+    others = [_first_groups(landscape, answers), *earlier]
+    return _everywhere(
+        landscape, answers, n_clusters, _settle(landscape, answers, n_clusters, others, error_rate)
+    )
 
 
 def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
@@ -127,13 +154,19 @@ def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
     return groups
 
 
-def _infer(
-    landscape: Landscape, answers: Answers, n_clusters: int | None, others: list[NDArray[np.int64]]
-) -> Posterior:
-    """Posterior given the answers, and other groups (l,) than they give, to be compared."""
+def _settle(
+    landscape: Landscape,
+    answers: Answers,
+    n_clusters: int | None,
+    others: list[NDArray[np.int64]],
+    error_rate: float,
+) -> _Settled:
+    """Posterior of the landmarks in answers; ``others`` (l,) are groups to compare with those of the answers.
+
+    The share of wrong answers is ``error_rate`` at first.
+    """
     asked = asked_landmarks(landscape, answers)
     n_likely = n_clusters or int(landscape.start.max()) + 1
-    error_rate = _ERRORS / (_ERRORS + _RIGHT)
     for attempt in range(2):
         groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, others, n_likely)
         targets, trust = _targets(groups)
@@ -153,25 +186,7 @@ def _infer(
         before, error_rate = error_rate, (_ERRORS + wrong[free].sum()) / (_ERRORS + _RIGHT + free.sum())
         if attempt or abs(np.log(error_rate / before)) < 0.4:
             break
-    every = _everywhere(landscape, asked, groups, guess, trust, n_clusters)
-    every[asked.places] = prob
-    all_wrong = np.zeros(len(answers.says))
-    all_wrong[asked.number] = wrong
-    label = np.where(trust > 0.0, prob[:, :-1].argmax(axis=1), -1)
-    return Posterior(
-        asked.places,
-        label,
-        trust,
-        every,
-        guess.held_out,
-        all_wrong,
-        float(error_rate),
-        np.tensordot(guess.kernel_weights, landscape.kernels, 1),
-        groups.merge_chance,
-        groups.splits,
-        converged,
-        _start_kept(landscape, asked),
-    )
+    return _Settled(asked, groups, guess, prob, trust, wrong, float(error_rate), converged)
 
 
 def _start_kept(landscape: Landscape, asked: Asked) -> float:
@@ -214,18 +229,23 @@ def _believe(
     known = np.flatnonzero(trust > 0.0)
     places, n_groups = asked.places, targets.shape[1]
     guess = guess_groups(landscape, places[known], targets[known], trust[known])
-    held_out = guess.prob[places]
+    held_out = np.empty((len(places), n_groups))
     held_out[known] = guess.held_out
+    open_rows = np.flatnonzero(trust <= 0.0)
+    held_out[open_rows] = guess.prob(landscape, places[open_rows])
     held_out = (1.0 - _DOUBT) * held_out + _DOUBT / n_groups
     new = novelty(landscape, places, places[known], trust[known], groups.alpha)
     fewest = n_groups + _FEWEST_NEW if n_clusters is None else n_clusters
     n_new = int(np.clip(max(n_likely, fewest) - n_groups, 1, _MOST_NEW))
     unary = np.column_stack([np.log(held_out) + np.log1p(-new)[:, None], *[np.log(new / n_new)] * n_new])
-    # A row that is alone in its group founded it: no other row says so, but it was sure.
+    # A group is that of the row that founded it: no other row says so, but it was sure. Without this it may
+    # be open which group is which, and then nothing is learned from any row. So is a row alone in a group.
+    first = np.unique(groups.label, return_index=True)[1][-n_groups:]
     hard = np.where(trust > 0.0, targets.argmax(axis=1), -1)
     alone = np.flatnonzero((hard >= 0) & (np.bincount(hard[hard >= 0], minlength=n_groups)[hard] == 1))
-    unary[alone, :n_groups] = np.log((1.0 - SURE) * held_out[alone])
-    unary[alone, hard[alone]] = np.log(SURE)
+    for rows, own in ((alone, hard[alone]), (first, np.arange(n_groups))):
+        unary[rows, :n_groups] = np.log((1.0 - SURE) * held_out[rows])
+        unary[rows, own] = np.log(SURE)
     # Rows of a group that was found are not in one that was not.
     unary[groups.label >= 0, n_groups:] = -MOST
     if n_groups == n_clusters:  # there is none that was not found
@@ -233,12 +253,10 @@ def _believe(
     if not len(asked.pairs):
         return guess._replace(held_out=held_out), np.eye(n_groups + 1)[hard], np.empty(0), True
     # Groups are one only if answers say so, not because their rows are alike.
-    first = np.unique(groups.label, return_index=True)[1][-n_groups:]
     pairs = np.concatenate([asked.pairs, np.column_stack([first[i] for i in np.triu_indices(n_groups, 1)])])
     strength = np.concatenate([asked.strength(error_rate), np.full(len(pairs) - len(asked.pairs), -_APART)])
     if (np.abs(strength) >= MOST).any():
-        # A group is that of the row that founded it. Without this, facts that contradict the predictors
-        # leave open which group is which, and then nothing is learned from any row.
+        # Facts can contradict the predictors so much that being sure is not enough.
         unary[first] = np.where(np.eye(n_groups, n_groups + n_new, dtype=bool), 0.0, -MOST)
     field = PottsField(unary, pairs, strength)
     result = marginals(field, method="belief_propagation")
@@ -250,17 +268,31 @@ def _believe(
 
 
 def _everywhere(
-    landscape: Landscape,
-    asked: Asked,
-    groups: Groups,
-    guess: Guess,
-    trust: NDArray[np.float64],
-    n_clusters: int | None,
-) -> NDArray[np.float64]:
-    """Probabilities of groups, and of a new one, for all landmarks."""
+    landscape: Landscape, answers: Answers, n_clusters: int | None, settled: _Settled
+) -> Posterior:
+    """The posterior of all landmarks: those in no answer have the probabilities of the predictors."""
+    asked, groups, guess, trust = settled.asked, settled.groups, settled.guess, settled.trust
     known = trust > 0.0
-    if guess.prob.shape[1] == n_clusters:
-        return np.column_stack([guess.prob, np.zeros(len(guess.prob))])
     everyone = np.arange(len(landscape.rows))
-    new = novelty(landscape, everyone, asked.places[known], trust[known], groups.alpha)
-    return np.column_stack([guess.prob * (1.0 - new)[:, None], new])
+    prob = guess.prob(landscape, everyone)
+    new = np.zeros(len(everyone))
+    if prob.shape[1] != n_clusters:
+        new = novelty(landscape, everyone, asked.places[known], trust[known], groups.alpha)
+    every = np.column_stack([prob * (1.0 - new)[:, None], new])
+    every[asked.places] = settled.prob
+    wrong = np.zeros(len(answers.says))
+    wrong[asked.number] = settled.wrong
+    return Posterior(
+        asked.places,
+        settled.group,
+        trust,
+        every,
+        guess.held_out,
+        wrong,
+        settled.error_rate,
+        guess.kernel_weights,
+        groups.merge_chance,
+        groups.splits,
+        settled.converged,
+        _start_kept(landscape, asked),
+    )

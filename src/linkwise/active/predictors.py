@@ -36,17 +36,39 @@ class Guess(NamedTuple):
 
     Attributes
     ----------
-    prob : (l, g) float64
-        Probability of each group for each landmark.
     held_out : (m, g) float64
-        The same for the known landmarks, each without itself.
-    kernel_weights : (7,) float64
-        Weight of each kernel of the landscape, with sum 1.
+        Probability of each group for the known landmarks, each without itself.
+    known : (m,) int64
+        The landmarks that were learned from.
+    duals : (7, m, g) float64
+        Coefficients of the ridge regressions.
+    discriminant : tuple of (d, g) and (g,) float64, or None
+        Slopes and offsets of log densities.
+    weights : (7,) or (8,) float64
+        Weight of each predictor, with sum 1.
     """
 
-    prob: NDArray[np.float64]
     held_out: NDArray[np.float64]
-    kernel_weights: NDArray[np.float64]
+    known: NDArray[np.int64]
+    duals: NDArray[np.float64]
+    discriminant: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    weights: NDArray[np.float64]
+
+    @property
+    def kernel_weights(self) -> NDArray[np.float64]:
+        """Weight of each kernel of the landscape, (7,), with sum 1."""
+        weights = self.weights[: len(self.duals)]
+        return np.asarray(weights / weights.sum(), dtype=np.float64)
+
+    def prob(self, landscape: Landscape, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Probability of each group for these landmarks, (r, g)."""
+        total = np.zeros((len(rows), self.held_out.shape[1]))
+        for kernel, dual, weight in zip(landscape.kernels, self.duals, self.weights, strict=False):
+            total += weight * shares(kernel[np.ix_(rows, self.known)] @ dual)
+        if self.discriminant is not None:
+            slopes, offsets = self.discriminant
+            total += self.weights[-1] * shares(softmax(landscape.features[rows] @ slopes + offsets, axis=1))
+        return total
 
 
 def guess_groups(
@@ -55,89 +77,82 @@ def guess_groups(
     targets: NDArray[np.float64],
     trust: NDArray[np.float64],
 ) -> Guess:
-    """Guess all landmarks from ``known`` (m,) with group probabilities (m, g), trusted by ``trust`` (m,)."""
-    everywhere, held_out = [], []
-    for kernel in landscape.kernels:
-        everywhere_one, held_out_one = ridge(kernel, known, targets, _PENALTY / trust)
-        everywhere.append(everywhere_one)
-        held_out.append(held_out_one)
+    """Learn from landmarks ``known`` (m,) with group probabilities (m, g), trusted by ``trust`` (m,)."""
+    duals, held_out = ridge(landscape.kernels[:, known[:, None], known], targets, _PENALTY / trust)
+    discriminant = None
     if targets.shape[1] > 1 and len(known) >= targets.shape[1] + 3:
-        everywhere_one, held_out_one = _discriminant(landscape.features, known, targets)
-        everywhere.append(everywhere_one)
-        held_out.append(held_out_one)
-    weights = _stack(np.array(held_out), targets, trust)
-    kernel_weights = weights[: len(landscape.kernels)]
-    return Guess(
-        np.tensordot(weights, np.array(everywhere), 1),
-        np.tensordot(weights, np.array(held_out), 1),
-        kernel_weights / kernel_weights.sum(),
-    )
+        discriminant, held_out_one = _discriminant(landscape.features[known], targets)
+        held_out = np.concatenate([held_out, held_out_one[None]])
+    weights = _stack(held_out, targets, trust)
+    return Guess(np.tensordot(weights, held_out, 1), known, duals, discriminant, weights)
 
 
 def ridge(
-    kernel: NDArray[np.float64],
-    known: NDArray[np.int64],
-    targets: NDArray[np.float64],
-    penalty: NDArray[np.float64],
+    kernels: NDArray[np.float64], targets: NDArray[np.float64], penalty: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Kernel ridge regression as probabilities: of all landmarks (l, g), and of known ones left out."""
-    columns = kernel[:, known]
-    inverse = np.linalg.inv(columns[known] + np.diag(penalty))
+    """Kernel ridge regressions: coefficients (c, m, g), and probabilities of each row left out, (c, m, g)."""
+    inverse = np.linalg.inv(kernels + np.diag(penalty))
     dual = inverse @ targets
-    return shares(columns @ dual), shares(targets - dual / np.diag(inverse)[:, None])
+    diagonal = np.diagonal(inverse, axis1=1, axis2=2)
+    return dual, shares(targets - dual / diagonal[:, :, None])
 
 
 def shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values above 0 as shares of their sum by row."""
+    """Values above 0 as shares of their sum over the last axis."""
     values = np.maximum(values, SMALLEST)
-    return np.asarray(values / values.sum(axis=1, keepdims=True), dtype=np.float64)
+    return np.asarray(values / values.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
 def _discriminant(
-    features: NDArray[np.float64], known: NDArray[np.int64], targets: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Linear discriminant: probabilities of all landmarks, and of known ones without their fold."""
+    points: NDArray[np.float64], targets: NDArray[np.float64]
+) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]:
+    """Linear discriminant of points (m, d): slopes and offsets; probabilities of each without its fold."""
     groups, n_groups = targets.argmax(axis=1), targets.shape[1]
-    fold = np.arange(len(known)) % _N_FOLDS
-    held_out = np.full((len(known), n_groups), 1.0 / n_groups)
-    for number in range(_N_FOLDS):
-        inside = fold != number
-        if len(np.unique(groups[inside])) > 1:
-            held_out[~inside] = _discriminant_fit(
-                features[known[inside]], groups[inside], features[known[~inside]], n_groups
-            )
-    everywhere = _discriminant_fit(features[known], groups, features, n_groups)
-    return everywhere, held_out
+    fold = np.arange(len(points)) % _N_FOLDS
+    # The last fit is to all rows.
+    inside = np.vstack([fold != np.arange(_N_FOLDS)[:, None], np.ones((1, len(points)), dtype=bool)])
+    slopes, offsets = _discriminant_fits(points, np.eye(n_groups)[groups], inside)
+    held_out = shares(softmax(np.einsum("md,mdg->mg", points, slopes[fold]) + offsets[fold], axis=1))
+    several = (np.isfinite(offsets).sum(axis=1) > 1)[fold]  # a fold may leave one group only
+    held_out[~several] = 1.0 / n_groups
+    return (slopes[-1], offsets[-1]), held_out
 
 
-def _discriminant_fit(
-    points: NDArray[np.float64], groups: NDArray[np.int64], wanted: NDArray[np.float64], n_groups: int
-) -> NDArray[np.float64]:
-    """Probabilities of the wanted points, (., g); groups without a point are improbable."""
-    counts = np.bincount(groups, minlength=n_groups)
-    means = np.zeros((n_groups, points.shape[1]))
-    np.add.at(means, groups, points)
-    means /= np.maximum(counts, 1)[:, None]
-    covariance = _shrunk_covariance(points - means[groups])
-    if not covariance.any():  # all groups are single points: the spread of all of them
-        covariance = np.eye(points.shape[1]) * max(float(points.var(axis=0).mean()), 1e-300)
-    slopes = np.linalg.lstsq(covariance, means.T, rcond=None)[0]
-    with np.errstate(divide="ignore"):
-        scores = wanted @ slopes - 0.5 * np.einsum("gd,dg->g", means, slopes) + np.log(counts)
-    return shares(softmax(scores, axis=1))
+def _discriminant_fits(
+    points: NDArray[np.float64], indicators: NDArray[np.float64], inside: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Slopes (f, d, g) and offsets (f, g) of log densities; fit f is to the points (m, d) ``inside`` (f, m).
 
-
-def _shrunk_covariance(points: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Covariance (d, d) of points around 0, shrunk as Ledoit and Wolf (2004) do.
-
-    scikit-learn's function has the same result, but its checks took a third of the time of a question.
+    A group without a point has the offset minus infinity.
     """
-    n, d = points.shape
-    covariance = points.T @ points / n
-    mean = float(np.trace(covariance)) / d
-    away = float((covariance**2).sum()) - d * mean**2
-    noise = (float(((points**2).sum(axis=1) ** 2).mean()) - float((covariance**2).sum())) / n
-    share = min(noise, away) / away if away > 0.0 and noise > 0.0 else 0.0
+    weight = inside[:, :, None] * indicators
+    counts = weight.sum(axis=1)
+    means = np.einsum("fmg,md->fgd", weight, points) / np.maximum(counts, 1.0)[:, :, None]
+    away = (points - np.einsum("fmg,fgd->fmd", weight, means)) * inside[:, :, None]
+    covariance = _shrunk_covariances(away, inside.sum(axis=1))
+    for one, rows in zip(covariance, inside, strict=True):
+        if not one.any():  # all groups are single points: the spread of all of them
+            one[:] = np.eye(points.shape[1]) * max(float(points[rows].var(axis=0).mean()), 1e-300)
+    slopes = np.linalg.pinv(covariance, hermitian=True) @ means.transpose(0, 2, 1)
+    with np.errstate(divide="ignore"):
+        offsets = np.log(counts) - 0.5 * np.einsum("fgd,fdg->fg", means, slopes)
+    return slopes, offsets
+
+
+def _shrunk_covariances(points: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Covariances (f, d, d) of sets of n (f,) points around 0, shrunk as Ledoit and Wolf (2004) do.
+
+    The arrays (f, m, d) have zeros in place of points that are not in a set. scikit-learn's function has the
+    same result, but its checks took a third of the time of a question.
+    """
+    d = points.shape[2]
+    covariance = points.transpose(0, 2, 1) @ points / n[:, None, None]
+    mean = np.trace(covariance, axis1=1, axis2=2) / d
+    squared = (covariance**2).sum(axis=(1, 2))
+    away = squared - d * mean**2
+    noise = (((points**2).sum(axis=2) ** 2).sum(axis=1) / n - squared) / n
+    share = np.where(away > 0.0, np.clip(noise, 0.0, away) / np.where(away > 0.0, away, 1.0), 0.0)
+    share, mean = share[:, None, None], mean[:, None, None]
     return np.asarray((1.0 - share) * covariance + share * mean * np.eye(d), dtype=np.float64)
 
 

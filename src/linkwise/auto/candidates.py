@@ -82,16 +82,19 @@ def _forest(seed: int) -> Any:
     return ExtraTreesClassifier(100, random_state=seed)
 
 
-#: Candidates by name. The order decides between equals.
+#: Candidates by name. The order decides between equals. Four boundaries follow the links more closely than
+#: the default of the estimator does (a smaller ``information_weight``). Alone they are no better for it, but
+#: votes of both kinds scored .538, with the default for all .535, with a smaller weight for all .534 (half A
+#: of the leaderboard and 15 other sets, one draw): a difference within the noise.
 CANDIDATES = {
     candidate.name: candidate
     for candidate in (
-        Candidate("boundaries, smooth", True, _boundaries()),
-        Candidate("boundaries, fine", True, _boundaries(width=0.5, penalty=10.0)),
-        Candidate("boundaries, graph", True, _boundaries(features="graph")),
-        Candidate("boundaries, whitened", True, _boundaries(whiten=True)),
+        Candidate("boundaries, smooth", True, _boundaries(information_weight=20.0)),
+        Candidate("boundaries, fine", True, _boundaries(width=0.5, penalty=30.0)),
+        Candidate("boundaries, graph", True, _boundaries(features="graph", information_weight=20.0)),
+        Candidate("boundaries, whitened", True, _boundaries(whiten=True, penalty=3.0)),
         Candidate("boundaries, quadratic", True, _boundaries(features="quadratic", information_weight=40.0)),
-        Candidate("boundaries, linear", True, _boundaries(features="linear")),
+        Candidate("boundaries, linear", True, _boundaries(features="linear", information_weight=20.0)),
         Candidate("spectral, near", True, _spectral(diffusion_time=2.0)),
         Candidate("spectral, far", True, _spectral(diffusion_time=20.0)),
         Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
@@ -107,10 +110,14 @@ CANDIDATES = {
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, n_init=4, random_state=seed)),
         Candidate("mixture, no links", False, _mixture()),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
+        Candidate("mixture, diagonal, no links", False, _mixture(covariance_type="diag")),
+        Candidate("mixture, not shrunk, no links", False, _mixture(shrinkage=0.0)),
+        Candidate("spectral, near, no links", False, _spectral(diffusion_time=2.0)),
         Candidate("spectral, far, no links", False, _spectral(diffusion_time=20.0)),
         Candidate("boundaries, smooth, no links", False, _boundaries()),
-        Candidate("boundaries, fine, no links", False, _boundaries(width=0.5, penalty=10.0)),
+        Candidate("boundaries, fine, no links", False, _boundaries(width=0.5, penalty=30.0)),
         Candidate("boundaries, graph, no links", False, _boundaries(features="graph")),
+        Candidate("boundaries, whitened, no links", False, _boundaries(whiten=True, penalty=3.0)),
     )
 }
 

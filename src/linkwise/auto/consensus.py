@@ -17,7 +17,7 @@ from scipy import sparse
 from sklearn.cluster import KMeans
 
 from linkwise.constraints import Constraints
-from linkwise.kmeans.hard.links import hard_part
+from linkwise.kmeans.hard import hard_part
 from linkwise.spectral.rounding import labels_keeping
 
 __all__ = ["Consensus", "consensus_labels", "consensus_rows", "membership_table"]

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from linkwise._compat import FitTask
+from linkwise._threads import one_thread_if_small
 from linkwise.auto.candidates import Candidate
 from linkwise.auto.choice import agreement, held_out_kept
 from linkwise.constraints import Constraints
@@ -49,7 +50,7 @@ def try_candidates(
         for candidate in candidates
         for fold in (folds if candidate.uses_links else folds[:1])
     ]
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), one_thread_if_small(len(X)):
         # The chosen candidates are fitted again, and warn then.
         warnings.simplefilter("ignore")
         found = iter(
@@ -91,11 +92,12 @@ def fit_members(
     """Fit candidates to all rows and links; those that fail are left out, with a warning, and their votes."""
     fitted: list[Any] = []
     failures: dict[str, str] = {}
-    for one in members:
-        try:
-            fitted.append(one.fit(X, links, k, seed))
-        except (ValueError, RuntimeError) as error:
-            failures[one.name] = str(error)
+    with one_thread_if_small(len(X)):
+        for one in members:
+            try:
+                fitted.append(one.fit(X, links, k, seed))
+            except (ValueError, RuntimeError) as error:
+                failures[one.name] = str(error)
     if not fitted:
         raise ValueError(
             f"no candidate could be fitted: {next(iter(failures.values()))}; pass other candidates"

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats
 from linkwise._heat_map import draw_heat_map, heat_table, signed
 from linkwise.beliefs import io as _belief_io
 
@@ -83,7 +84,7 @@ class ClassBeliefs:
         checked = _belief_io.check_names(names)
         self._fill(checked, _belief_io.check_table(table, checked))
 
-    def _fill(self, classes: tuple[Hashable, ...], values: NDArray[np.float64]) -> None:
+    def _fill(self, classes: tuple[Hashable, ...], values: Floats) -> None:
         values.flags.writeable = False
         object.__setattr__(self, "_classes", classes)
         object.__setattr__(self, "_values", values)
@@ -389,7 +390,7 @@ def listed(names: Sequence[Any], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
 
-def check_belief_array(values: ArrayLike, n_classes: int) -> NDArray[np.float64]:
+def check_belief_array(values: ArrayLike, n_classes: int) -> Floats:
     """Check a table of beliefs without names: shape (L, L), range [-1, 1], symmetry; return it as floats."""
     return _belief_io.check_table(values, range(n_classes))
 

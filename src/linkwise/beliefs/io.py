@@ -9,8 +9,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linkwise._arrays import Bools, Floats
 from linkwise._files import replacing
 from linkwise._validation import refuse_masked
 
@@ -43,7 +44,7 @@ def check_names(classes: Sequence[Any]) -> tuple[Hashable, ...]:
     return names
 
 
-def check_table(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.float64]:
+def check_table(values: ArrayLike, names: Sequence[Hashable]) -> Floats:
     """The matrix as (L, L) float64: square, finite, within [-1, 1] and symmetric."""
     n_classes = len(names)
     refuse_masked(values, "beliefs", "write 0 where there is no opinion")
@@ -54,7 +55,7 @@ def check_table(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.floa
             f"pass a table of shape ({n_classes}, {n_classes})"
         )
 
-    def refuse(bad: NDArray[np.bool_], reason: str) -> None:
+    def refuse(bad: Bools, reason: str) -> None:
         if bad.any():
             a, b = np.argwhere(bad)[0]
             raise ValueError(f"the belief about ({names[a]!r}, {names[b]!r}) is {table[a, b]:g}: {reason}")
@@ -75,7 +76,7 @@ def check_table(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.floa
     return (table + table.T) / 2.0 + 0.0  # no negative zeros
 
 
-def _as_numbers(values: ArrayLike, names: Sequence[Hashable]) -> NDArray[np.float64]:
+def _as_numbers(values: ArrayLike, names: Sequence[Hashable]) -> Floats:
     """A float copy; an entry that is no number is named."""
     try:
         return np.array(values, dtype=np.float64)
@@ -116,7 +117,7 @@ def same_names(rows: Sequence[Hashable], columns: Sequence[Hashable]) -> None:
         )
 
 
-def read(path: str | os.PathLike[str]) -> tuple[tuple[Hashable, ...], NDArray[np.float64]]:
+def read(path: str | os.PathLike[str]) -> tuple[tuple[Hashable, ...], Floats]:
     """Names and checked table of a CSV file whose first line and first column are the names."""
     try:
         with open(path, newline="", encoding="utf-8-sig") as stream:
@@ -181,7 +182,7 @@ def _numbers_if_all(names: Sequence[str]) -> tuple[Hashable, ...]:
         return tuple(names)
 
 
-def write(path: str | os.PathLike[str], names: Sequence[Hashable], table: NDArray[np.float64]) -> None:
+def write(path: str | os.PathLike[str], names: Sequence[Hashable], table: Floats) -> None:
     """Write the table with its names; numbers get as many digits as reading them back needs."""
     with replacing(path) as draft, open(draft, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)

@@ -118,11 +118,7 @@ def _rows_of(path: Path, id_column: str | None) -> Samples:
 def find_contradictions(
     lines: LinkList, n_samples: int, n_clusters: int | None, most: int
 ) -> tuple[list[Witness], Constraints, str]:
-    """Find contradictions one after another, at most ``most``, each without the cannot-links blamed before.
-
-    Returns the witnesses, the links without the blamed cannot-links, and whether all links together are
-    "feasible", "infeasible" or "unknown".
-    """
+    """At most ``most`` witnesses, the links without those they blame, and the status of all links."""
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
     from linkwise.graph import check_feasibility

@@ -12,6 +12,7 @@ import typer
 
 from linkwise._files import replacing
 from linkwise._pages import TextTable
+from linkwise._validation import listed
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.fit.fitting import sweep_counts
@@ -25,7 +26,7 @@ from linkwise.cli.samples import (
     read_samples,
     save_prepared_model,
 )
-from linkwise.cli.tables import listed, write_frame
+from linkwise.cli.tables import write_frame
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs

@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
@@ -34,7 +35,7 @@ class Comparison:
 
     method: str
     title: str
-    labels: NDArray[np.int64] | None
+    labels: Ints | None
     scores: TruthScores | None
     unlinked: TruthScores | None
     links_kept: str
@@ -203,10 +204,7 @@ def compare_methods(
     settings: Settings,
     held_out: Sequence[HeldOut] = (),
 ) -> list[Comparison]:
-    """Fit every method; one that refuses the links gets a row with its reason.
-
-    Each is fitted once with all links and, to be scored by links, once with each part of them left out.
-    """
+    """Fit every method with all links, and to score it with parts left out; one that refuses says why."""
     unlinked = np.ones(len(X), dtype=bool)
     unlinked[links.pairs.ravel()] = False
     rows = []
@@ -233,7 +231,7 @@ def compare_methods(
 
 
 def _score_held_out(
-    name: str, X: Any, labels: NDArray[np.int64], settings: Settings, held_out: Sequence[HeldOut]
+    name: str, X: Any, labels: Ints, settings: Settings, held_out: Sequence[HeldOut]
 ) -> HeldOutScore:
     """Score a method by links that its fit did not see; methods without links see none in any case."""
     from linkwise.model_selection.held_out import corrected_error
@@ -244,7 +242,7 @@ def _score_held_out(
     return HeldOutScore(1.0 - float(np.mean(errors)), corrected_error(np.array(errors)))
 
 
-def _fit(name: str, X: Any, links: Constraints, settings: Settings) -> tuple[NDArray[np.int64], str]:
+def _fit(name: str, X: Any, links: Constraints, settings: Settings) -> tuple[Ints, str]:
     if name == "kmeans":
         from sklearn.cluster import KMeans
 
@@ -329,7 +327,7 @@ class TruthScores:
 
 
 def score_truth(
-    truth: NDArray[Any] | None, labels: NDArray[Any], rows: NDArray[np.bool_] | None = None
+    truth: NDArray[Any] | None, labels: NDArray[Any], rows: Bools | None = None
 ) -> TruthScores | None:
     """Score the rows whose class is known (not None or -1); None if there are fewer than two."""
     if truth is None:

@@ -1,11 +1,9 @@
 """How the process ends: exit codes, one clear line instead of a traceback, and signals.
 
-Ctrl-C and SIGTERM end the process with one line and the right exit code, soon, whatever it is doing. Python
-raises ``KeyboardInterrupt`` in the main thread, between two instructions. Two things may go wrong then. A
-kernel may run for seconds before the next instruction, or a thread pool waits for one. And libraries turn the
-exception into another one (a reader of CSV calls the file damaged) or swallow it in a callback. So the signal
-is remembered here, errors that follow it are not reported, and a thread ends the process if the main thread
-has not done so shortly after.
+Ctrl-C and SIGTERM end the process soon, with one line and the right exit code. Python raises
+``KeyboardInterrupt`` in the main thread between two instructions; a kernel may run for seconds before the
+next one, and libraries turn the exception into another one or swallow it. So the signal is remembered here,
+errors that follow it are not reported, and a thread ends the process if the main thread has not done so.
 
 This module imports nothing large, because it has to be there before anything large is imported.
 """
@@ -52,11 +50,7 @@ def wants_json(arguments: list[str]) -> bool:
 def leave(
     message: str, code: int, *, kind: str, as_json: bool = False, result: dict[str, Any] | None = None
 ) -> NoReturn:
-    """End the process with one line on standard error and, with ``--json``, an object on standard output.
-
-    The line says what is wrong and, after a semicolon, what to do. ``result`` is what was found before the
-    failure; it goes into the JSON object.
-    """
+    """End the process with a line "what is wrong; what to do", with ``--json`` also an object."""
     line = " ".join(message.split())
     _say(line, code, kind, as_json, result)
     raise SystemExit(code) from None

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.cli.errors import CommandError
 from linkwise.cli.tables import LinkList, build_links, read_link_list
 from linkwise.constraints.cells import column_names
@@ -35,13 +35,12 @@ _DARK, _BRIGHT = 2.0, 98.0
 class Picture:
     """An image as samples: one for each cell that is not fully transparent.
 
-    ``pixels`` (height, width, channels) are 0 to 1 for 8-bit images, ``mask`` (rows, columns) tells which
-    cells are samples, ``block`` is the number of pixels along the side of a cell. ``georeference`` is the CRS
-    and the transform of a raster.
+    ``pixels`` (height, width, channels), 0 to 1 for 8-bit images; ``mask`` (rows, columns) of the cells that
+    are samples; ``block`` pixels along a cell; ``georeference``: CRS and transform of a raster.
     """
 
-    pixels: NDArray[np.float64]
-    mask: NDArray[np.bool_]
+    pixels: Floats
+    mask: Bools
     block: int = 1
     georeference: tuple[Any, Any] | None = None
 
@@ -50,7 +49,7 @@ class Picture:
         """Number of cells to label."""
         return int(self.mask.sum())
 
-    def colours(self) -> NDArray[np.float64]:
+    def colours(self) -> Floats:
         """Features of the cells, (n, d): colours of pixels, or principal components of blocks."""
         if self.block == 1 and self.mask.all():
             return self.pixels.reshape(self.n_samples, -1)
@@ -65,14 +64,14 @@ class Picture:
         n_components = min(_BLOCK_COMPONENTS, *table.shape)
         return np.asarray(PCA(n_components, random_state=0).fit_transform(table))
 
-    def shown(self) -> NDArray[np.float64]:
+    def shown(self) -> Floats:
         """Give grey, or red, green and blue, to look at: of many bands the first, middle and last."""
         n_bands = self.pixels.shape[2]
         if n_bands < 3:
             return self.pixels[:, :, 0]
         return np.clip(self.pixels[:, :, [0, n_bands // 2, n_bands - 1]], 0.0, 1.0)
 
-    def places(self) -> NDArray[np.float64]:
+    def places(self) -> Floats:
         """Row and column of the cells, (n, 2)."""
         return np.argwhere(self.mask).astype(np.float64)
 
@@ -85,7 +84,7 @@ class Picture:
             colour, style = (COLOURS[1], "-") if weight > 0 else (COLOURS[6], "--")
             ax.plot(*ends.T[::-1], color=colour, linestyle=style, marker="o", markersize=2.5, linewidth=1.2)
 
-    def paint(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    def paint(self, labels: Ints) -> Ints:
         """Labels of all pixels, (height, width); -1 where the image is transparent."""
         cells = np.full(self.mask.shape, -1, dtype=np.int64)
         cells[self.mask] = labels
@@ -134,7 +133,7 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
     return _in_blocks(path, values, opaque, None, block)
 
 
-def _read_raster(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], tuple[Any, Any] | None] | None:
+def _read_raster(path: Path) -> tuple[Floats, Bools, tuple[Any, Any] | None] | None:
     """Read bands (height, width, bands), a mask of data, and the georeference; None for plain images."""
     if path.suffix.lower() not in _RASTERS or not path.is_file():
         return None
@@ -171,11 +170,7 @@ def _read_raster(path: Path) -> tuple[NDArray[np.float64], NDArray[np.bool_], tu
 
 
 def _in_blocks(
-    path: str | Path,
-    values: NDArray[np.float64],
-    opaque: NDArray[np.bool_],
-    georeference: tuple[Any, Any] | None,
-    block: int,
+    path: str | Path, values: Floats, opaque: Bools, georeference: tuple[Any, Any] | None, block: int
 ) -> Picture:
     """Make the picture, once its numbers are known to be finite and enough for the blocks."""
     if not np.isfinite(values).all():
@@ -229,7 +224,7 @@ def pixel_links(path: str | Path | None, picture: Picture, certainty: float | No
     return build_links(LinkList(np.sort(ends, axis=1), weights), picture.n_samples)
 
 
-def _read_places(path: Path, certainty: float | None) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+def _read_places(path: Path, certainty: float | None) -> tuple[Ints, Floats] | None:
     """Read pixels (m, 2, 2) and signed weights of a file by coordinates; None if it has not these columns."""
     ends: list[int] = []
     weights: list[float] = []
@@ -261,7 +256,7 @@ def _coordinate(name: str, cell: str) -> int:
     return number
 
 
-def label_png(labels: NDArray[np.int64]) -> bytes:
+def label_png(labels: Ints) -> bytes:
     """Make a PNG whose pixel values are the labels 0 to 254, (height, width); -1 becomes transparent."""
     from PIL import Image
 

@@ -1,12 +1,10 @@
 """Labels of all cells of a large image, once a model was fitted to some of them.
 
-A lattice of millions of cells needs gigabytes for its links, and hundreds of sweeps until regions have grown
-together. Both are avoided here. First the labels of blocks are inferred: the scores of a block are the sums
-of those of its cells, which is the same field with the cells of a block kept together, and the evidence is
-strong enough that few sweeps suffice. Each cell starts from its block. Then bands of rows are inferred one
-after another, given the probabilities of the cells around them: this is coordinate ascent of the mean-field
-bound of the whole lattice. On noisy pictures of 250 x 250 and 500 x 500 pixels it found labels of higher
-score than 200 sweeps over all cells, in a tenth of their time.
+First the labels of blocks are inferred: their scores are sums over cells, so few sweeps suffice. Each cell
+starts from its block. Then bands of rows are inferred one after another, given the probabilities around them:
+coordinate ascent of the mean-field bound of the whole lattice, without the memory for its links. On noisy
+pictures of 250 x 250 and 500 x 500 pixels it found labels of higher score than 200 sweeps over all cells, in
+a tenth of their time.
 """
 
 from __future__ import annotations
@@ -16,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._threads import chunk_bounds
 from linkwise.cli.images import Picture
 from linkwise.constraints import Constraints
@@ -40,11 +39,11 @@ _SMALLEST = 1e-300
 class CellLabels(NamedTuple):
     """Labels of all cells, and whether the last pass changed almost none of them."""
 
-    labels: NDArray[np.int64]
+    labels: Ints
     converged: bool
 
 
-def cells_to_fit(picture: Picture, links: Constraints, most: int) -> NDArray[np.int64]:
+def cells_to_fit(picture: Picture, links: Constraints, most: int) -> Ints:
     """Choose the cells to fit, ascending: about ``most`` on a coarser lattice, and all that have links."""
     step = _step(picture, most)
     coarse = _numbers(picture.mask)[::step, ::step]
@@ -52,7 +51,7 @@ def cells_to_fit(picture: Picture, links: Constraints, most: int) -> NDArray[np.
 
 
 def sampled_links(
-    picture: Picture, links: Constraints, cells: NDArray[np.int64], most: int, **lattice: Any
+    picture: Picture, links: Constraints, cells: Ints, most: int, **lattice: Any
 ) -> Constraints:
     """Link the chosen cells: links of the user, and neighbours of the coarser lattice (``**lattice``)."""
     step = _step(picture, most)
@@ -63,7 +62,7 @@ def sampled_links(
     return neighbours + links[cells]
 
 
-def log_probabilities(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_probabilities(model: Any, X: Floats) -> Floats:
     """Scores of the labels by colour alone, up to a constant in each row, (n, K)."""
     scores = np.empty((len(X), model.n_components))
     for first, last in chunk_bounds(0, len(X), _BAND):
@@ -73,7 +72,7 @@ def log_probabilities(model: Any, X: NDArray[np.float64]) -> NDArray[np.float64]
 
 def label_cells(
     picture: Picture,
-    log_prob: NDArray[np.float64],
+    log_prob: Floats,
     links: Constraints,
     known: dict[int, int],
     coupling: float,
@@ -81,11 +80,10 @@ def label_cells(
     inference: str,
     seed: int,
 ) -> CellLabels:
-    """Infer the labels of all cells.
+    """Infer the labels of all cells from their scores (n, K), which are overwritten.
 
-    ``log_prob`` (n, K) are the scores of the cells by their colours; it is overwritten. Soft ``links`` are
-    weighed; the ends of hard ones must be among the ``known`` labels of cells. ``coupling`` is the cost in
-    nats of two neighbours of different labels.
+    Soft ``links`` are weighed; the ends of hard ones must be among the ``known`` labels of cells.
+    ``coupling`` is the cost in nats of two neighbours of different labels.
     """
     for cell, label in known.items():
         score = log_prob[cell, label]
@@ -130,9 +128,7 @@ def label_cells(
     return CellLabels(labels, changed <= _STILL * len(labels))
 
 
-def _same_links(
-    known: PottsField | None, n_cells: int, pairs: NDArray[np.int64], costs: NDArray[np.float64]
-) -> PottsField:
+def _same_links(known: PottsField | None, n_cells: int, pairs: Ints, costs: Floats) -> PottsField:
     """Reuse the links of the band before if these are the same, which saves half of the time."""
     if (
         known is not None
@@ -149,14 +145,14 @@ def _step(picture: Picture, most: int) -> int:
     return max(1, int(np.ceil(np.sqrt(picture.n_samples / most))))
 
 
-def _numbers(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _numbers(mask: Bools) -> Ints:
     """Number of each cell in reading order, -1 for those left out."""
     return np.where(mask, np.cumsum(mask).reshape(mask.shape) - 1, -1)
 
 
 def _start_from_blocks(
-    picture: Picture, log_prob: NDArray[np.float64], coupling: float, connectivity: int, seed: int
-) -> NDArray[np.float64]:
+    picture: Picture, log_prob: Floats, coupling: float, connectivity: int, seed: int
+) -> Floats:
     """Infer the blocks, large ones first, and give each cell the probabilities of its block, (n, K)."""
     mask = picture.mask
     sides = [side for side in _BLOCKS if side < min(mask.shape)]
@@ -165,7 +161,7 @@ def _start_from_blocks(
     table = log_prob.reshape(*mask.shape, -1) if mask.all() else _scattered(log_prob, mask)
     sums = [_block_sums(table, side) for side in sides]
     del table
-    blocks: NDArray[np.float64] | None = None
+    blocks: Floats | None = None
     for place, (side, scores) in enumerate(zip(sides, sums, strict=True)):
         present = _block_sums(mask.astype(np.int64), side) > 0
         # The cost of a border is that of the pairs of neighbours across it; of blocks that only touch at a
@@ -196,7 +192,7 @@ def _start_from_blocks(
     return prob
 
 
-def _scattered(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _scattered(values: Floats, mask: Bools) -> Floats:
     """Put rows of a table at the places of a mask, 0 elsewhere."""
     table = np.zeros((*mask.shape, values.shape[1]))
     table[mask] = values
@@ -209,15 +205,15 @@ def _block_sums(table: NDArray[Any], side: int) -> NDArray[Any]:
     return np.add.reduceat(rows, np.arange(0, table.shape[1], side), axis=1)
 
 
-def _bands(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _bands(mask: Bools) -> list[tuple[int, int]]:
     """Ranges of rows of the lattice, all of one height, that have cells at all."""
     height = max(1, _BAND // mask.shape[1])
     return [(first, last) for first, last in chunk_bounds(0, len(mask), height) if mask[first:last].any()]
 
 
 def _near_band(
-    mask: NDArray[np.bool_], first: int, last: int, connectivity: int, coupling: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64], int, int]:
+    mask: Bools, first: int, last: int, connectivity: int, coupling: float
+) -> tuple[Ints, Floats, int, int]:
     """Pairs of neighbours with an end in these rows, their costs, and the range of cells of these rows."""
     above, below = max(first - 1, 0), min(last + 1, len(mask))
     before = int(mask[:above].sum())

@@ -1,8 +1,7 @@
 """What a command gives back: lines and tables for people, one JSON object for scripts, and files.
 
-The results of a run appear together or not at all. The report of a run ends with a comment that lists its
-files. By it the next run of the same command knows which files it may replace: all others belong to the user
-or to another command.
+The report of a run ends with a comment that lists its files. By it the next run of the same command knows
+which files it may replace: all others belong to the user or to another command.
 """
 
 from __future__ import annotations
@@ -92,11 +91,7 @@ class Output:
 
     @contextmanager
     def progress(self, task: str, total: int | None = None) -> Iterator[Callable[[], None]]:
-        """Show a bar on standard error while something long runs, if standard error is a terminal.
-
-        Yields a function to call after every one of ``total`` steps; without ``total`` the bar only moves.
-        Warnings raised inside the block become lines of :meth:`warn`.
-        """
+        """Show a bar on a terminal; yields what to call after each of ``total`` steps."""
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns: list[Any] = [TextColumn("{task.description}"), BarColumn()]
@@ -152,11 +147,7 @@ _BEFORE_LIST, _AFTER_LIST = "<!-- written by linkwise: ", " -->\n"
 def check_folder(
     path: str | os.PathLike[str] | None, command: str | None = None, names: Sequence[str] = ()
 ) -> None:
-    """Refuse, before anything long runs, a folder that cannot be made or written to.
-
-    What killed runs left in the folder is settled. An entry with one of the ``names`` is refused, unless an
-    earlier run of the same ``command`` wrote it.
-    """
+    """Refuse, before anything long runs, a folder that cannot be written to, or ``names`` of others in it."""
     if path is None:
         return
     place = Path(path)
@@ -173,11 +164,7 @@ def check_folder(
 
 @contextmanager
 def writing_results(folder: str | os.PathLike[str], command: str) -> Iterator[Path]:
-    """Yield a folder for the results of a run, which then replace those of an earlier run of the command.
-
-    Whatever stops the writing, there are all files of the earlier run or all of this one, at the latest after
-    the next command that uses the folder. ``report.html`` must be among them.
-    """
+    """Yield a folder for the results of a run, report.html among them; all replace the earlier ones."""
     with together(folder, lambda target: _owned(target, command), last=REPORT) as draft:
         yield draft
         files = sorted(path.relative_to(draft).as_posix() for path in draft.rglob("*") if path.is_file())

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._files import reading
+from linkwise._validation import listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
-from linkwise.cli.tables import MISSING, listed, read_frame, refuse_unknown
+from linkwise.cli.tables import MISSING, read_frame, refuse_unknown
 from linkwise.constraints.cells import cell_text
 from linkwise.constraints.io import id_places
 
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 class Samples:
     """The rows of a data file.
 
-    ``features`` are float64. ``ids`` is the column as it was. ``labels`` (n,) holds strings, or integers if
-    all are whole numbers, and None where a cell is empty; they only score. ``known`` are such labels that are
-    fitted to. ``notes`` tell the user what was done to the data.
+    ``labels`` (n,) are strings, or integers if all are whole numbers, and None where a cell is empty; they
+    only score. ``known`` are such labels that are fitted to. ``notes`` tell the user what was done to the
+    data.
     """
 
     path: Path
@@ -66,10 +68,7 @@ def output_frame(
     *,
     note: Callable[[str], None],
 ) -> pandas.DataFrame:
-    """Make a table to be written: ids or row numbers, columns ``kept`` from the user, results.
-
-    ``note`` is called with a line about each result whose name is taken and that gets another.
-    """
+    """Make a table to be written: ids or row numbers, columns ``kept``, results under free names."""
     import pandas
 
     kept = dict(kept or {})
@@ -111,11 +110,7 @@ def read_samples(
     impute: bool = False,
     medians: Sequence[float] = (),
 ) -> Samples:
-    """Read the rows to be clustered by the columns ``features``, or by all that are not named otherwise.
-
-    With ``impute`` missing numbers become the given ``medians``, or those of the file; otherwise they are
-    refused.
-    """
+    """Read rows by ``features``, or all other columns; ``impute`` by ``medians`` or those of the file."""
     path = Path(path)
     roles = {"--id": id_column, "--label": label_column, "--labels-column": known_column}
     special = [name for name in roles.values() if name is not None]
@@ -307,11 +302,7 @@ _UNKNOWN_LABELS = frozenset({*MISSING, "-1", "-1.0", "?"})
 
 @dataclass(frozen=True)
 class Preparation:
-    """Columns in the order of the estimator, and how they were scaled: (x - centre) / scale.
-
-    ``medians`` of the training rows serve --impute on new rows; a fit to many files has none. ``clusters``
-    are names.
-    """
+    """Columns of the estimator, (x - centre) / scale, medians for --impute, and names of clusters."""
 
     columns: list[str]
     centres: list[float]
@@ -336,7 +327,7 @@ class Preparation:
         return (features[self.columns] - np.array(self.centres)) / np.array(self.scales)
 
 
-def safe_scales(spread: NDArray[np.float64], largest: NDArray[np.float64]) -> NDArray[np.float64]:
+def safe_scales(spread: Floats, largest: Floats) -> Floats:
     """The spread (d,) of columns; 1 where it is rounding, some 1e-16 of the largest value (d,)."""
     return np.where(spread <= 1e-12 * np.maximum(largest, 1e-300), 1.0, spread)
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.compare import links_kept
@@ -45,15 +45,11 @@ class SegmentInference(StrEnum):
 
 @dataclass(frozen=True)
 class Segmentation:
-    """Labels of the cells of a picture, and how they were found.
+    """Labels of cells, those by colours alone (n,), and how many cells the model was fitted to if not all."""
 
-    ``by_colour`` (n,) are the labels that colours alone would give. ``n_fitted`` is the number of cells the
-    model was fitted to, where these are not all.
-    """
-
-    labels: NDArray[np.int64]
+    labels: Ints
     model: Any
-    by_colour: NDArray[np.int64] | None = None
+    by_colour: Ints | None = None
     converged: bool = True
     n_fitted: int | None = None
 
@@ -190,11 +186,9 @@ def segment_spatial(
 ) -> Segmentation:
     """PPC on the colours, with soft must-links between neighbours (Lu & Leen 2007, experiment 4).
 
-    The start and the mixing weights are those of the mixture without links. Starts with links to neighbours
-    run into worse optima: on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits. The exact update of
-    the weights needs log Omega of the lattice: it takes 30 times as long and gives no better labels.
-
-    Of a large picture the mixture is fitted to a coarser lattice, see :mod:`linkwise.cli.large_images`.
+    The start and the mixing weights are those of the mixture without links: starts with links to neighbours
+    run into worse optima (on a texture mosaic 0.75 instead of 1.00 right in 7 of 16 fits), and the exact
+    update of the weights takes 30 times as long for no better labels.
     """
     from linkwise.cli import large_images
     from linkwise.constraints import Constraints
@@ -281,9 +275,7 @@ def segment_spectral(
     return Segmentation(np.asarray(model.labels_), model)
 
 
-def segments_png(
-    picture: Picture, panels: dict[str, NDArray[np.int64]], links: Constraints | None = None
-) -> bytes:
+def segments_png(picture: Picture, panels: dict[str, Ints], links: Constraints | None = None) -> bytes:
     """Draw the image beside one panel of labels for each title; links are drawn into the image."""
     from matplotlib.colors import ListedColormap
 
@@ -338,9 +330,7 @@ def _write(
     return files
 
 
-def _write_raster(
-    path: Path, labels: NDArray[np.int64], georeference: tuple[Any, Any], n_regions: int
-) -> Path:
+def _write_raster(path: Path, labels: Ints, georeference: tuple[Any, Any], n_regions: int) -> Path:
     """Write the labels + 1 of all pixels as a GeoTIFF; 0 is no data."""
     import xarray
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linkwise._files import replacing
+from linkwise._validation import listed
 from linkwise.cli.errors import INFEASIBLE, CommandError
 from linkwise.constraints.cells import opened
 from linkwise.constraints.io import Columns, LinkList, by_id, by_row, link_list, records
@@ -27,19 +28,11 @@ _SEPARATORS = {".csv": ",", ".txt": ",", ".tsv": "\t"}
 _PARQUET = (".parquet", ".pq")
 # What is taken for a missing number; in columns of text only an empty cell is.
 MISSING = ["", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None"]
-_SHOWN = 5
 # What a .gz file that is cut off or overwritten raises.
 _BAD_ARCHIVE = (EOFError, zlib.error, gzip.BadGzipFile)
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _safe_csv = ContextVar("safe_csv", default=False)
-
-
-def listed(names: Sequence[Any], shown: int = _SHOWN) -> str:
-    """Join a few names, and say how many more there are: ``3, 7 and 2 more``."""
-    texts = [str(name) for name in names[:shown]]
-    more = len(names) - shown
-    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
 
 
 def refuse_unknown(path: str | Path, wanted: Iterable[str], known: Sequence[str]) -> None:
@@ -287,11 +280,7 @@ def read_link_list(
     certainty: float | None = None,
     columns: Columns | None = None,
 ) -> LinkList:
-    """The lines of a file of links, by row number or by the ids in ``places``; every message names the line.
-
-    ``certainty`` is that of links with neither weight nor certainty of their own. Without ``n_samples`` any
-    row number will do.
-    """
+    """Links of a file by row number or by the ids in ``places``; ``certainty`` of those that have none."""
     path = Path(path)
     if path.is_dir():
         raise CommandError(f"{path} is a folder; pass a file of links")

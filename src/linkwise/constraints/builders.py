@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Ints
 from linkwise._validation import check_whole_number, refuse_masked
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
     "teacher_pairs",
 ]
 
-Pairs = NDArray[np.int64]
+Pairs = Ints
 
 # Of more rows than this, few are taken without an array of all.
 _MANY_ROWS = 1 << 22
@@ -35,7 +36,7 @@ _OFFSETS: dict[tuple[int, int], list[tuple[int, ...]]] = {
 }
 
 
-def draw_pairs(rows: NDArray[np.int64], n_pairs: int, overlap: bool, rng: np.random.Generator) -> Pairs:
+def draw_pairs(rows: Ints, n_pairs: int, overlap: bool, rng: np.random.Generator) -> Pairs:
     """``n_pairs`` random pairs of these rows: disjoint, or distinct and uniform over all pairs."""
     n_pairs = check_whole_number(n_pairs, "n_pairs", 0)
     n_rows = len(rows)
@@ -51,7 +52,7 @@ def draw_pairs(rows: NDArray[np.int64], n_pairs: int, overlap: bool, rng: np.ran
     return rows[_pair_of_rank(rng.choice(available, size=n_pairs, replace=False))]
 
 
-def _pair_of_rank(rank: NDArray[np.int64]) -> Pairs:
+def _pair_of_rank(rank: Ints) -> Pairs:
     """The pair (i, j), i < j, at this place of (0,1), (0,2), (1,2), (0,3), ...: rank = j (j - 1) / 2 + i."""
     j = ((1.0 + np.sqrt(1.0 + 8.0 * rank)) / 2.0).astype(np.int64)
     # The square root is off by one for ranks beyond 2**52.
@@ -60,9 +61,7 @@ def _pair_of_rank(rank: NDArray[np.int64]) -> Pairs:
     return np.column_stack([rank - j * (j - 1) // 2, j])
 
 
-def teacher_pairs(
-    rows: NDArray[np.int64], n_teachers: int, subset_size: int, rng: np.random.Generator
-) -> Pairs:
+def teacher_pairs(rows: Ints, n_teachers: int, subset_size: int, rng: np.random.Generator) -> Pairs:
     """All pairs within ``n_teachers`` random subsets."""
     n_teachers = check_whole_number(n_teachers, "n_teachers", 0)
     if check_whole_number(subset_size, "subset_size", 0) > len(rows):
@@ -75,7 +74,7 @@ def teacher_pairs(
     return np.concatenate([np.empty((0, 2), dtype=np.int64), *pairs])
 
 
-def star_links(codes: NDArray[np.int64], n_groups: int, per_point: int, rng: np.random.Generator) -> Pairs:
+def star_links(codes: Ints, n_groups: int, per_point: int, rng: np.random.Generator) -> Pairs:
     """For every two groups: each point of the smaller with its own ``per_point`` points of the larger."""
     stars = [np.empty((0, 2), dtype=np.int64)]
     members = [np.flatnonzero(codes == group) for group in range(n_groups)]
@@ -138,7 +137,7 @@ def sequence_links(n_samples: int, breaks: Iterable[int]) -> Pairs:
     return np.column_stack([later - 1, later])
 
 
-def row_numbers(key: Any, n_samples: int) -> NDArray[np.int64]:
+def row_numbers(key: Any, n_samples: int) -> Ints:
     """Row numbers meant by an index array, slice, mask, or the tuples scikit-learn passes."""
     if isinstance(key, tuple):
         if any(not isinstance(part, EllipsisType) and part != slice(None) for part in key[1:]):
@@ -174,11 +173,8 @@ def _refuse_rows(key: NDArray[Any], n: int) -> None:
         raise IndexError(f"rows[{place}] is {key[place]}, but rows are numbered 0..{n - 1}; correct it")
 
 
-def links_among(pairs: Pairs, rows: NDArray[np.int64], n_samples: int) -> tuple[Pairs, NDArray[np.int64]]:
-    """Pairs (m, 2) among rows (r,) in their numbering, and the number of the old pair of each.
-
-    Of rows that repeat, every copy of i is linked to every copy of j.
-    """
+def links_among(pairs: Pairs, rows: Ints, n_samples: int) -> tuple[Pairs, Ints]:
+    """Pairs (m, 2) among rows (r,), which may repeat, in their numbering, and the old pair of each."""
     if n_samples > max(_MANY_ROWS, 8 * len(rows)):
         order = np.argsort(rows, kind="stable")
         ordered = rows[order]
@@ -199,9 +195,7 @@ def links_among(pairs: Pairs, rows: NDArray[np.int64], n_samples: int) -> tuple[
     return ends[kept], kept
 
 
-def _copied_links(
-    pairs: Pairs, rows: NDArray[np.int64], copies: NDArray[np.int64]
-) -> tuple[Pairs, NDArray[np.int64]]:
+def _copied_links(pairs: Pairs, rows: Ints, copies: Ints) -> tuple[Pairs, Ints]:
     """The same for rows that repeat; ``copies`` (n,) counts how often each row occurs."""
     place = np.argsort(rows, kind="stable")
     start = np.cumsum(copies) - copies

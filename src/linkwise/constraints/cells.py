@@ -27,20 +27,13 @@ def file_table(path: PathLike) -> Any:
 
 
 def frame_table(name: object, frame: Any) -> tuple[list[str], list[list[Any]]]:
-    """Names and values of the columns of a frame; ``name`` is for the messages.
-
-    A frame is anything with named columns: of pandas, polars or pyarrow, or a mapping from names to lists.
-    """
+    """Names and columns of a frame of pandas, polars or pyarrow, or of a mapping; ``name`` for messages."""
     given = _frame_columns(name, frame)
     return [str(title) for title, _ in given], [_as_list(column) for _, column in given]
 
 
 def text_lines(path: PathLike) -> Generator[tuple[str, list[str]], None, None]:
-    """Lines of a text file, packed if its name ends in ``.gz``, with commas, semicolons or tabs.
-
-    First come the separator and the names of the columns, then the place and the cells of each line that is
-    not empty.
-    """
+    """Separator and column names of a text file, also ``.gz``, then place and cells of each line."""
     line = 1
     try:
         with opened(path) as stream:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator, check_pairs, check_whole_number, label_codes, refuse_masked
 from linkwise.constraints import builders
 from linkwise.constraints import io as _link_io
@@ -22,7 +23,7 @@ from linkwise.constraints.evidence import (
     link_strength,
     sorted_judgements,
 )
-from linkwise.constraints.ids import RowIds, contradiction_by_id, listed
+from linkwise.constraints.ids import RowIds, contradiction_by_id
 from linkwise.constraints.labels import RowLabels
 from linkwise.constraints.summary import html, summary
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
@@ -152,8 +153,8 @@ class Constraints:
     def _combine(
         self,
         n_samples: int,
-        pairs: NDArray[np.int64],
-        weights: NDArray[np.float64],
+        pairs: Ints,
+        weights: Floats,
         source: NDArray[np.str_] | None = None,
         ids: RowIds | None = None,
         labels: RowLabels | None = None,
@@ -172,8 +173,8 @@ class Constraints:
     def _set(
         self,
         n_samples: int,
-        pairs: NDArray[np.int64],
-        weights: NDArray[np.float64],
+        pairs: Ints,
+        weights: Floats,
         judgements: Judgements | None = None,
         ids: RowIds | None = None,
         labels: RowLabels | None = None,
@@ -192,9 +193,7 @@ class Constraints:
         return links
 
     @classmethod
-    def _from_signed(
-        cls, n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64], *parts: Any
-    ) -> Self:
+    def _from_signed(cls, n_samples: int, pairs: Ints, weights: Floats, *parts: Any) -> Self:
         """Links from pairs of row numbers and signed weights; the further parts are those of ``_combine``."""
         links = cls.__new__(cls)
         links._combine(n_samples, pairs, weights, *parts)
@@ -347,7 +346,7 @@ class Constraints:
         if len(order) < self._n_samples:
             missing = np.setdiff1d(np.arange(self._n_samples), order)
             raise ValueError(
-                f"X has no rows {listed(self._ids.values[missing].tolist())}, which are in the index of the "
+                f"X has no rows {self._ids.listed(missing)}, which are in the index of the "
                 "links; pass the links of these rows, constraints.align(X.index), or all rows"
             )
         return self[order]

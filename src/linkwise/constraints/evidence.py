@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints.cells import cell_text
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, path_witness, unique_pairs
@@ -53,7 +54,7 @@ class Judgements(NamedTuple):
 
 def link_strength(
     n_must: int, n_cannot: int, weight: float | ArrayLike | None, certainty: float | ArrayLike | None
-) -> NDArray[np.float64]:
+) -> Floats:
     """abs(W) of each pair, must-links first."""
     n_pairs = n_must + n_cannot
     if weight is not None and certainty is not None:
@@ -89,7 +90,7 @@ def link_strength(
     return np.array(values[:n_pairs]) if name == "weight" else certainty_weight(values[:n_pairs])
 
 
-def _as_numbers(given: Any, name: str, n_must: int) -> NDArray[np.float64]:
+def _as_numbers(given: Any, name: str, n_must: int) -> Floats:
     """Weights or certainties as floats; the first that is masked or no number is named with its pair."""
     hidden = np.atleast_1d(np.ma.getmaskarray(given)) if isinstance(given, np.ma.MaskedArray) else np.zeros(1)
     if hidden.any():
@@ -112,19 +113,17 @@ def _pair_of(row: int, n_must: int) -> str:
     return f"must_link pair {row}" if row < n_must else f"cannot_link pair {row - n_must}"
 
 
-def certainty_weight(certainty: NDArray[np.float64] | np.float64) -> NDArray[np.float64]:
+def certainty_weight(certainty: Floats | np.float64) -> Floats:
     """abs(W) = 0.5 log(g / (1 - g)) of a certainty g (Lu & Leen 2007, Eq. 2.15); 1 is hard."""
     with np.errstate(divide="ignore"):
         return np.asarray(0.5 * (np.log(certainty) - np.log1p(-certainty)))
 
 
-def base_rate(weights: NDArray[np.float64], n_clusters: int) -> float:
+def base_rate(weights: Floats, n_clusters: int) -> float:
     """P(same) of the pairs that were asked about, estimated from the answers and how sure they are.
 
     With a_l = P(answer l | same), b_l = P(answer l | different) and log(a_l / b_l) = 2 W_l, it maximises the
-    sum of log(p a_l + (1 - p) b_l), and of ten pairs more of which a share 1 / K is the same. Pairs drawn
-    blindly from K classes of equal size have p = 1 / K; pairs that somebody chose have another, which the
-    answers tell.
+    sum of log(p a_l + (1 - p) b_l), and of ten pairs more of which a share 1 / K is the same.
     """
     if n_clusters < 2:
         return 1.0 - _RAREST
@@ -139,21 +138,17 @@ def base_rate(weights: NDArray[np.float64], n_clusters: int) -> float:
     return float(np.clip(rate, _RAREST, 1.0 - _RAREST))
 
 
-def truth_weights(weights: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
-    """Weights of P(truth | answer) from those of P(answer | truth), ``rate`` being P(same) before the answer.
+def truth_weights(weights: Floats, rate: float) -> Floats:
+    """Weights of P(truth | answer) from those of P(answer | truth), ``rate`` being P(same) before.
 
-    A certainty g is the chance of the answer given the truth. The chance of the truth given the answer is
-    g p / (g p + (1 - g)(1 - p)), p being the base rate of what was said: half its log odds is the weight used
-    by methods that take links for facts about the pair. Hard links stay hard. An answer more likely wrong
-    than right still counts for what it says, but little: it keeps its sign and a weight near 0.
+    The chance of the truth given the answer is g p / (g p + (1 - g)(1 - p)), g its certainty and p the base
+    rate of what was said: half its log odds. Hard links stay hard, and no answer changes its sign.
     """
     odds = np.where(weights > 0, logit(rate), -logit(rate))
     return np.asarray(np.sign(weights) * np.maximum(np.abs(weights) + 0.5 * odds, _LEAST_WEIGHT))
 
 
-def canonical(
-    n_samples: int, pairs: NDArray[np.int64], weights: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def canonical(n_samples: int, pairs: Ints, weights: Floats) -> tuple[Ints, Floats]:
     """Sorted unique pairs with evidence added; raises on hard contradictions."""
     pairs, row_of = unique_pairs(n_samples, pairs)
     if len(pairs) == len(weights):
@@ -191,9 +186,7 @@ def check_source(source: Any, n_must: int, n_cannot: int) -> NDArray[np.str_]:
     return np.array([cell_text(name).strip() for name in names.tolist()], dtype=np.str_)
 
 
-def sorted_judgements(
-    pairs: NDArray[np.int64], weights: NDArray[np.float64], source: NDArray[np.str_]
-) -> Judgements:
+def sorted_judgements(pairs: Ints, weights: Floats, source: NDArray[np.str_]) -> Judgements:
     """Judgements in an order that does not depend on the order in which they came."""
     pairs = np.sort(pairs, axis=1)
     order = np.lexsort((weights, source, pairs[:, 1], pairs[:, 0]))

@@ -9,13 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._validation import refuse_masked
+from linkwise._arrays import Ints
+from linkwise._validation import listed, refuse_masked
 from linkwise.constraints.cells import cell_text
 from linkwise.exceptions import InfeasibleConstraints, Witness
 
-__all__ = ["RowIds", "contradiction_by_id", "listed", "named_points"]
-
-_SHOWN = 5
+__all__ = ["RowIds", "contradiction_by_id", "named_points"]
 
 
 class RowIds:
@@ -56,9 +55,13 @@ class RowIds:
         """Whether the ids are equal, in the same order."""
         return len(self) == len(other) and self.values.tolist() == other.values.tolist()
 
-    def take(self, rows: NDArray[np.int64]) -> RowIds:
+    def take(self, rows: Ints) -> RowIds:
         """The ids of some rows, which may repeat."""
         return RowIds(self.values[rows], self.name)
+
+    def listed(self, rows: Ints) -> str:
+        """The first few ids of these rows, and how many more there are."""
+        return listed([*map(repr, self.values[rows].tolist())])
 
     def places(self) -> dict[Hashable, int]:
         """Row number of each id; ids that are repeated are refused."""
@@ -74,7 +77,7 @@ class RowIds:
             self._places = places
         return self._places
 
-    def pairs(self, pairs: Any, name: str) -> NDArray[np.int64]:
+    def pairs(self, pairs: Any, name: str) -> Ints:
         """Pairs of ids as pairs of row numbers, (m, 2)."""
         refuse_masked(pairs, f"{name} pair")
         if not isinstance(pairs, Iterable):
@@ -110,7 +113,7 @@ class RowIds:
                 raise ValueError(f"{shown}: a point cannot be linked to itself; remove it")
         raise AssertionError("every pair is right")
 
-    def order_of(self, ids: RowIds, what: str = "ids") -> NDArray[np.int64]:
+    def order_of(self, ids: RowIds, what: str = "ids") -> Ints:
         """Row number of each of other ids; those that are not here are named."""
         ids.places()
         places = self.places()
@@ -119,7 +122,7 @@ class RowIds:
         if (rows < 0).any():
             unknown = [wanted[row] for row in np.flatnonzero(rows < 0).tolist()]
             raise ValueError(
-                f"{what} holds {listed(unknown)}, about which the links know nothing; "
+                f"{what} holds {listed([*map(repr, unknown)])}, about which the links know nothing; "
                 f"{self._remedy(unknown[0])}"
             )
         return rows
@@ -172,12 +175,6 @@ def named_points(witness: Witness, name_of: Callable[[int], Any]) -> str:
     """The ids of the first rows of a proof: ``row 3 is 'a', row 7 is 'b'``."""
     points = sorted({point for link in witness.must_link + witness.cannot_link for point in link})
     return ", ".join(f"row {point} is {name_of(point)!r}" for point in points[:12])
-
-
-def listed(names: Sequence[Any]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
 
 
 def _plain(value: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from linkwise._arrays import Bools, Ints
 
 if TYPE_CHECKING:
     from linkwise.constraints.constraints import Constraints
@@ -13,24 +14,19 @@ if TYPE_CHECKING:
 __all__ = ["groups_apart", "implied_pairs", "pair_codes"]
 
 
-def pair_codes(n_samples: int, pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+def pair_codes(n_samples: int, pairs: Ints) -> Ints:
     """One number (m,) for each pair (m, 2)."""
     return pairs @ np.array([n_samples, 1])
 
 
-def groups_apart(links: Constraints, group: NDArray[np.int64]) -> NDArray[np.int64]:
+def groups_apart(links: Constraints, group: Ints) -> Ints:
     """Codes of the pairs of groups between which there is a hard cannot-link; ``group`` (n,) of each row."""
     between = group[links.pairs[np.isneginf(links.weights)]]
     return np.unique(pair_codes(links.n_samples, np.sort(between, axis=1)))
 
 
-def implied_pairs(
-    links: Constraints, most: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Pairs (m, 2) of rows under hard links whose answer is certain, and whether they are together (m,).
-
-    Of more than ``most`` pairs of such rows so many are drawn and looked at.
-    """
+def implied_pairs(links: Constraints, most: int, rng: np.random.Generator) -> tuple[Ints, Bools]:
+    """Pairs (m, 2) whose answer hard links imply, at most ``most``, and whether they are together (m,)."""
     group = links.chunklets()
     rows = np.unique(links.pairs[np.isinf(links.weights)])
     first, second = np.triu_indices(len(rows), 1)

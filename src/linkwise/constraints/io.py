@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._files import replacing
 from linkwise.constraints.cells import PathLike, cell_text, file_table, frame_table, text_lines
 
@@ -72,15 +72,10 @@ _ANY_COLUMNS = Columns()
 
 @dataclass(frozen=True)
 class LinkList:
-    """The lines of a table of links, before they are put together.
+    """Lines of a table of links: pairs (m, 2), i < j, signed weights (m,), sources (m,), row classes."""
 
-    Rows ``pairs`` (m, 2) with i < j, signed ``weights`` (m,), infinite for hard links, and the names in
-    ``source`` (m,), or None where the table has no such column. ``classes`` has the class of each row that
-    the table names one for.
-    """
-
-    pairs: NDArray[np.int64]
-    weights: NDArray[np.float64]
+    pairs: Ints
+    weights: Floats
     source: tuple[str, ...] | None = None
     classes: Mapping[int, str] = field(default_factory=dict)
 
@@ -96,11 +91,7 @@ class LinkList:
 def link_list(
     name: object, lines: Iterable[Record], find: Callable[[str, str], int], *, certainty: float | None = None
 ) -> LinkList:
-    """Every line of a table as one link; nothing is left out, and every message names file and line.
-
-    ``find`` gives the row number that a column and its cell mean. ``certainty`` is that of links that have
-    neither weight nor certainty of their own.
-    """
+    """Every line of a table as one link, by ``find(column, cell)``; ``certainty`` if a link has none."""
     pairs: list[tuple[int, int]] = []
     weights: list[float] = []
     sources: list[str] = []
@@ -393,17 +384,14 @@ def _number(name: str, text: str) -> float:
 
 def write(
     path: PathLike,
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    pairs: Ints,
+    weights: Floats,
     *,
     source: Sequence[str] | None = None,
     ids: Sequence[Hashable] | None = None,
     classes: Sequence[Any] | None = None,
 ) -> None:
-    """Write all links or, if the writing is stopped, leave the file as it was.
-
-    ``source`` has a name for each link, ``ids`` and ``classes`` one for each row (None: unknown).
-    """
+    """Write all links, or leave the file as it was; ``source`` by link, ``ids`` and ``classes`` by row."""
     names = None if ids is None else list(id_places(ids))
     labels = [] if classes is None else [cell_text(label) for label in classes]
     with replacing(path) as draft, open(draft, "w", newline="", encoding="utf-8") as stream:

@@ -7,21 +7,22 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import label_codes, refuse_masked
 from linkwise.constraints.evidence import certainty_weight
 from linkwise.graph import group_labels
 
 __all__ = ["RowLabels", "joined_labels", "label_links", "labelled_groups", "lost_label_links", "stand_ins"]
 
-Pairs = NDArray[np.int64]
+Pairs = Ints
 
 
 class RowLabels(NamedTuple):
     """Names of the classes (L,), number of each row's class (n,), -1 if unknown, and its certainty (n,)."""
 
     classes: NDArray[Any]
-    codes: NDArray[np.int64]
-    certainty: NDArray[np.float64] | None = None
+    codes: Ints
+    certainty: Floats | None = None
 
     @classmethod
     def of(cls, y: ArrayLike, certainty: float | ArrayLike | None = None) -> Self:
@@ -29,7 +30,7 @@ class RowLabels(NamedTuple):
         codes, classes = label_codes(y)
         return cls(np.array(classes), codes, _label_certainty(codes, certainty))
 
-    def take(self, rows: NDArray[np.int64]) -> RowLabels:
+    def take(self, rows: Ints) -> RowLabels:
         """Labels of some rows, which may repeat."""
         certainty = None if self.certainty is None else self.certainty[rows]
         return RowLabels(self.classes, self.codes[rows], certainty)
@@ -44,7 +45,7 @@ class RowLabels(NamedTuple):
         return [names[code] for code in self.codes.tolist()]
 
 
-def _label_certainty(codes: NDArray[np.int64], certainty: float | ArrayLike | None) -> NDArray[np.float64]:
+def _label_certainty(codes: Ints, certainty: float | ArrayLike | None) -> Floats:
     """Certainty of each label, (n,); 1 by default and where the label is unknown."""
     sure = np.ones(len(codes))
     if certainty is None:
@@ -64,7 +65,7 @@ def _label_certainty(codes: NDArray[np.int64], certainty: float | ArrayLike | No
     return sure
 
 
-def label_links(labels: RowLabels) -> tuple[Pairs, NDArray[np.float64]]:
+def label_links(labels: RowLabels) -> tuple[Pairs, Floats]:
     """Chain sure members of a class, link doubtful ones to the surest, link the surest of classes apart."""
     classes, codes, sure = labels
     assert sure is not None
@@ -78,21 +79,21 @@ def label_links(labels: RowLabels) -> tuple[Pairs, NDArray[np.float64]]:
     return _signed(np.column_stack([partner, member]), np.column_stack([surest[a], surest[b]]), sure)
 
 
-def _signed(must: Pairs, cannot: Pairs, sure: NDArray[np.float64]) -> tuple[Pairs, NDArray[np.float64]]:
+def _signed(must: Pairs, cannot: Pairs, sure: Floats) -> tuple[Pairs, Floats]:
     """Links between labels, with signed weights: both labels are right, or both wrong."""
     pairs = np.concatenate([must, cannot])
     agree = 0.5 + 0.5 * (2.0 * sure[pairs[:, 0]] - 1.0) * (2.0 * sure[pairs[:, 1]] - 1.0)
     return pairs, np.repeat([1.0, -1.0], [len(must), len(cannot)]) * certainty_weight(agree)
 
 
-def labelled_groups(groups: NDArray[np.int64], codes: NDArray[np.int64]) -> NDArray[np.int64]:
+def labelled_groups(groups: Ints, codes: Ints) -> Ints:
     """Chunklet (n,) of rows that hard must-links join to a labelled row; -1 for others."""
     named = np.zeros(len(groups), dtype=bool)
     named[groups[codes >= 0]] = True
     return np.where(named[groups], groups, -1)
 
 
-def stand_ins(groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def stand_ins(groups: Ints, rows: Ints) -> Ints:
     """For each row (n,) itself or, if it is not among ``rows``, one of them that is in its group (>= 0)."""
     every = np.arange(len(groups))
     kept = np.zeros(len(groups), dtype=bool)
@@ -103,7 +104,7 @@ def stand_ins(groups: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.
     return np.where(kept | (found < 0), every, found)
 
 
-def _reconnect(groups: NDArray[np.int64], joined: NDArray[np.int64]) -> Pairs:
+def _reconnect(groups: Ints, joined: Ints) -> Pairs:
     """Pairs of rows that join the parts (n,) of each group (n,) again; rows of group -1 are left alone."""
     members = np.flatnonzero(groups >= 0)
     key = groups[members] * (len(groups) + 1) + joined[members]
@@ -112,14 +113,8 @@ def _reconnect(groups: NDArray[np.int64], joined: NDArray[np.int64]) -> Pairs:
     return np.column_stack([first[later - 1], first[later]])
 
 
-def _relink(
-    codes: NDArray[np.int64], sure: NDArray[np.float64], joined: NDArray[np.int64], apart: Pairs
-) -> tuple[Pairs, Pairs]:
-    """Must-links and cannot-links that labels (n,) lack: parts (n,) of a class, and classes without any.
-
-    The surest row of each part is linked to the surest row of its class, and the surest rows of two classes
-    apart if no pair of ``apart`` is between them.
-    """
+def _relink(codes: Ints, sure: Floats, joined: Ints, apart: Pairs) -> tuple[Pairs, Pairs]:
+    """Must-links and cannot-links of surest rows that labels (n,) lack: parts of a class, and classes."""
     order = np.lexsort((-sure, codes))
     order = order[codes[order] >= 0]
     key = codes[order] * (len(codes) + 1) + joined[order]
@@ -138,13 +133,9 @@ def _relink(
 
 
 def lost_label_links(
-    labels: RowLabels, together: NDArray[np.int64], pairs: Pairs, weights: NDArray[np.float64]
-) -> tuple[Pairs, NDArray[np.float64]]:
-    """Links and weights that labels imply and that went through rows which were left out.
-
-    Rows of one chunklet (n,) stay together. Where certainties are known, doubtful rows of a class stay
-    linked, and so do classes.
-    """
+    labels: RowLabels, together: Ints, pairs: Pairs, weights: Floats
+) -> tuple[Pairs, Floats]:
+    """Links and weights that labels imply and that went through rows which were left out."""
     joined, _ = group_labels(len(together), pairs[weights == np.inf])
     chain = _reconnect(together, joined)
     strength = np.full(len(chain), np.inf)

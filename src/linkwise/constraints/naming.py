@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.exceptions import SharedClusterWarning
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class ClusterNames(NamedTuple):
 
     names: NDArray[np.str_]
     classes: NDArray[Any]
-    contingency: NDArray[np.int64]
+    contingency: Ints
 
     @property
     def split(self) -> dict[Any, list[int]]:
@@ -79,7 +80,7 @@ def _texts(classes: NDArray[Any]) -> list[str]:
     return texts if len(set(texts)) == len(texts) else [repr(name) for name in classes.tolist()]
 
 
-def _names(contingency: NDArray[np.int64], texts: list[str]) -> NDArray[np.str_]:
+def _names(contingency: Ints, texts: list[str]) -> NDArray[np.str_]:
     """Names (K,) by the rule above; in the end a name that another cluster has gets the number of its own."""
     n_classes, n_clusters = contingency.shape
     parts: list[list[str]] = [[] for _ in range(n_clusters)]
@@ -104,7 +105,7 @@ def _names(contingency: NDArray[np.int64], texts: list[str]) -> NDArray[np.str_]
 class NamedClustersMixin:
     """Estimators whose clusters are named after labelled rows, if the links were built from labels."""
 
-    labels_: NDArray[np.int64]
+    labels_: Ints
 
     @property
     def split_classes_(self) -> dict[Any, list[int]]:
@@ -119,7 +120,7 @@ class NamedClustersMixin:
     def _cluster_names(self) -> ClusterNames:
         return ClusterNames(self.cluster_names_, self.classes_, self.contingency_)
 
-    def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _labels_at(self, rows: Ints) -> Ints:
         """Labels of some training rows."""
         return self.labels_[rows]
 

@@ -6,9 +6,10 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools
 from linkwise._pages import TextTable, html_table
+from linkwise._validation import counted
 from linkwise.graph import compact, group_labels
 
 if TYPE_CHECKING:
@@ -20,27 +21,23 @@ __all__ = ["html", "summary"]
 _SHOWN = 10
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
 def summary(links: Constraints) -> str:
     """``150 samples, 40 must-links (12 hard), 60 cannot-links; 23 chunklets`` (of two or more samples)."""
 
-    def kind(chosen: NDArray[np.bool_], noun: str) -> str:
+    def kind(chosen: Bools, noun: str) -> str:
         hard = int(np.isinf(links.weights[chosen]).sum())
-        return _count(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
+        return counted(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
 
     rows, local = compact(links.pairs[links.weights == np.inf])
     n_chunklets = group_labels(len(rows), local)[1]
     parts = [
-        f"{_count(links.n_samples, 'sample')}{'' if links.index is None else ' by id'}, "
+        f"{counted(links.n_samples, 'sample')}{'' if links.index is None else ' by id'}, "
         f"{kind(links.weights > 0, 'must-link')}, {kind(links.weights < 0, 'cannot-link')}",
-        _count(n_chunklets, "chunklet"),
+        counted(n_chunklets, "chunklet"),
     ]
     if links.source is not None:
         n_sources = len({*links.source.tolist()} - {""})
-        parts.append(f"{_count(len(links.source), 'judgement')} of {_count(n_sources, 'source')}")
+        parts.append(f"{counted(len(links.source), 'judgement')} of {counted(n_sources, 'source')}")
     if links.classes is not None:
         parts.append(f"{len(links.classes)} class" + ("" if len(links.classes) == 1 else "es"))
     return "; ".join(parts)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import check_constraints
 from linkwise.auto import estimator as auto
 from linkwise.auto.candidates import CANDIDATES, Candidate
@@ -55,7 +56,7 @@ class _Chooser(auto.LinkedClustering):
         data: NDArray[np.floating],
         links: Constraints | None,
         members: list[Candidate],
-        weights: NDArray[np.float64],
+        weights: Floats,
         seed: int,
     ) -> dict[str, float]:
         """Keep the first candidate; nothing of its fit to the sample is used but that it works."""
@@ -159,7 +160,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
             self.noise_ = float(self.violations_[soft].mean()) if soft.any() else np.nan
         self._store_cluster_names(links, self.n_clusters_)
 
-    def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _labels_at(self, rows: Ints) -> Ints:
         labels: Any = self.labels_
         return np.asarray(self._computed(labels[rows]))
 
@@ -214,7 +215,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         return array
 
 
-def _rows_to_see(n_samples: int, links: Constraints | None, random_state: Any) -> NDArray[np.int64]:
+def _rows_to_see(n_samples: int, links: Constraints | None, random_state: Any) -> Ints:
     """Rows, ascending, that the choice sees: all that carry links or labels, and some more."""
     if n_samples <= _SAMPLE_ROWS:
         return np.arange(n_samples)

@@ -1,10 +1,8 @@
 """The tables of CPPC on disk: probabilities of all rows, read and written by the workers.
 
-An E-step needs the probabilities that rows had before. They are kept in a scratch folder, one array for every
-class in every group of chunks, so that a sweep reads and writes the rows of one class at a time, as in
-memory: the sums of a class are complete before the next one is visited. Every sweep writes arrays of a new
-version and leaves the ones it read. A task that is done again, because its worker was killed, finds what it
-needs and writes the same.
+There is one array for every class in every group of chunks, so that a sweep reads and writes the rows of one
+class at a time, as in memory. Every sweep writes arrays of a new version and leaves the ones it read: a task
+that is done again, because its worker was killed, finds what it needs and writes the same.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ import numpy as np
 from dask.task_spec import DataNode, List, Task, TaskRef
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._threads import Workers
-from linkwise.dask.checkpoint import digest
-from linkwise.dask.journal import Journal
+from linkwise.dask.checkpoint import Journal, digest
 from linkwise.dask.passes import local_rows
 from linkwise.dask.scratch import Scratch
 from linkwise.dask.source import DaskRows
@@ -88,7 +86,7 @@ class Kept(NamedTuple):
 
     files: _Files
     version: int
-    sums: NDArray[np.float64]
+    sums: Floats
 
 
 # What workers do. ``chosen`` of a job is the number of the group, and what else it needs of it.
@@ -99,10 +97,10 @@ class _GroupJob:
     """Do something with the rows of a group and its number."""
 
     dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
+    offset: Floats
     work: Callable[[Points, int], Any]
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Any:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Any:
         """Do it."""
         return self.work(points_of(block, self.offset), int(chosen[0]))
 
@@ -118,9 +116,7 @@ def _score(files: _Files, parameters: MixtureParameters, version: int, points: P
     return top
 
 
-def _moments(
-    files: _Files, version: int, about: NDArray[np.float64], kind: str, points: Points, group: int
-) -> Statistics:
+def _moments(files: _Files, version: int, about: Floats, kind: str, points: Points, group: int) -> Statistics:
     """Sum rows by their probabilities."""
     prob = files.load("prob", group, version)[:, : len(about)]
     return class_statistics(points, files.order(group).order, prob, about, kind)
@@ -140,7 +136,7 @@ class RowResults:
         found[self.kept.files.order(group).order] = prob
         return found
 
-    def codes(self, group: int) -> NDArray[np.int64]:
+    def codes(self, group: int) -> Ints:
         """Class of each row, -1 for none."""
         order = self.kept.files.order(group)
         found = np.full(len(order.order), -1, dtype=np.int64)
@@ -150,12 +146,7 @@ class RowResults:
 
 
 def _measure(
-    results: RowResults,
-    gaussians: Gaussians,
-    log_weights: NDArray[np.float64],
-    n_classes: int,
-    points: Points,
-    group: int,
+    results: RowResults, gaussians: Gaussians, log_weights: Floats, n_classes: int, points: Points, group: int
 ) -> FittedRows:
     """Measure the rows of a fit."""
     codes, prob = results.codes(group), results.probabilities(group)
@@ -167,7 +158,7 @@ class _SweepJob:
     """Update the rows of one class after another."""
 
     files: _Files
-    weights: NDArray[np.float64]
+    weights: Floats
     sequential: bool
     scores: int
     before: int
@@ -181,14 +172,14 @@ class _Part(NamedTuple):
     energy: float
     squares: float
     change: float
-    total: NDArray[np.float64]
-    pull: NDArray[np.float64]
+    total: Floats
+    pull: Floats
 
 
 class _State(NamedTuple):
     """A sweep after some classes: class sums (L, K), energies and changes."""
 
-    sums: NDArray[np.float64]
+    sums: Floats
     energy: float
     pair_term: float
     change: float
@@ -226,13 +217,8 @@ def _close_class(job: _SweepJob, state: _State, label: int, parts: list[_Part]) 
 
 
 def _disturb(
-    files: _Files,
-    before: int,
-    after: int,
-    obsolete: tuple[int, ...],
-    factors: NDArray[np.float64],
-    group: int,
-) -> NDArray[np.float64]:
+    files: _Files, before: int, after: int, obsolete: tuple[int, ...], factors: Floats, group: int
+) -> Floats:
     """Store disturbed probabilities of a group; return their class sums."""
     prob = files.load("prob", group, before)
     for (start, stop), factor in zip(files.spans(group), factors, strict=True):
@@ -240,14 +226,7 @@ def _disturb(
     return _stored_sums(files, group, after, obsolete, prob)
 
 
-def _begin(
-    files: _Files,
-    n_components: int,
-    dtype: Any,
-    group: int,
-    rows: NDArray[np.int64],
-    start: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _begin(files: _Files, n_components: int, dtype: Any, group: int, rows: Ints, start: Ints) -> Floats:
     """Store the first probabilities of a group, of which some rows have clusters; return their class sums."""
     order = files.order(group)
     clusters = np.full(len(order.order), -1, dtype=np.int64)
@@ -257,7 +236,7 @@ def _begin(
 
 def _stored_sums(
     files: _Files, group: int, version: int, obsolete: tuple[int, ...], prob: NDArray[np.floating]
-) -> NDArray[np.float64]:
+) -> Floats:
     files.save("prob", group, version, prob)
     for label in range(len(files.spans(group))):
         files.tables.remove(_name("prob", group, label, old) for old in obsolete)
@@ -267,36 +246,26 @@ def _stored_sums(
 class LabelledDaskRows:
     """The ``ClassSource`` of CPPC whose rows are those of a Dask collection.
 
-    ``orders`` holds the class order of each group, ``counts`` (G, L + 1) the rows of each class in it,
-    ``codes`` (s,) the classes of the rows of ``source.sample()``. ``scratch`` is the folder for tables. With
-    an ``identity`` of the fit it is that of a checkpoint, and all that a run needs to go on stays there.
+    ``orders``: class order of each group; ``counts`` (G, L + 1): rows of each class in it; ``codes`` (s,):
+    classes of ``source.sample()``. With an ``identity`` of the fit ``scratch`` is the folder of a checkpoint.
     """
 
     def __init__(
         self,
         source: DaskRows,
         orders: Scratch,
-        counts: NDArray[np.int64],
-        codes: NDArray[np.int64],
+        counts: Ints,
+        codes: Ints,
         scratch: Any,
         identity: Mapping[str, str] | None,
     ) -> None:
         self.source, self.orders, self.counts = source, orders, counts
+        self.n_samples, self.n_features = source.n_samples, source.n_features
         self._scratch, self._identity, self._numbers = scratch, identity, count()
         self._runs: list[tuple[Scratch, Journal]] = []
         self.sizes = counts[:, :-1].sum(axis=0)
         among = np.bincount(codes[codes >= 0], minlength=len(self.sizes))
         self.sample = ClassSample(source.sample().X, codes, among)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.source.n_samples
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.source.n_features
 
     def prior(self, n_rows: float, reg_covar: float) -> CovariancePrior | None:
         """The prior of covariances; one pass."""
@@ -304,7 +273,7 @@ class LabelledDaskRows:
             return None
         return prior_of_moments(self.source.column_moments(), self.n_samples, n_rows, reg_covar)
 
-    def tables(self, start: NDArray[np.int64], n_components: int, workers: Workers) -> TablesOnDisk:
+    def tables(self, start: Ints, n_components: int, workers: Workers) -> TablesOnDisk:
         """Tables of all rows."""
         return TablesOnDisk(self, start, n_components)
 
@@ -330,7 +299,7 @@ class LabelledDaskRows:
         numbers = [np.array([number]) for number in range(len(runner.groups))]
         return runner.sum(_GroupJob(self.source.dtype, self.source.offset, work), numbers)
 
-    def measure(self, kept: Kept, gaussians: Gaussians, log_weights: NDArray[np.float64]) -> FittedRows:
+    def measure(self, kept: Kept, gaussians: Gaussians, log_weights: Floats) -> FittedRows:
         """Measure the rows of a fit; one pass."""
         results = RowResults(kept, len(log_weights))
         found: FittedRows = self.over_rows(
@@ -346,9 +315,9 @@ _RESULTS = {kind.__name__: kind for kind in (_State, Statistics)}
 class TablesOnDisk:
     """The ``ClassTables`` of one run. ``start`` (s,) are clusters of the rows of the sample, -1 for none."""
 
-    def __init__(self, rows: LabelledDaskRows, start: NDArray[np.int64], n_components: int) -> None:
+    def __init__(self, rows: LabelledDaskRows, start: Ints, n_components: int) -> None:
         self.rows, self.n_components, self.sizes = rows, n_components, rows.sizes
-        self.runner = rows.source.runner
+        self.runner, self.n_samples, self.offset = rows.source.runner, rows.n_samples, rows.source.offset
         tables, self._journal = rows.new_run()
         self.files = _Files(rows.orders, tables)
         self._version, self._scores, self._newest = 0, -1, 0
@@ -367,35 +336,25 @@ class TablesOnDisk:
         # Rows outside the sample have no cluster yet; those of the sample stand for them.
         self.sums = sums * (rows.sizes / np.maximum(rows.sample.sizes, 1))[:, np.newaxis]
 
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.rows.n_samples
-
-    @property
-    def offset(self) -> NDArray[np.float64]:
-        """A point near the middle of the data."""
-        return self.rows.source.offset
-
     def score(self, parameters: MixtureParameters) -> float:
         """One pass over the data."""
         self._scores += 1
         work = partial(_score, self.files, parameters, self._scores)
         return float(self._step(lambda: self.rows.over_rows(work), "score", parameters, self._scores))
 
-    def statistics(self, about: NDArray[np.float64], covariance_type: str) -> Statistics:
+    def statistics(self, about: Floats, covariance_type: str) -> Statistics:
         """One pass over the data."""
         asked = (self._version, about, covariance_type)
         work = partial(_moments, self.files, *asked)
         found: Statistics = self._step(lambda: self.rows.over_rows(work), "moments", asked)
         return found
 
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Floats:
         """Sums of the probabilities."""
         about = np.tile(self.offset, (self.n_components, 1))
         return self.statistics(about, "spherical").counts
 
-    def sweep(self, weights: NDArray[np.float64], sequential: bool) -> Sweep:
+    def sweep(self, weights: Floats, sequential: bool) -> Sweep:
         """One graph: the classes in turn, the groups of a class side by side or in turn."""
         before, after, obsolete = self._next()
         job = _SweepJob(self.files, weights, sequential, self._scores, before, after, obsolete)
@@ -428,7 +387,7 @@ class TablesOnDisk:
         pair_term = state.pair_term + float((state.sums * (weights @ state.sums)).sum())
         return Sweep(state.energy + 0.5 * pair_term, state.change)
 
-    def disturb(self, factors: NDArray[np.float64]) -> None:
+    def disturb(self, factors: Floats) -> None:
         """Multiply by factors of the classes."""
         before, after, obsolete = self._next()
 

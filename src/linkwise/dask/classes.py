@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_vector, label_codes, refuse_links_as_labels
 from linkwise.dask.checkpoint import digest, fit_identity
 from linkwise.dask.class_tables import LabelledDaskRows, RowResults
@@ -257,12 +258,12 @@ class _FindClasses:
 
     dtype: np.dtype[Any]
 
-    def __call__(self, block: NDArray[Any], chosen: NDArray[np.int64]) -> _Classes:
+    def __call__(self, block: NDArray[Any], chosen: Ints) -> _Classes:
         """Look at some classes (n, 1)."""
         return _Classes(label_codes(block[:, 0])[1])
 
 
-def _codes(values: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+def _codes(values: NDArray[Any], classes: NDArray[Any]) -> Ints:
     """Number of each class among all sorted ones, -1 where unlabelled."""
     codes, own = label_codes(values)
     # The place of each own class among all: they come in the same order.
@@ -274,10 +275,10 @@ def _codes(values: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
 class _Sorted(NamedTuple):
     """Rows (G, L + 1) of each class in each group, unlabelled ones last, and some rows of each class."""
 
-    counts: NDArray[np.int64]
-    drawn: NDArray[np.float64]
-    codes: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    counts: Ints
+    drawn: Floats
+    codes: Ints
+    rows: Ints
     mark: int
     """Tells the classes of all rows from others."""
 
@@ -290,13 +291,7 @@ class _Sorted(NamedTuple):
         )  # fmt: skip
 
 
-def _fewest(
-    counts: NDArray[np.int64],
-    drawn: NDArray[np.float64],
-    codes: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    mark: int,
-) -> _Sorted:
+def _fewest(counts: Ints, drawn: Floats, codes: Ints, rows: Ints, mark: int) -> _Sorted:
     """Keep the rows of each class with the smallest numbers drawn, in the order of the rows."""
     order = np.lexsort((drawn, codes))
     rank = np.arange(len(order)) - np.searchsorted(codes[order], codes[order])
@@ -313,7 +308,7 @@ class _SortClasses:
     classes: NDArray[Any]
     seed: int
 
-    def __call__(self, block: NDArray[Any], chosen: NDArray[np.int64]) -> _Sorted:
+    def __call__(self, block: NDArray[Any], chosen: Ints) -> _Sorted:
         """Sort the rows of a group; ``chosen`` are its number and its first row."""
         group, first = chosen.tolist()
         codes, n_classes = _codes(block[:, 0], self.classes), len(self.classes)
@@ -330,7 +325,7 @@ class _SortClasses:
 class _Taken(NamedTuple):
     """Classes of chosen rows."""
 
-    codes: NDArray[np.int64]
+    codes: Ints
 
     def __add__(self, other: object) -> _Taken:
         assert isinstance(other, _Taken)
@@ -344,7 +339,7 @@ class _TakeCodes:
     dtype: np.dtype[Any]
     classes: NDArray[Any]
 
-    def __call__(self, block: NDArray[Any], chosen: NDArray[np.int64]) -> _Taken:
+    def __call__(self, block: NDArray[Any], chosen: Ints) -> _Taken:
         """Take some classes of a group."""
         return _Taken(_codes(block[:, 0], self.classes)[chosen])
 

@@ -19,6 +19,7 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.constraints import Constraints
 
 __all__ = ["Table", "known_sizes", "lazy_array", "read_table"]
@@ -47,7 +48,7 @@ class Table(NamedTuple):
         return np.dtype(np.float32 if single else np.float64)
 
     @property
-    def chunk_starts(self) -> NDArray[np.int64]:
+    def chunk_starts(self) -> Ints:
         """First row of each chunk, and the number of rows at the end."""
         return np.concatenate([[0], np.cumsum(self.array.chunks[0])]).astype(np.int64)
 
@@ -59,10 +60,7 @@ class Table(NamedTuple):
 
 
 def read_table(X: Any, constraints: Any, client: Any) -> tuple[Table, Any]:
-    """Make a table of the data; links with ids are put into the order of its rows.
-
-    Ids and unknown numbers of rows are computed by the client.
-    """
+    """Make a table of the data; links with ids are put into the order of its rows, computed by the client."""
     has_ids = isinstance(constraints, Constraints) and constraints.index is not None
     X = _opened(X)
     if has_ids and _is_frame(X):
@@ -96,10 +94,7 @@ def _optimized(array: da.Array) -> da.Array:
 
 
 def known_sizes(array: Any, client: Any) -> Any:
-    """The array with known numbers of rows in its chunks.
-
-    ``compute_chunk_sizes`` of Dask takes no client, and writes the sizes into the array of the user.
-    """
+    """The array with known sizes of chunks; Dask's own function would change the array of the user."""
     if not any(np.isnan(size) for size in array.chunks[0]):
         return array
     first = array.to_delayed().reshape(array.numblocks[0], -1)[:, 0]

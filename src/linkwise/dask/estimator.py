@@ -94,8 +94,6 @@ class DaskEstimator:
         """Compute something lazy where the estimator computes."""
         return dask.compute(value, scheduler=self.client)[0]
 
-    # Checks
-
     def _check_table(self, table: Table) -> None:
         """Store the number and the names of the columns, and refuse data without rows."""
         check_columns(self, table.n_features, table.names, reset=True)
@@ -103,8 +101,6 @@ class DaskEstimator:
             raise ValueError("X has 0 columns; pass at least one")
         if table.n_samples < 2:
             raise ValueError(f"X has {table.n_samples} rows; pass at least 2")
-
-    # Prediction
 
     def _is_lazy(self, X: Any) -> bool:
         """Whether X is a collection of Dask, or a place to read one from; else it is data in memory."""

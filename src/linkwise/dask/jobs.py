@@ -27,11 +27,7 @@ __all__ = [
 
 
 class Overview(NamedTuple):
-    """What a first look at rows tells; overviews of neighbouring groups add.
-
-    ``low``, ``high`` and ``total`` (D,) are of the columns. ``bad`` is the first entry that is no finite
-    number, as row, column and value, or None. ``taken`` (t, D) are the rows that were asked for.
-    """
+    """What a first look tells of columns (D,); the first bad entry; rows (t, D) that were asked for."""
 
     n_rows: int
     low: NDArray[np.float64]
@@ -73,14 +69,15 @@ class Look:
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Sums (2, D) of the distance to the offset and of its square."""
+    """Sums of the distance to the offset and of its square, see ``column_moments``."""
 
     dtype: np.dtype[Any]
     offset: NDArray[np.float64]
+    covariance_type: str = "diag"
 
     def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
         """Sum over rows."""
-        return column_moments(points_of(block, self.offset))
+        return column_moments(points_of(block, self.offset), self.covariance_type)
 
 
 @dataclass(frozen=True)

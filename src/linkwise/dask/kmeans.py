@@ -6,14 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise._validation import as_generator, check_constraints
 from linkwise.constraints import Constraints
-from linkwise.dask.checkpoint import fit_identity
+from linkwise.dask.checkpoint import Journal, JournalRunner, fit_identity
 from linkwise.dask.collections import Table, read_table
 from linkwise.dask.estimator import ScoredDaskEstimator, along_rows, extended
-from linkwise.dask.journal import Journal, JournalRunner
 from linkwise.dask.kmeans_rows import (
     RESULTS,
     ClusterLabels,
@@ -121,8 +120,6 @@ class _DaskKMeans(ScoredDaskEstimator):
         state = self.random_state  # type: ignore[attr-defined]
         return int(state) if isinstance(state, int | np.integer) else 0
 
-    # Results of fitting
-
     def _store_labels(self, run: Any) -> None:
         own: Any = self
         table, rows, distortion = self._fitted
@@ -134,11 +131,11 @@ class _DaskKMeans(ScoredDaskEstimator):
         own.labels_ = lazy_rows(table, job, given, values, dtype=np.int64)
         self._known = known
 
-    def _violations(self, run: Any, constraints: Constraints) -> NDArray[np.bool_]:
+    def _violations(self, run: Any, constraints: Constraints) -> Bools:
         ends = run.labels[constraints.pairs]
         return np.asarray((ends[:, 0] == ends[:, 1]) != (constraints.weights > 0))
 
-    def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _labels_at(self, rows: Ints) -> Ints:
         """Labels of rows with links or labels, which are held in memory."""
         _, held, distortion = self._fitted
         known = self._known
@@ -148,8 +145,6 @@ class _DaskKMeans(ScoredDaskEstimator):
         place[place == len(given)] = 0
         is_given = given[place] == rows if len(given) else np.zeros(len(rows), dtype=bool)
         return np.where(is_given, values[place] if len(given) else 0, found)
-
-    # Prediction
 
     def predict(self, X: Any) -> Any:
         """Return the cluster of each row, lazy (n,); of rows in memory an array."""

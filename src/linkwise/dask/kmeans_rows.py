@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import origin_between, refuse_narrow, refuse_overflowing
 from linkwise.dask.passes import Runner, local_rows
 from linkwise.dask.source import first_look, sample_rows
@@ -34,13 +35,10 @@ _DOUBLE = np.dtype(np.float64)
 
 
 class DaskEuclideanRows:
-    """Rows of a table, measured from an origin, and what is known of them; some (h,) of them are held.
+    """Rows of a table, measured from an origin; a sample and all ``kept`` (linked) rows are held."""
 
-    ``kept`` are the rows, ascending, that carry links or labels.
-    """
-
-    def __init__(self, runner: Runner, kept: NDArray[np.int64], seed: int) -> None:
-        self.runner = runner
+    def __init__(self, runner: Runner, kept: Ints, seed: int) -> None:
+        self.runner, self.n_features = runner, runner.table.n_features
         self.rows = sample_rows(runner.table.n_samples, kept, seed)
         look = first_look(runner, self.rows)
         with np.errstate(over="ignore"):
@@ -54,24 +52,19 @@ class DaskEuclideanRows:
             np.ascontiguousarray(look.taken.astype(np.float64) - self.origin), self.origin
         )
         self.constant = constant_columns(*self._extremes, self.origin)
-        self._variance: NDArray[np.float64] | None = None
+        self._variance: Floats | None = None
 
     def __len__(self) -> int:
         return self.runner.table.n_samples
 
     @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.runner.table.n_features
-
-    @property
-    def squared_range(self) -> NDArray[np.float64]:
+    def squared_range(self) -> Floats:
         """(max - min)^2 of each feature, (d,)."""
         lowest, highest = self._extremes
         return np.asarray((highest - lowest) ** 2)
 
     @property
-    def variance(self) -> NDArray[np.float64]:
+    def variance(self) -> Floats:
         """Variance of each feature, 1 for constant ones, (d,); one pass, done once."""
         if self._variance is None:
             first, second = self.runner.sum(_Moments(_DOUBLE, self.origin, self.mean))
@@ -79,15 +72,15 @@ class DaskEuclideanRows:
             self._variance = np.where(self.constant, 1.0, variance)
         return self._variance
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def places(self, rows: Ints) -> Ints:
         """Places of kept rows among those that are held."""
         return np.searchsorted(self.rows, rows)
 
-    def take(self, rows: NDArray[np.int64]) -> EuclideanRows:
+    def take(self, rows: Ints) -> EuclideanRows:
         """Some of the kept rows."""
         return self.held.take(self.places(rows))
 
-    def gaps(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def gaps(self, pairs: Ints) -> Floats:
         """Differences of pairs of kept rows, (m, d)."""
         return self.held.differences(self.places(pairs))
 
@@ -99,37 +92,33 @@ class _Moments:
     """Sums (2, d) of rows and of their squares, about the mean."""
 
     dtype: np.dtype[Any]
-    origin: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    origin: Floats
+    mean: Floats
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Floats:
         """Sum over rows."""
         return moments_about(_measured(block, self.origin), self.mean)
 
 
-def _measured(block: NDArray[np.floating], origin: NDArray[np.float64]) -> NDArray[np.float64]:
+def _measured(block: NDArray[np.floating], origin: Floats) -> Floats:
     return np.ascontiguousarray(block - origin if origin.any() else block, dtype=np.float64)
 
 
 class KnownLabels(NamedTuple):
-    """Labels of all rows: those of linked rows (c,) are given, others follow from centres and metric.
+    """Labels of linked rows (c,) and of ``moved`` rows; those of others follow from the centres."""
 
-    ``moved`` are free rows that were given to an empty cluster. ``mark`` tells whether the labels of free
-    rows are those of another pass.
-    """
-
-    rows: NDArray[np.int64]
-    values: NDArray[np.int64]
+    rows: Ints
+    values: Ints
     moved: dict[int, int]
     mark: int
-    centres: NDArray[np.float64]
+    centres: Floats
     metric: Metric
 
-    def at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def at(self, rows: Ints) -> Ints:
         """Labels of linked rows."""
         return self.values[np.searchsorted(self.rows, rows)]
 
-    def given(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def given(self) -> tuple[Ints, Ints]:
         """Rows, ascending, whose labels do not follow from the centres, and these labels."""
         moved = np.array(list(self.moved.items()), dtype=np.int64).reshape(-1, 2)
         rows = np.concatenate([self.rows, moved[:, 0]])
@@ -143,7 +132,7 @@ class _LinkedLabels:
     def __init__(self, known: KnownLabels) -> None:
         self.known = known
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __getitem__(self, rows: Ints) -> Ints:
         return self.known.at(rows)
 
 
@@ -153,8 +142,8 @@ class _Sums:
 
     paid: float
     size: float
-    counts: NDArray[np.float64]
-    moments: tuple[NDArray[np.float64], NDArray[np.float64]]
+    counts: Floats
+    moments: tuple[Floats, Floats]
     mark: int
 
     def __add__(self, other: _Sums) -> _Sums:
@@ -174,8 +163,8 @@ class DaskPass:
     labels: Any
     paid: float
     size: float
-    counts: NDArray[np.float64]
-    moments: tuple[NDArray[np.float64], ...]
+    counts: Floats
+    moments: tuple[Floats, ...]
 
     def repeats(self, other: DaskPass) -> bool:
         """Whether all rows are where they were."""
@@ -190,11 +179,11 @@ class _Assign:
 
     dtype: np.dtype[Any]
     distortion: Distortion
-    origin: NDArray[np.float64]
-    centres: NDArray[np.float64]
+    origin: Floats
+    centres: Floats
     metric: Metric
 
-    def assigned(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Any:
+    def assigned(self, block: NDArray[np.floating], chosen: Ints) -> Any:
         """The pass over some rows in memory."""
         given = None
         if chosen.ndim == 2 and len(chosen):
@@ -203,7 +192,7 @@ class _Assign:
         rows = EuclideanRows(_measured(block, self.origin), self.origin)
         return self.distortion.assign(rows, self.centres, self.metric, given, 1)
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Any:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Any:
         """Sum over rows."""
         found = self.assigned(block, chosen)
         mark = zlib.crc32(found.labels.tobytes())
@@ -214,11 +203,11 @@ class _Assign:
 class ClusterLabels(_Assign):
     """Cluster of each row (n,) by centres and metric alone."""
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Ints:
         """Label some rows; given labels are filled in afterwards."""
         if len(block) == 0:
             return np.empty(0, dtype=np.int64)
-        labels: NDArray[np.int64] = self.assigned(block, np.empty(0, dtype=np.int64)).labels
+        labels: Ints = self.assigned(block, np.empty(0, dtype=np.int64)).labels
         return labels
 
 
@@ -226,10 +215,10 @@ class _Costly(NamedTuple):
     """Free rows that pay most, by cluster: cost and row number, and the rows themselves (t, d)."""
 
     n_rows: int
-    label: NDArray[np.int64]
-    cost: NDArray[np.float64]
-    row: NDArray[np.int64]
-    values: NDArray[np.float64]
+    label: Ints
+    cost: Floats
+    row: Ints
+    values: Floats
     most: int
 
     def __add__(self, other: object) -> _Costly:
@@ -242,9 +231,7 @@ class _Costly(NamedTuple):
         return _Costly(total, label[kept], cost[kept], row[kept], values[kept], self.most)
 
 
-def _costliest(
-    label: NDArray[np.int64], cost: NDArray[np.float64], row: NDArray[np.int64], most: int
-) -> NDArray[np.int64]:
+def _costliest(label: Ints, cost: Floats, row: Ints, most: int) -> Ints:
     """Places of the rows of each cluster that pay most, of equals the first, in the order of the rows."""
     order = np.lexsort((row, -cost, label))
     first = np.searchsorted(label[order], label[order], side="left")
@@ -257,7 +244,7 @@ class _FindCostly(_Assign):
 
     most: int = 1
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> _Costly:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> _Costly:
         """Look at some rows."""
         found = self.assigned(block, chosen)
         free = np.ones(len(block), dtype=bool)
@@ -274,7 +261,7 @@ class _Farthest(NamedTuple):
     """The row farthest from the mean, and its squared distance; of two the farther, of equals the first."""
 
     value: float
-    gap: NDArray[np.float64]
+    gap: Floats
 
     def __add__(self, other: object) -> _Farthest:
         assert isinstance(other, _Farthest)
@@ -286,11 +273,11 @@ class _FindFarthest:
     """Find the row farthest from the mean."""
 
     dtype: np.dtype[Any]
-    origin: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    origin: Floats
+    mean: Floats
+    factor: Floats
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> _Farthest:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> _Farthest:
         """Look at some rows."""
         gaps = _measured(block, self.origin) - self.mean
         length = ((gaps @ self.factor) ** 2).sum(axis=1)
@@ -305,18 +292,18 @@ class _DaskSphere:
         self.rows = rows
         self._last: tuple[bytes, _Farthest] | None = None
 
-    def _farthest(self, metric: NDArray[np.float64]) -> _Farthest:
+    def _farthest(self, metric: Floats) -> _Farthest:
         key = metric.tobytes()
         if self._last is None or self._last[0] != key:
             job = _FindFarthest(_DOUBLE, self.rows.origin, self.rows.mean, metric_factor(metric))
             self._last = (key, self.rows.runner.sum(job))
         return self._last[1]
 
-    def value(self, metric: NDArray[np.float64]) -> float:
+    def value(self, metric: Floats) -> float:
         """The bound for a matrix (d, d)."""
         return 4.0 * self._farthest(metric).value
 
-    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(self, metric: Floats) -> Floats:
         """A subgradient, (d, d)."""
         gap = self._farthest(metric).gap
         return np.asarray(4.0 * np.outer(gap, gap))
@@ -366,10 +353,10 @@ class DaskDescent(Descent):
         assert isinstance(self.distortion, DaskEuclidean)
         return self.distortion.in_memory()
 
-    def _job(self, centres: NDArray[np.float64], metric: Metric) -> _Assign:
+    def _job(self, centres: Floats, metric: Metric) -> _Assign:
         return _Assign(_DOUBLE, self._memory, self.rows.origin, centres, metric)
 
-    def _chosen(self, labels: NDArray[np.int64] | None) -> list[NDArray[np.int64]] | None:
+    def _chosen(self, labels: Ints | None) -> list[Ints] | None:
         """Linked rows in each group of chunks, as places, with their labels."""
         if self.links is None or labels is None:
             return None
@@ -378,12 +365,7 @@ class DaskDescent(Descent):
         return [np.column_stack(pair) for pair in zip(parts, np.split(labels, ends), strict=True)]
 
     def _assign(
-        self,
-        centres: NDArray[np.float64],
-        metric: Metric,
-        coupling: NDArray[np.float64],
-        last: Any,
-        rng: np.random.Generator,
+        self, centres: Floats, metric: Metric, coupling: Floats, last: Any, rng: np.random.Generator
     ) -> tuple[LinkedLabels | None, Any]:
         """Linked rows together in this process, the others by the workers."""
         if self.watch is not None:
@@ -398,14 +380,8 @@ class DaskDescent(Descent):
         known = KnownLabels(linked, values, {}, sums.mark, centres, metric)
         return answer, DaskPass(_LinkedLabels(known), sums.paid, sums.size, sums.counts, sums.moments)
 
-    def _fill_empty(
-        self, found: Any, centres: NDArray[np.float64], metric: Metric, coupling: NDArray[np.float64]
-    ) -> tuple[Any, int]:
-        """Give empty clusters the rows that lower the objective most, as in memory.
-
-        Of free rows only those that pay most can be chosen: one pass finds as many in each cluster as there
-        are empty ones.
-        """
+    def _fill_empty(self, found: Any, centres: Floats, metric: Metric, coupling: Floats) -> tuple[Any, int]:
+        """Give empty clusters the rows that lower the objective most, as in memory, in one more pass."""
         known: KnownLabels = found.labels.known
         runner, job = self.rows.runner, self._job(centres, metric)
         most = int((found.counts == 0).sum())
@@ -440,7 +416,7 @@ class DaskDescent(Descent):
             ),
         ), n_moved
 
-    def _among(self, rows: NDArray[np.int64], X: NDArray[np.float64]) -> Descent:
+    def _among(self, rows: Ints, X: Floats) -> Descent:
         """The descent of memory among a few rows, ascending, all linked ones included."""
         links = self.links
         if links is not None:

@@ -6,9 +6,9 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from linkwise._arrays import Floats, Ints
 from linkwise._compat import with_callbacks
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
@@ -109,14 +109,8 @@ class _DaskMixture(DaskPrediction):
         assert isinstance(source, DaskRows)
         return Checkpoint(self.checkpoint, {**identity, "values of X": source.identity}, self._watch)
 
-    # Results of fitting
-
     def _store_labels(
-        self,
-        source: Source,
-        linked_rows: NDArray[np.int64] | None,
-        prob: NDArray[np.float64] | None,
-        labels: NDArray[np.int64] | None,
+        self, source: Source, linked_rows: Ints | None, prob: Floats | None, labels: Ints | None
     ) -> None:
         """Store lazy labels and, with links, probabilities; count the rows of each cluster."""
         assert isinstance(source, DaskRows)
@@ -146,10 +140,10 @@ class _DaskMixture(DaskPrediction):
             for name in ("_source", "_decoded", "_sizes"):
                 self.__dict__.pop(name, None)
 
-    def _cluster_sizes(self) -> NDArray[np.int64]:
+    def _cluster_sizes(self) -> Ints:
         return self._sizes
 
-    def _labels_at(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _labels_at(self, rows: Ints) -> Ints:
         """Labels of rows with links or labels, which are held in memory."""
         linked, given = self._decoded
         model = self.to_local(labels=False)

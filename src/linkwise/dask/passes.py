@@ -1,7 +1,6 @@
 """One pass over a table: a task for each group of chunks, and a tree that adds up what they return.
 
-A pass is one graph, made anew from the graph of the data, so that graphs do not grow over iterations. What a
-pass needs beside the rows, its job, stands in the graph once, and is sent to each worker once.
+A pass is one graph, made anew from that of the data, so that graphs do not grow over iterations.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from dask.highlevelgraph import HighLevelGraph
 from dask.task_spec import DataNode, List, Task, TaskRef
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.dask.collections import Table
 
 __all__ = ["Group", "Job", "Runner", "groups_of", "lazy_rows", "local_rows"]
@@ -40,7 +40,7 @@ class Job(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """The type that rows are read as."""
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Any:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Any:
         """Work on some rows; ``chosen`` are places among them that mean something to the job."""
 
 
@@ -71,7 +71,7 @@ def groups_of(table: Table) -> list[Group]:
     return groups
 
 
-def local_rows(groups: Sequence[Group], rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def local_rows(groups: Sequence[Group], rows: Ints) -> list[Ints]:
     """The rows (r,), ascending, that lie in each group, as places in it."""
     bounds = np.searchsorted(rows, [(group.start, group.stop) for group in groups]).reshape(-1, 2)
     return [rows[low:high] - group.start for group, (low, high) in zip(groups, bounds, strict=True)]
@@ -91,7 +91,7 @@ class Runner:
         """A name that no other pass has: what an earlier one returned must not be taken for this one's."""
         return f"linkwise-{kind.lower()}-{uuid.uuid4().hex}"
 
-    def sum(self, job: Job, chosen: list[NDArray[np.int64]] | None = None) -> Any:
+    def sum(self, job: Job, chosen: list[Ints] | None = None) -> Any:
         """Sum of what the job returns for every group, added in the order of the rows."""
         name, source = self.new_name(type(job).__name__), self.table.array.name
         layer: dict[Any, Any] = {f"{name}-job": DataNode(f"{name}-job", job)}
@@ -153,7 +153,7 @@ def _tasks_of_chunks(table: Table) -> list[list[Task]]:
     return found
 
 
-def _work(job: Job, blocks: list[NDArray[Any]], chosen: NDArray[np.int64]) -> Any:
+def _work(job: Job, blocks: list[NDArray[Any]], chosen: Ints) -> Any:
     """Do a job on the rows of a group."""
     arrays = [np.asarray(block, dtype=job.dtype) for block in blocks]
     return job(arrays[0] if len(arrays) == 1 else np.concatenate(arrays), chosen)
@@ -164,13 +164,7 @@ def _total(parts: list[Any]) -> Any:
 
 
 def lazy_rows(
-    table: Table,
-    job: Job,
-    rows: NDArray[np.int64],
-    values: NDArray[Any],
-    *,
-    dtype: Any,
-    n_columns: int | None = None,
+    table: Table, job: Job, rows: Ints, values: NDArray[Any], *, dtype: Any, n_columns: int | None = None
 ) -> da.Array:
     """A lazy array of what the job returns for every row; some rows (r,), ascending, have given values."""
     name = Runner.new_name(type(job).__name__)
@@ -187,7 +181,7 @@ def lazy_rows(
     return da.Array(graph, name, chunks, dtype=dtype)
 
 
-def _fill(job: Job, block: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any]) -> Any:
+def _fill(job: Job, block: NDArray[Any], rows: Ints, values: NDArray[Any]) -> Any:
     """Results for the rows of a chunk, with given values in some of them."""
     found = job(np.asarray(block, dtype=job.dtype), rows)
     found[rows] = values

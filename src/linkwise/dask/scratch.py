@@ -1,7 +1,4 @@
-"""A folder for tables that are too large for memory; it goes when nothing refers to it any more.
-
-That of a fit with a checkpoint has a name and stays until the fit is done.
-"""
+"""A folder for tables that are too large for memory; it goes when nothing refers to it any more."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ __all__ = ["Scratch"]
 class Scratch:
     """A folder of arrays, which this process and all workers see.
 
-    It is removed with the last reference to it in the process that made it, or when that process ends; one
-    with a ``name`` only if ``expire`` was called. Workers have copies that remove nothing.
+    It is removed with the last reference to it in the process that made it; one with a ``name``, that of a
+    checkpoint, only after ``expire``. Workers have copies that remove nothing.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None, name: str | None = None) -> None:

@@ -50,11 +50,7 @@ def _column(table: Table, column: int) -> str:
 
 
 class DaskRows:
-    """The ``Source`` of mixtures whose rows are those of a Dask collection.
-
-    ``kept`` are the rows, ascending, that carry links or labels. They are gathered once, and their part of
-    the E-step is done in this process.
-    """
+    """The ``Source`` of a Dask collection; the rows ``kept``, with links or labels, are gathered once."""
 
     def __init__(self, runner: Runner, kept: NDArray[np.int64], reg_covar: float, seed: int) -> None:
         self.runner = runner
@@ -74,7 +70,7 @@ class DaskRows:
         held = self._held = np.ascontiguousarray(look.taken, dtype=self.dtype)
         self.points: Points = points_of(held, self.offset)
         self._for_starts = rows_for_starts(held, self.offset, look.low, look.high)
-        self._moments: NDArray[np.float64] | None = None
+        self._moments: dict[str, NDArray[np.float64]] = {}
         self._excluded: tuple[NDArray[np.int64], list[NDArray[np.int64]]] | None = None
 
     @property
@@ -129,11 +125,12 @@ class DaskRows:
             workers=self.workers,
         )
 
-    def column_moments(self) -> NDArray[np.float64]:
-        """One pass on the workers, done once."""
-        if self._moments is None:
-            self._moments = self.runner.sum(ColumnMoments(self.dtype, self.offset))
-        return np.asarray(self._moments)
+    def column_moments(self, covariance_type: str = "diag") -> NDArray[np.float64]:
+        """One pass on the workers, done once for each type."""
+        if covariance_type not in self._moments:
+            job = ColumnMoments(self.dtype, self.offset, covariance_type)
+            self._moments[covariance_type] = np.asarray(self.runner.sum(job))
+        return self._moments[covariance_type]
 
     def label_counts(
         self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.ndimage import gaussian_filter
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 from linkwise.datasets.points import check_count, check_scale
 
 __all__ = ["make_noisy_objects", "make_occluder", "make_texture_mosaic", "texture_features"]
 
-Image = tuple[NDArray[np.float64], NDArray[np.int64]]
+Image = tuple[Floats, Ints]
 
 # Wavelength in pixels, direction in degrees, bandwidth in cycles per pixel.
 _TEXTURES = [(9.0, 20.0, 0.05), (9.0, 110.0, 0.05), (7.0, 65.0, 0.05), (12.0, 155.0, 0.04)]
@@ -78,7 +79,7 @@ def make_texture_mosaic(
 
 def _filtered_noise(
     shape: tuple[int, int], wavelength: float, degrees: float, bandwidth: float, rng: np.random.Generator
-) -> NDArray[np.float64]:
+) -> Floats:
     """White noise passed through a Gaussian band around one frequency; mean 0, variance 1."""
     down, across = np.fft.fftfreq(shape[0])[:, None], np.fft.fftfreq(shape[1])
     f_down, f_across = np.sin(np.deg2rad(degrees)) / wavelength, np.cos(np.deg2rad(degrees)) / wavelength
@@ -219,7 +220,7 @@ def make_occluder(*, noise: float = 0.03, random_state: Any = None) -> Image:
     return _photographed(clean, noise, rng), truth
 
 
-def _photographed(clean: NDArray[np.float64], noise: float, rng: np.random.Generator) -> NDArray[np.float64]:
+def _photographed(clean: Floats, noise: float, rng: np.random.Generator) -> Floats:
     """The picture slightly out of focus, with noise, as brightness between 0 and 1."""
     blurred = gaussian_filter(clean, 0.6, mode="nearest")
     return np.clip(blurred + rng.normal(0.0, noise, clean.shape), 0.0, 1.0)

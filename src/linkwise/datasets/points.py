@@ -1,7 +1,4 @@
-"""Two-dimensional point sets whose classes are not the clusters a plain method finds.
-
-The checks and draws that the other generators share are here, too.
-"""
+"""Two-dimensional point sets whose classes are not the clusters a plain method finds."""
 
 from __future__ import annotations
 
@@ -10,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 
 __all__ = ["make_four_blobs", "make_ppc_artificial", "make_rings", "make_spirals", "make_two_moons"]
 
-Points = tuple[NDArray[np.float64], NDArray[np.int64]]
+Points = tuple[Floats, Ints]
 
 
 class GaussianPart(NamedTuple):
@@ -49,7 +46,7 @@ def draw_parts(parts: Sequence[GaussianPart], rng: np.random.Generator) -> Point
     return shuffled(X, np.repeat([part.label for part in parts], [part.n_samples for part in parts]), rng)
 
 
-def shuffled(X: NDArray[np.float64], y: NDArray[np.int64], rng: np.random.Generator) -> Points:
+def shuffled(X: Floats, y: Ints, rng: np.random.Generator) -> Points:
     """The rows in random order, so that the first rows are not all of one class."""
     order = rng.permutation(len(y))
     return X[order], y[order]
@@ -302,9 +299,7 @@ def make_rings(
     return _noisy_curves(circle * np.array(sizes)[:, None, None], noise, rng)
 
 
-def _noisy_curves(
-    curves: Sequence[NDArray[np.float64]] | NDArray[np.float64], noise: float, rng: np.random.Generator
-) -> Points:
+def _noisy_curves(curves: Sequence[Floats] | Floats, noise: float, rng: np.random.Generator) -> Points:
     """The points of all curves, one class each, moved by Gaussian noise and shuffled."""
     X = np.concatenate(list(curves))
     y = np.repeat(np.arange(len(curves)), [len(curve) for curve in curves])

@@ -64,7 +64,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     whiten : bool, default=False
         Whether rows are made uncorrelated first, with the same variance in all directions. It helps where
         clusters differ in directions in which rows vary little.
-    information_weight : float, default=20.0
+    information_weight : float, default=50.0
         a: how many links the information about rows is worth. Without links it leads alone.
     penalty : float, default=1.0
         Factor of the penalty c, which depends on the features. More makes boundaries straighter.
@@ -139,7 +139,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         features: str = "rbf",
         width: float = 1.0,
         whiten: bool = False,
-        information_weight: float = 20.0,
+        information_weight: float = 50.0,
         penalty: float = 1.0,
         n_rows: int = 1000,
         max_iter: int = 300,

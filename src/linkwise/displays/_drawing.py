@@ -7,17 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.displays._style import VIOLATED, point_size, point_style
 
 
 def draw_points(
-    ax: Any, points: NDArray[np.float64], codes: NDArray[np.int64] | None, names: NDArray[Any]
+    ax: Any, points: Floats, codes: Ints | None, names: NDArray[Any]
 ) -> tuple[dict[Any, Any], list[Any]]:
-    """Draw one scatter for each cluster (``codes``, -1 for none); points without a label are small and grey.
-
-    Returns label to PathCollection (None: points without a label), and entries for a legend.
-    """
+    """Draw one scatter for each cluster (``codes``, -1: grey); scatters by label, entries for a legend."""
     size = point_size(len(points))
     scatters: dict[Any, Any] = {}
     handles = []
@@ -70,7 +68,7 @@ class LinkLines(NamedTuple):
     handles: list[Any]
 
 
-def link_states(constraints: Constraints, codes: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def link_states(constraints: Constraints, codes: Ints | None) -> Ints:
     """For each link 0 if it is open (an end has no label), 1 if kept, 2 if violated."""
     if codes is None:
         return np.zeros(constraints.n_pairs, dtype=np.int64)
@@ -78,11 +76,8 @@ def link_states(constraints: Constraints, codes: NDArray[np.int64] | None) -> ND
     return np.where(known, 1 + constraints.violations(codes), 0)
 
 
-def thin_links(weights: NDArray[np.float64], states: NDArray[np.int64], max_links: int) -> NDArray[np.bool_]:
-    """Choose at most ``max_links`` links: violated ones first, then must- and cannot-links in proportion.
-
-    Of each group that does not fit, links at even distances in the order of ``pairs`` are taken.
-    """
+def thin_links(weights: Floats, states: Ints, max_links: int) -> Bools:
+    """Choose at most ``max_links`` links at even distances: violated ones first, then both kinds."""
     if max_links < 0:
         raise ValueError(f"max_links must be at least 0, got {max_links}; pass max_links=0 or more")
     drawn = np.ones(len(weights), dtype=bool)
@@ -100,19 +95,13 @@ def thin_links(weights: NDArray[np.float64], states: NDArray[np.int64], max_link
     return drawn
 
 
-def _evenly(rows: NDArray[np.int64], seats: int) -> NDArray[np.int64]:
+def _evenly(rows: Ints, seats: int) -> Ints:
     if len(rows) <= seats:
         return rows
     return rows[(np.arange(seats) * len(rows)) // max(seats, 1)]
 
 
-def draw_links(
-    ax: Any,
-    points: NDArray[np.float64],
-    constraints: Constraints,
-    states: NDArray[np.int64],
-    drawn: NDArray[np.bool_],
-) -> LinkLines:
+def draw_links(ax: Any, points: Floats, constraints: Constraints, states: Ints, drawn: Bools) -> LinkLines:
     """Draw must-links solid, cannot-links dashed; violated ones red, thick and crossed out."""
     from matplotlib.collections import LineCollection
     from matplotlib.lines import Line2D

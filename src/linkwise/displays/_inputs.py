@@ -1,7 +1,4 @@
-"""What displays need of their inputs, and rows of any number of features as points of a plane.
-
-Every error says what to pass instead.
-"""
+"""Inputs of displays, with errors that say what to pass, and rows as points of a plane."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import label_codes
 
 
@@ -50,12 +48,12 @@ def training_labels(estimator: Any, X: Any) -> NDArray[Any]:
     return labels
 
 
-def codes_if_any(labels: ArrayLike | None, n_rows: int) -> tuple[NDArray[np.int64] | None, NDArray[Any]]:
+def codes_if_any(labels: ArrayLike | None, n_rows: int) -> tuple[Ints | None, NDArray[Any]]:
     """The same as ``codes_of``; without labels None and no names."""
     return (None, np.empty(0)) if labels is None else codes_of(labels, n_rows)
 
 
-def codes_of(labels: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def codes_of(labels: ArrayLike, n_rows: int) -> tuple[Ints, NDArray[Any]]:
     """Number each row's label among the sorted labels, -1 where it has none (-1, NaN or None)."""
     codes, names = label_codes(labels)
     if len(codes) != n_rows:
@@ -65,7 +63,7 @@ def codes_of(labels: ArrayLike, n_rows: int) -> tuple[NDArray[np.int64], NDArray
     return codes, names
 
 
-def curve(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def curve(values: ArrayLike, name: str) -> Floats:
     """Check a vector of at least one number."""
     vector = np.asarray(values, dtype=np.float64)
     if vector.ndim != 1 or vector.size == 0:
@@ -76,18 +74,15 @@ def curve(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 class Plane(NamedTuple):
-    """Points (n, 2) and the map that made them: ``points = (X - origin) @ axes.T``, axes (2, n_features).
+    """``points = (X - origin) @ axes.T``, (n, 2); ``axes`` (2, d), None for a feature by row number."""
 
-    ``axes`` is None where a single feature is drawn against the row number.
-    """
-
-    points: NDArray[np.float64]
-    axes: NDArray[np.float64] | None
-    origin: NDArray[np.float64]
+    points: Floats
+    axes: Floats | None
+    origin: Floats
     axis_labels: tuple[str, str]
 
 
-def check_points(points: Any, name: str = "points") -> NDArray[np.float64]:
+def check_points(points: Any, name: str = "points") -> Floats:
     """Check (n, 2) finite numbers."""
     table = check_array(points, dtype=np.float64, input_name=name)
     if table.shape[1] != 2:
@@ -145,5 +140,5 @@ def _columns(features: Sequence[Any], names: list[str], n_features: int) -> list
     return [int(column) for column in columns]
 
 
-def _dense(table: Any) -> NDArray[np.float64]:
+def _dense(table: Any) -> Floats:
     return np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=np.float64)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linkwise._arrays import Floats
 from linkwise._heat_map import draw_heat_map, heat_colours
 from linkwise._validation import label_codes
 from linkwise.beliefs import ClassBeliefs
@@ -119,7 +120,7 @@ class BeliefDisplay:
         if classes is not None:
             table = table.select(classes)
         self.beliefs, self.classes = table.values, table.classes
-        self.separability: NDArray[np.float64] | None = None
+        self.separability: Floats | None = None
         if separability is not None:
             self.separability, _ = _check_square(separability, self.classes, "separability")
 
@@ -165,7 +166,7 @@ class BeliefDisplay:
 
 def _check_square(
     values: ArrayLike, classes: Sequence[Any] | None, name: str
-) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+) -> tuple[Floats, tuple[Any, ...]]:
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise ValueError(
@@ -188,7 +189,7 @@ def _size(classes: Sequence[Any]) -> tuple[float, float]:
     return (6.4, 4.8) if len(classes) <= _MOST_FIGURES else (8.4, 7.0)
 
 
-def _draw(values: NDArray[np.float64], names: Sequence[Any], title: str, ax: Any) -> Any:
+def _draw(values: Floats, names: Sequence[Any], title: str, ax: Any) -> Any:
     draw_heat_map(values, names, title, ax)
     ax.set_xlabel("class")
     ax.set_ylabel("class")

@@ -7,9 +7,10 @@ from math import floor, log10
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import ndimage
 
+from linkwise._arrays import Bools
 from linkwise.displays._inputs import codes_of, fitted_step, needed
 from linkwise.displays._style import COLOURS, LITERAL, axes_or_new, contrasting, place_legend
 
@@ -213,7 +214,7 @@ class ClassMapDisplay:
         return self
 
 
-def inner_place(region: NDArray[np.bool_]) -> tuple[int, int, float]:
+def inner_place(region: Bools) -> tuple[int, int, float]:
     """Row, column and depth of the cell farthest from the edge of the largest part of a region."""
     parts, _ = ndimage.label(region)
     largest = int(np.bincount(parts.ravel())[1:].argmax()) + 1

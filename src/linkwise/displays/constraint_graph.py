@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import shortest_path
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.displays._drawing import cluster_handle, draw_links, link_states
@@ -132,15 +133,15 @@ class ConstraintGraphDisplay:
         self.ax_, self.figure_ = axes, axes.figure
         return self
 
-    def _lay_out(self, violated: NDArray[np.bool_]) -> None:
+    def _lay_out(self, violated: Bools) -> None:
         """Choose the components to draw and give their rows places."""
         pairs, weights = self.constraints.pairs, self.constraints.weights
         linked, ends = np.unique(pairs, return_inverse=True)
         ends = ends.reshape(-1, 2).astype(np.int64)
         component, self.n_components_ = group_labels(len(linked), ends)
         sizes = np.bincount(component, minlength=self.n_components_)
-        layouts: list[NDArray[np.float64]] = []
-        chosen: list[NDArray[np.int64]] = []
+        layouts: list[Floats] = []
+        chosen: list[Ints] = []
         left = self.max_points
         n_violated = np.bincount(component[ends[violated, 0]], minlength=self.n_components_)
         for number in np.lexsort([-sizes, n_violated == 0]).tolist():
@@ -164,7 +165,7 @@ class ConstraintGraphDisplay:
         self.rows_ = np.concatenate(chosen) if chosen else np.empty(0, dtype=np.int64)
         self.places_ = np.concatenate(pack(layouts, gap=1.2)) if layouts else np.empty((0, 2))
 
-    def _draw_chunklets(self, axes: Any, everywhere: NDArray[np.float64], drawn: NDArray[np.bool_]) -> None:
+    def _draw_chunklets(self, axes: Any, everywhere: Floats, drawn: Bools) -> None:
         from matplotlib.collections import LineCollection
 
         hard = drawn & (self.constraints.weights == np.inf)
@@ -230,19 +231,17 @@ class ConstraintGraphDisplay:
         return handles
 
 
-def circle(n_nodes: int) -> NDArray[np.float64]:
+def circle(n_nodes: int) -> Floats:
     """Put nodes one unit apart on a circle, (n, 2)."""
     angle = 2.0 * np.pi * np.arange(n_nodes) / n_nodes
     return n_nodes / (2.0 * np.pi) * np.column_stack([np.cos(angle), np.sin(angle)])
 
 
-def stress_layout(
-    n_nodes: int, pairs: NDArray[np.int64], lengths: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Place the nodes of a connected graph so that distances follow those along the edges, (n, 2).
+def stress_layout(n_nodes: int, pairs: Ints, lengths: Floats) -> Floats:
+    """Place the nodes of a connected graph, (n, 2), by the lengths (m,) of edges.
 
     Minimises sum_{i<j} (|x_i - x_j| - d_ij)^2 / d_ij^2 by majorisation (Gansner, Koren and North 2004), from
-    classical scaling; nothing is random. ``lengths`` (m,) are the wanted lengths of the edges, > 0.
+    classical scaling; nothing is random.
     """
     if n_nodes < 3:
         return np.column_stack([np.arange(n_nodes) * lengths.max(initial=1.0), np.zeros(n_nodes)])
@@ -260,14 +259,14 @@ def stress_layout(
     return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2].T)
 
 
-def _classical_scaling(distance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _classical_scaling(distance: Floats) -> Floats:
     squares = distance**2
     means = squares.mean(axis=0)
     values, vectors = np.linalg.eigh(-0.5 * (squares - means - means[:, np.newaxis] + means.mean()))
     return np.asarray(vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0)))
 
 
-def pack(layouts: list[NDArray[np.float64]], gap: float = 1.0) -> list[NDArray[np.float64]]:
+def pack(layouts: list[Floats], gap: float = 1.0) -> list[Floats]:
     """Move layouts so that their boxes stand in rows in the given order, at least ``gap`` apart."""
     sizes = [np.ptp(layout, axis=0) + gap for layout in layouts]
     area = sum(float(width * height) for width, height in sizes)

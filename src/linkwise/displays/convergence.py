@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linkwise._arrays import Floats, Ints
 from linkwise.displays._inputs import curve, fitted_step
 from linkwise.displays._style import VIOLATED, axes_or_new, line_style, place_legend
 
@@ -73,7 +74,7 @@ class ConvergenceDisplay:
         named = traces if isinstance(traces, Mapping) else {"objective": traces}
         if not named:
             raise ValueError("traces is empty; pass at least one")
-        self.traces: dict[str, NDArray[np.float64]] = {
+        self.traces: dict[str, Floats] = {
             str(name): curve(values, f"trace {name!r}") for name, values in named.items()
         }
         self.rising = rising
@@ -128,7 +129,7 @@ class ConvergenceDisplay:
         from matplotlib.ticker import MaxNLocator
 
         self.lines_: dict[str, Any] = {}
-        self.setbacks_: dict[str, NDArray[np.int64]] = {}
+        self.setbacks_: dict[str, Ints] = {}
         handles: list[Any] = []
         for number, (name, trace) in enumerate(self.traces.items()):
             iteration = np.arange(len(trace)) / self.steps.get(name, 1)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from linkwise._arrays import Floats
 from linkwise.displays._drawing import draw_points
 from linkwise.displays._inputs import Plane, check_points, codes_if_any, fitted_step, needed, plane_of
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
@@ -214,12 +215,7 @@ def _looks(n_levels: int) -> list[dict[str, Any]]:
     ]
 
 
-def projected_log_density(
-    places: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    means: NDArray[np.float64],
-    covariances: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def projected_log_density(places: Floats, weights: Floats, means: Floats, covariances: Floats) -> Floats:
     """Log density of a mixture of Gaussians in the plane, (n,); means (K, 2), covariances (K, 2, 2)."""
     joint = np.empty((len(weights), len(places)))
     with np.errstate(divide="ignore"):
@@ -233,7 +229,7 @@ def projected_log_density(
     return np.asarray(logsumexp(joint, axis=0))
 
 
-def _log_density(estimator: Any, plane: Plane, places: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_density(estimator: Any, plane: Plane, places: Floats) -> Floats:
     """Give the density itself if the plane shows all features in their order, otherwise its marginal."""
     assert plane.axes is not None
     if np.array_equal(plane.axes, np.eye(2)):
@@ -253,7 +249,7 @@ def _log_density(estimator: Any, plane: Plane, places: NDArray[np.float64]) -> N
     return projected_log_density(places, np.asarray(model.weights_), means, covariances)
 
 
-def _full(model: Any) -> NDArray[np.float64]:
+def _full(model: Any) -> Floats:
     """Covariances (K, D, D) whatever their type."""
     n_components, n_features = np.shape(model.means_)
     covariances = np.asarray(model.covariances_)

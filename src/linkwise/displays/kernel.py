@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linkwise._arrays import Floats
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
 from linkwise.displays._drawing import draw_links, link_states, thin_links
@@ -260,7 +261,7 @@ class KernelDisplay:
         place_legend(axes, handles, below=True)
 
 
-def _limit(values: NDArray[np.float64]) -> float:
+def _limit(values: Floats) -> float:
     """Largest size of a value, for colours that are even around zero."""
     return float(np.abs(values).max()) or 1.0
 
@@ -270,7 +271,7 @@ def _colour_bar(axes: Any, mappable: Any, label: str, **look: Any) -> None:
     axes.figure.colorbar(mappable, cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)), label=label, **look)
 
 
-def _positions(positions: ArrayLike) -> NDArray[np.float64]:
+def _positions(positions: ArrayLike) -> Floats:
     places = np.asarray(positions, dtype=np.float64)
     if places.ndim == 1:
         places = places[:, np.newaxis]
@@ -287,9 +288,7 @@ def _positions(positions: ArrayLike) -> NDArray[np.float64]:
     return places
 
 
-def _grid(
-    positions: NDArray[np.float64], values: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None:
+def _grid(positions: Floats, values: Floats) -> tuple[Floats, Floats, Floats] | None:
     """Axes and table of values if the positions are a full grid of at least 2 x 2, in any order."""
     x, column = np.unique(positions[:, 0], return_inverse=True)
     y, row = np.unique(positions[:, 1], return_inverse=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 from linkwise.constraints import Constraints
 from linkwise.displays._inputs import curve
@@ -21,11 +22,11 @@ __all__ = ["LinkCurve", "LinkCurveDisplay"]
 class LinkCurve(NamedTuple):
     """One curve: centre and spread (k,) of the scores at each number of links, and the number of runs."""
 
-    n_links: NDArray[np.float64]
-    centre: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    n_runs: NDArray[np.int64]
+    n_links: Floats
+    centre: Floats
+    low: Floats
+    high: Floats
+    n_runs: Ints
 
 
 class LinkCurveDisplay:
@@ -245,7 +246,7 @@ class LinkCurveDisplay:
         return self
 
 
-def _summary(n_links: NDArray[np.float64], score: NDArray[np.float64], spread: str) -> LinkCurve:
+def _summary(n_links: Floats, score: Floats, spread: str) -> LinkCurve:
     sizes = np.unique(n_links)
     rows = []
     for size in sizes:

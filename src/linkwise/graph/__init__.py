@@ -8,10 +8,11 @@ from linkwise.graph.csr import (
     adjacency,
     breadth_first_order,
     compact,
+    group_labels,
     induced_subgraph,
+    is_forest,
     unique_pairs,
 )
-from linkwise.graph.disjoint_set import group_labels, is_forest
 from linkwise.graph.elimination import EliminationOrder, min_fill_order
 from linkwise.graph.feasibility import Feasibility, check_feasibility, chunklet_labels, must_link_path
 from linkwise.graph.parity import two_colouring

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.colouring import core_numbers
 from linkwise.graph.csr import Adjacency
@@ -14,8 +15,8 @@ __all__ = ["find_clique"]
 
 @kernel
 def _later_neighbours(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints
+) -> tuple[Ints, Ints]:
     """For the node at each place of the order, the places of its neighbours after it."""
     n_nodes = indptr.size - 1
     place = np.empty(n_nodes, dtype=np.int64)
@@ -34,7 +35,7 @@ def _later_neighbours(
 
 
 @kernel
-def _densest_candidate(adjacent: NDArray[np.bool_], candidates: NDArray[np.int64]) -> int:
+def _densest_candidate(adjacent: Bools, candidates: Ints) -> int:
     """Place of the candidate with most neighbours among the candidates; the first of equals."""
     best = 0
     best_degree = -1
@@ -49,12 +50,7 @@ def _densest_candidate(adjacent: NDArray[np.bool_], candidates: NDArray[np.int64
 
 
 @kernel
-def _colour_bound(
-    adjacent: NDArray[np.bool_],
-    candidates: NDArray[np.int64],
-    colours: NDArray[np.int64],
-    last_refused: NDArray[np.int64],
-) -> int:
+def _colour_bound(adjacent: Bools, candidates: Ints, colours: Ints, last_refused: Ints) -> int:
     """Number of colours first-fit gives the candidates: no clique among them is larger."""
     n_colours = 0
     for colour in range(candidates.size + 1):
@@ -72,9 +68,7 @@ def _colour_bound(
 
 
 @kernel
-def _search_clique(
-    later_indptr: NDArray[np.int64], later: NDArray[np.int64], wanted: int, work: int
-) -> NDArray[np.int64]:
+def _search_clique(later_indptr: Ints, later: Ints, wanted: int, work: int) -> Ints:
     """Branch and bound among the later neighbours of every node, from the densest part of the graph."""
     n_nodes = later_indptr.size - 1
     widest = 0
@@ -146,12 +140,11 @@ def _search_clique(
     return best
 
 
-def find_clique(graph: Adjacency, size: int, *, work: int = 20_000_000) -> NDArray[np.int64]:
-    """The sorted nodes of a clique of ``size`` >= 2 nodes, or else of a smaller one.
+def find_clique(graph: Adjacency, size: int, *, work: int = 20_000_000) -> Ints:
+    """The sorted nodes of a clique of ``size`` >= 2 nodes, or of a smaller one if none was found.
 
-    A clique lies among the later neighbours of its first node in smallest-last order, at most
-    ``degeneracy`` many; there branch and bound looks for it, with first-fit colouring as the bound. A
-    smaller one means that none of ``size`` exists or that ``work`` elementary steps were used up.
+    A clique lies among the later neighbours of its first node in smallest-last order; there branch and bound
+    looks for it, with first-fit colouring as the bound, for at most ``work`` elementary steps.
     """
     order, _ = core_numbers(graph)
     places = _search_clique(*_later_neighbours(graph.indptr, graph.neighbours, order), size, work)

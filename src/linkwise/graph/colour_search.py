@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency, with_room
 
@@ -25,23 +26,16 @@ _MOST_BLAME = 2**23
 
 
 class ColourSearch(NamedTuple):
-    """Outcome of an exact colouring search.
-
-    ``status`` is ``COLOURED``, ``REFUTED`` or ``OUT_OF_BUDGET``; ``colours`` (n,) a proper colouring if
-    ``COLOURED``; ``proof`` (k,) the edges the refutation used if ``REFUTED``, ascending: they alone cannot
-    be coloured. A search node is a colour given to a node.
-    """
+    """Status, colours (n,) if ``COLOURED``, and if ``REFUTED`` the edges (k,) that cannot be coloured."""
 
     status: int
-    colours: NDArray[np.int64]
-    proof: NDArray[np.int64]
+    colours: Ints
+    proof: Ints
     n_search_nodes: int
 
 
 @kernel
-def _unlink(
-    node: int, bucket: int, heads: NDArray[np.int64], after: NDArray[np.int64], before: NDArray[np.int64]
-) -> None:
+def _unlink(node: int, bucket: int, heads: Ints, after: Ints, before: Ints) -> None:
     """Take a node out of the doubly linked list of its bucket."""
     if before[node] >= 0:
         after[before[node]] = after[node]
@@ -52,9 +46,7 @@ def _unlink(
 
 
 @kernel
-def _link(
-    node: int, bucket: int, heads: NDArray[np.int64], after: NDArray[np.int64], before: NDArray[np.int64]
-) -> None:
+def _link(node: int, bucket: int, heads: Ints, after: Ints, before: Ints) -> None:
     """Put a node at the head of the doubly linked list of a bucket."""
     after[node] = heads[bucket]
     before[node] = -1
@@ -64,7 +56,7 @@ def _link(
 
 
 @kernel
-def _most_saturated(heads: NDArray[np.int64], after: NDArray[np.int64], priority: NDArray[np.int64]) -> int:
+def _most_saturated(heads: Ints, after: Ints, priority: Ints) -> int:
     """A node of highest saturation, the one of highest priority among the first few of its bucket."""
     bucket = heads.size - 1
     while heads[bucket] < 0:
@@ -85,13 +77,13 @@ def _blame(
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
     node: int,
-    colours: NDArray[np.int64],
-    level_of: NDArray[np.int64],
-    culprit: NDArray[np.int64],
-    in_conflict: NDArray[np.bool_],
-    conflict: NDArray[np.int64],
+    colours: Ints,
+    level_of: Ints,
+    culprit: Ints,
+    in_conflict: Bools,
+    conflict: Ints,
     size: int,
-    in_proof: NDArray[np.bool_],
+    in_proof: Bools,
 ) -> int:
     """Add to the conflict, for each colour refused to ``node``, the earliest level that refuses it."""
     culprit[:] = -1
@@ -117,11 +109,11 @@ def _search(
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
     n_colours: int,
-    clique: NDArray[np.int64],
-    priority: NDArray[np.int64],
-    by_priority: NDArray[np.int64],
+    clique: Ints,
+    priority: Ints,
+    by_priority: Ints,
     budget: int,
-) -> tuple[int, NDArray[np.int64], NDArray[np.bool_], int]:
+) -> tuple[int, Ints, Bools, int]:
     """One run of the search; nodes that get stuck rise in ``priority``, in place."""
     n_nodes = indptr.size - 1
     colours = np.full(n_nodes, -1, dtype=np.int64)
@@ -242,18 +234,14 @@ def _search(
         blamed_start[level + 1] = filled
 
 
-def search_colouring(
-    graph: Adjacency, n_colours: int, *, clique: NDArray[np.int64], budget: int
-) -> ColourSearch:
+def search_colouring(graph: Adjacency, n_colours: int, *, clique: Ints, budget: int) -> ColourSearch:
     """Colour a connected graph with ``n_colours`` colours, or prove that it cannot be done.
 
-    Depth-first search on an explicit stack. The node whose neighbours show most colours comes next (Brélaz
-    1979); of the colours not in use only one is tried. At a dead end the search jumps back to the last node
-    that contributed to it (conflict-directed backjumping, Prosser 1993); the edges blamed on the way to a
-    refutation are its proof. Runs that take long start afresh, each with twice the budget, from the nodes
-    that got stuck most often (Boussemart et al. 2004): so a small part that cannot be coloured is refuted
-    where it lies. The nodes of ``clique``, at most ``n_colours``, come first; ``budget`` is the largest
-    number of search nodes.
+    Depth-first search: the node whose neighbours show most colours comes next (Brélaz 1979), after those of
+    ``clique``; of the colours not in use one is tried. A dead end leads back to the last node that
+    contributed to it (conflict-directed backjumping, Prosser 1993); the edges blamed are the proof. Long runs
+    start afresh from the nodes that got stuck most often (Boussemart et al. 2004), up to ``budget`` search
+    nodes.
     """
     n_nodes = graph.indptr.size - 1
     priority = np.diff(graph.indptr)

@@ -7,14 +7,91 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.graph.annealing import anneal_colouring
+from linkwise._arrays import Ints
+from linkwise._kernels import kernel
+from linkwise._kernels.random import counter_uniform
 from linkwise.graph.cliques import find_clique
 from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, search_colouring
 from linkwise.graph.colouring import core_numbers, dsatur_colouring, first_fit
-from linkwise.graph.csr import Adjacency, adjacency, induced_subgraph
-from linkwise.graph.disjoint_set import group_labels
+from linkwise.graph.csr import Adjacency, adjacency, group_labels, induced_subgraph
 
-__all__ = ["KColouring", "k_colouring", "shrink_refutation"]
+__all__ = ["KColouring", "anneal_colouring", "k_colouring", "shrink_refutation"]
+
+#: Inverse temperatures of the first and the last sweep, in units of one edge with equal ends.
+_WARM, _COLD = 0.2, 8.0
+_SEED = np.uint64(0)
+#: Nodes and edges looked at in one call of the kernel: at most some 0.1 s.
+_STEPS_AT_ONCE = 10_000_000
+
+
+@kernel
+def _random_colours(
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], n_colours: int
+) -> tuple[Ints, NDArray[np.int32], int]:
+    """Random colours, how often the neighbours of each node show each colour, and the clashing edges."""
+    n_nodes = indptr.size - 1
+    colours = np.empty(n_nodes, dtype=np.int64)
+    for node in range(n_nodes):
+        colours[node] = int(n_colours * counter_uniform(_SEED, 0, node))
+    shown = np.zeros((n_nodes, n_colours), dtype=np.int32)
+    clashes = 0
+    for node in range(n_nodes):
+        for slot in range(indptr[node], indptr[node + 1]):
+            shown[node, colours[neighbours[slot]]] += 1
+        clashes += shown[node, colours[node]]
+    return colours, shown, clashes // 2
+
+
+@kernel
+def _anneal(
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
+    first: int,
+    last: int,
+    n_sweeps: int,
+    colours: Ints,
+    shown: NDArray[np.int32],
+    clashes: int,
+) -> int:
+    """The Metropolis sweeps ``first`` to ``last`` while the temperature falls, in place; clashing edges."""
+    n_nodes = indptr.size - 1
+    n_colours = shown.shape[1]
+    for sweep in range(first, last):
+        beta = _WARM + (_COLD - _WARM) * sweep / n_sweeps
+        for node in range(n_nodes):
+            # One draw: its whole part proposes another colour, the rest decides on it.
+            draw = (n_colours - 1) * counter_uniform(_SEED, sweep + 1, node)
+            old = colours[node]
+            new = int(draw)
+            draw -= new
+            new += new >= old
+            change = shown[node, new] - shown[node, old]
+            if change > 0 and draw >= np.exp(-beta * change):
+                continue
+            clashes += change
+            colours[node] = new
+            for slot in range(indptr[node], indptr[node + 1]):
+                shown[neighbours[slot], old] -= 1
+                shown[neighbours[slot], new] += 1
+        if clashes == 0:
+            break
+    return clashes
+
+
+def anneal_colouring(graph: Adjacency, n_colours: int, *, n_moves: int) -> Ints | None:
+    """A proper colouring (n,) by simulated annealing of the Potts model in ``n_moves``, or None."""
+    n_nodes = graph.indptr.size - 1
+    n_sweeps = n_moves // max(n_nodes, 1)
+    # Some sweeps at a time, so that an interrupt gets through.
+    at_once = max(_STEPS_AT_ONCE // max(n_nodes + graph.neighbours.size, 1), 1)
+    colours, shown, clashes = _random_colours(graph.indptr, graph.neighbours, n_colours)
+    for first in range(0, n_sweeps, at_once):
+        last = min(first + at_once, n_sweeps)
+        clashes = _anneal(graph.indptr, graph.neighbours, first, last, n_sweeps, colours, shown, clashes)
+        if clashes == 0:
+            break
+    return colours if clashes == 0 else None
+
 
 #: Steps of the clique search and moves of annealing per search node of the budget; all three then take
 #: about the same time.
@@ -27,21 +104,17 @@ _PATIENCE = 10
 
 
 class KColouring(NamedTuple):
-    """Answer to the question of K-colourability.
-
-    ``colours`` (n,) is a proper colouring with colours below K if feasible, otherwise empty. ``proof`` (k,)
-    has edges that cannot be coloured if infeasible: few, but not always the fewest.
-    """
+    """A proper colouring (n,) if feasible; a few edges (k,) that cannot be coloured if infeasible."""
 
     status: Literal["feasible", "infeasible", "unknown"]
-    colours: NDArray[np.int64]
-    proof: NDArray[np.int64]
+    colours: Ints
+    proof: Ints
 
 
 _NONE = np.empty(0, dtype=np.int64)
 
 
-def _components(graph: Adjacency) -> list[NDArray[np.int64]]:
+def _components(graph: Adjacency) -> list[Ints]:
     """Nodes of every connected component, ascending; small components first."""
     n_nodes = graph.indptr.size - 1
     sources = np.repeat(np.arange(n_nodes), np.diff(graph.indptr))
@@ -52,18 +125,13 @@ def _components(graph: Adjacency) -> list[NDArray[np.int64]]:
     return [parts[component] for component in np.argsort(sizes, kind="stable")]
 
 
-def shrink_refutation(pairs: NDArray[np.int64], n_colours: int, *, budget: int) -> NDArray[np.int64]:
-    """Rows (k,) of edges that still cannot be coloured, of a graph that cannot; ascending.
-
-    A refutation names the edges it used; only these are kept, as often as that helps. Then nodes and at
-    last single edges are left out one by one. With enough ``budget``, in search nodes, no edge of the
-    result can be spared.
-    """
+def shrink_refutation(pairs: Ints, n_colours: int, *, budget: int) -> Ints:
+    """Rows (k,) of fewer edges that still cannot be coloured; with enough ``budget`` none can be spared."""
     rows = np.arange(len(pairs))
     left = budget
     limit = budget
 
-    def refuted_part(candidates: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def refuted_part(candidates: Ints) -> Ints | None:
         """Rows used to refute the candidates, None if they were not refuted."""
         nonlocal left, limit
         nodes, ends = np.unique(pairs[candidates], return_inverse=True)
@@ -93,7 +161,7 @@ def shrink_refutation(pairs: NDArray[np.int64], n_colours: int, *, budget: int) 
     return rows
 
 
-def _proof_rows(graph: Adjacency, edges: NDArray[np.int64], n_colours: int, budget: int) -> NDArray[np.int64]:
+def _proof_rows(graph: Adjacency, edges: Ints, n_colours: int, budget: int) -> Ints:
     """Fewer of the edges of a refutation that still cannot be coloured."""
     sources = np.repeat(np.arange(graph.indptr.size - 1), np.diff(graph.indptr))
     chosen = np.flatnonzero((sources < graph.neighbours) & np.isin(graph.edges, edges))
@@ -127,10 +195,9 @@ def _decide(graph: Adjacency, n_colours: int, budget: int) -> tuple[KColouring, 
 def k_colouring(graph: Adjacency, n_colours: int, *, node_budget: int = 200_000) -> KColouring:
     """Colour a graph with ``n_colours`` >= 2 colours, or find edges that cannot be coloured so.
 
-    A node with fewer than K neighbours can always be coloured last, so only the K-core counts. DSATUR
-    colours most of it; each component where that fails is searched for a clique of K + 1 nodes, then
-    exactly, and annealed if the search takes long. ``node_budget`` search nodes are allowed in all, and as
-    many again to make a proof smaller.
+    A node with fewer than K neighbours can be coloured last, so only the K-core counts. DSATUR colours most
+    of it; the components left are searched for a clique of K + 1 nodes, then exactly within ``node_budget``,
+    and annealed.
     """
     order, cores = core_numbers(graph)
     colours = np.full(cores.size, -1, dtype=np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
@@ -12,12 +13,7 @@ __all__ = ["core_numbers", "degeneracy", "dsatur_colouring", "first_fit", "greed
 
 
 @kernel
-def first_fit(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    order: NDArray[np.int64],
-    colours: NDArray[np.int64],
-) -> None:
+def first_fit(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, colours: Ints) -> None:
     """Give each node of ``order`` the smallest colour its coloured (>= 0) neighbours leave, in place."""
     last_refused = np.full(indptr.size, -1, dtype=np.int64)
     for node in order:
@@ -31,16 +27,13 @@ def first_fit(
         colours[node] = colour
 
 
-def _largest_degree_first(indptr: NDArray[np.int32]) -> NDArray[np.int64]:
+def _largest_degree_first(indptr: NDArray[np.int32]) -> Ints:
     """Nodes by falling degree, ties by index."""
     return np.argsort(-np.diff(indptr), kind="stable")
 
 
-def greedy_colouring(graph: Adjacency) -> NDArray[np.int64]:
-    """Colours (n,) for sweeps: nodes of equal colour are independent and may be updated together.
-
-    Nodes take the smallest free colour in order of falling degree (Welsh & Powell 1967), O(n + m).
-    """
+def greedy_colouring(graph: Adjacency) -> Ints:
+    """Colours (n,) by falling degree (Welsh & Powell 1967): equal ones may be updated together, O(n + m)."""
     colours = np.full(graph.indptr.size - 1, -1, dtype=np.int64)
     first_fit(graph.indptr, graph.neighbours, _largest_degree_first(graph.indptr), colours)
     return colours
@@ -50,11 +43,11 @@ def greedy_colouring(graph: Adjacency) -> NDArray[np.int64]:
 def _smallest_last(
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    order: NDArray[np.int64],
-    degree: NDArray[np.int64],
-    place: NDArray[np.int64],
-    bucket_start: NDArray[np.int64],
-    cores: NDArray[np.int64],
+    order: Ints,
+    degree: Ints,
+    place: Ints,
+    bucket_start: Ints,
+    cores: Ints,
 ) -> None:
     """Removal order and core numbers; the nodes left stay sorted by current degree in ``order``."""
     n_nodes = indptr.size - 1
@@ -78,12 +71,11 @@ def _smallest_last(
                 degree[other] -= 1
 
 
-def core_numbers(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def core_numbers(graph: Adjacency) -> tuple[Ints, Ints]:
     """Smallest-last order (n,) (Matula & Beck 1983) and core number (n,) of each node, O(n + m).
 
-    Each node of the order has the smallest degree among those from its place on. The core number of a node
-    is the largest k such that it belongs to a part of the graph where every node has at least k neighbours;
-    along the order it never falls.
+    The core number is the largest k such that the node is in a part where every node has k neighbours or
+    more.
     """
     n_nodes = len(graph.indptr) - 1
     order = _largest_degree_first(graph.indptr)[::-1].copy()
@@ -96,14 +88,14 @@ def core_numbers(graph: Adjacency) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return order, cores
 
 
-def degeneracy(graph: Adjacency) -> tuple[int, NDArray[np.int64]]:
+def degeneracy(graph: Adjacency) -> tuple[int, Ints]:
     """Largest core number, and the smallest-last order; the treewidth is at least that number."""
     order, cores = core_numbers(graph)
     return int(cores.max(initial=0)), order
 
 
 @kernel
-def _push(heap: NDArray[np.int64], size: int, key: int) -> None:
+def _push(heap: Ints, size: int, key: int) -> None:
     """Add a key to the max-heap ``heap[:size]``."""
     child = size
     while child > 0:
@@ -116,7 +108,7 @@ def _push(heap: NDArray[np.int64], size: int, key: int) -> None:
 
 
 @kernel
-def _drop_top(heap: NDArray[np.int64], size: int) -> None:
+def _drop_top(heap: Ints, size: int) -> None:
     """Remove the largest key of the max-heap ``heap[:size]``."""
     key = heap[size - 1]
     place = 0
@@ -135,8 +127,8 @@ def _drop_top(heap: NDArray[np.int64], size: int) -> None:
 
 @kernel
 def _dsatur(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], by_degree: NDArray[np.int64], limit: int
-) -> tuple[NDArray[np.int64], int]:
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], by_degree: Ints, limit: int
+) -> tuple[Ints, int]:
     """DSATUR with a lazy heap of (saturation, degree, index) keys; stops when ``limit`` is passed."""
     n_nodes = indptr.size - 1
     rank = np.empty(n_nodes, dtype=np.int64)
@@ -182,13 +174,11 @@ def _dsatur(
     return colours, n_used
 
 
-def dsatur_colouring(graph: Adjacency, n_colours: int | None = None) -> tuple[NDArray[np.int64], int]:
-    """Colour next the node whose neighbours already show most colours (Brélaz 1979).
+def dsatur_colouring(graph: Adjacency, n_colours: int | None = None) -> tuple[Ints, int]:
+    """Colour next the node whose neighbours show most colours (Brélaz 1979); colours (n,), their number.
 
-    Returns the colours (n,) and their number; it gives up as soon as a node needs more than ``n_colours``,
-    and nodes not reached then have -1. Ties go to the larger degree, then to the smaller index. Exact on
-    bipartite graphs. A node of degree d never needs a colour above d, so only colours 0..d count for its
-    saturation: memory stays O(n + m) for any number of colours, time O((n + m) log n).
+    It gives up, with -1 for nodes not reached, when more than ``n_colours`` are needed. Exact on bipartite
+    graphs. Colours above the degree of a node are not counted: memory O(n + m), time O((n + m) log n).
     """
     limit = graph.indptr.size if n_colours is None else n_colours
     colours, n_used = _dsatur(graph.indptr, graph.neighbours, _largest_degree_first(graph.indptr), limit)

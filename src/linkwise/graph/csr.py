@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from linkwise._arrays import Ints
 from linkwise._kernels import kernel
 
 __all__ = [
@@ -18,7 +19,10 @@ __all__ = [
     "adjacency",
     "breadth_first_order",
     "compact",
+    "find",
+    "group_labels",
     "induced_subgraph",
+    "is_forest",
     "unique_pairs",
     "with_room",
 ]
@@ -28,12 +32,9 @@ _MOST_NODES = 3_000_000_000
 
 
 class Adjacency(NamedTuple):
-    """Neighbours of every node, as three flat arrays.
+    """Neighbours of every node: half-edges ``indptr[i]:indptr[i + 1]``, their other ends and rows.
 
-    The half-edges of node i are ``indptr[i]:indptr[i + 1]``, with ``indptr`` (n + 1,). ``neighbours`` (2
-    m,) is the other end of each half-edge, ascending within a node when pairs are sorted by row, and
-    ``edges`` (2 m,) the row of ``pairs`` it came from. 32 bits, because a mixture keeps the graph from one EM
-    step to the next, and nobody has 2**31 links in memory.
+    ``neighbours`` and ``edges`` (2 m,) have 32 bits, because a mixture keeps the graph between EM steps.
     """
 
     indptr: NDArray[np.int32]
@@ -41,7 +42,7 @@ class Adjacency(NamedTuple):
     edges: NDArray[np.int32]
 
 
-def adjacency(n_nodes: int, pairs: NDArray[np.int64]) -> Adjacency:
+def adjacency(n_nodes: int, pairs: Ints) -> Adjacency:
     """Compressed sparse rows of the graph with the edges ``pairs`` (m, 2), in O(n + m)."""
     n_pairs = len(pairs)
     # Lower ends first: with i < j and rows sorted, the neighbours of a node come out ascending.
@@ -53,10 +54,7 @@ def adjacency(n_nodes: int, pairs: NDArray[np.int64]) -> Adjacency:
 
 
 def counting_sort(values: NDArray[np.int32], n_values: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Places of each value 0, 1, ... in order, and where those of every value begin.
-
-    The columns of a sparse matrix with one entry each, by rows: scipy's conversion is a stable counting sort.
-    """
+    """Places of each value 0, 1, ... in order and where they begin, by scipy's stable conversion."""
     n_places = len(values)
     marks = sparse.csc_array(
         (np.ones(n_places, dtype=np.int8), values, np.arange(n_places + 1, dtype=np.int32)),
@@ -93,26 +91,19 @@ def _breadth_first(
 
 
 def breadth_first_order(graph: Adjacency, nodes: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
-    """Order (n,) of the nodes that keeps neighbours close in memory; components stay contiguous.
-
-    ``nodes``: all those of some components, if not of all. Sweeps over a graph whose numbering is random miss
-    the cache at every neighbour.
-    """
+    """Order (n,) of nodes that keeps neighbours close in memory; components stay contiguous."""
     if nodes is None:
         nodes = np.arange(len(graph.indptr) - 1, dtype=np.int32)
     return _breadth_first(graph.indptr, graph.neighbours, nodes)
 
 
-def compact(pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The nodes (c,) that pairs join, ascending, and the pairs (m, 2) as places among them.
-
-    The order of nodes stays, so that what is found in the new numbering is found in the old one.
-    """
+def compact(pairs: Ints) -> tuple[Ints, Ints]:
+    """The nodes (c,) that pairs join, ascending, and the pairs (m, 2) as places among them."""
     nodes, places = np.unique(pairs, return_inverse=True)
     return nodes, places.reshape(-1, 2).astype(np.int64, copy=False)
 
 
-def unique_pairs(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def unique_pairs(n_nodes: int, pairs: Ints) -> tuple[Ints, Ints]:
     """Each unordered pair once (u, 2), smaller index first, rows sorted; the row (m,) that each became."""
     low, high = pairs.T
     if not (low < high).all():
@@ -129,7 +120,7 @@ def unique_pairs(n_nodes: int, pairs: NDArray[np.int64]) -> tuple[NDArray[np.int
     return np.column_stack(np.divmod(unique, n_nodes)), row_of.astype(np.int64, copy=False)
 
 
-def induced_subgraph(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
+def induced_subgraph(graph: Adjacency, nodes: Ints) -> Adjacency:
     """The edges with both ends among ``nodes``, renumbered in that order; ``edges`` stay the same."""
     place = np.full(len(graph.indptr) - 1, -1, dtype=np.int32)
     place[nodes] = np.arange(len(nodes), dtype=np.int32)
@@ -147,7 +138,7 @@ def induced_subgraph(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
 
 
 @kernel
-def with_room(array: NDArray[np.int64], filled: int, needed: int) -> NDArray[np.int64]:
+def with_room(array: Ints, filled: int, needed: int) -> Ints:
     """The array if it has ``needed`` places, else its first ``filled`` values in one twice as long."""
     if needed <= array.size:
         return array
@@ -155,3 +146,47 @@ def with_room(array: NDArray[np.int64], filled: int, needed: int) -> NDArray[np.
     for place in range(filled):
         larger[place] = array[place]
     return larger
+
+
+@kernel
+def find(parent: Ints, node: int) -> int:
+    """Root of ``node``; every second node on the way is pointed at its grandparent."""
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@kernel
+def _join(pairs: Ints, labels: Ints) -> int:
+    """Join the nodes of all pairs; fills in the groups and returns their number. Allocates nothing."""
+    for node in range(labels.shape[0]):
+        labels[node] = node
+    for row in range(pairs.shape[0]):
+        a = find(labels, pairs[row, 0])
+        b = find(labels, pairs[row, 1])
+        # The smaller root on top, so that a root is the first node of its group.
+        if a < b:
+            labels[b] = a
+        else:
+            labels[a] = b
+    # Parents come before their children: those already hold the number of their group.
+    n_groups = 0
+    for node in range(labels.shape[0]):
+        if labels[node] == node:
+            labels[node] = n_groups
+            n_groups += 1
+        else:
+            labels[node] = labels[labels[node]]
+    return n_groups
+
+
+def group_labels(n_nodes: int, pairs: Ints) -> tuple[Ints, int]:
+    """Groups of nodes joined by pairs: the connected components, numbered in order of first appearance."""
+    labels = np.empty(n_nodes, dtype=np.int64)
+    return labels, int(_join(pairs, labels))
+
+
+def is_forest(n_nodes: int, pairs: Ints) -> bool:
+    """Whether the graph has no cycle: a forest has as many edges as nodes minus components."""
+    return len(pairs) == n_nodes - group_labels(n_nodes, pairs)[1]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.colouring import degeneracy
 from linkwise.graph.csr import Adjacency, induced_subgraph, with_room
@@ -17,25 +18,21 @@ __all__ = ["EliminationOrder", "min_fill_order"]
 class EliminationOrder(NamedTuple):
     """An order of the nodes and what each is connected to when its turn comes.
 
-    ``order`` (t,) has all nodes if ``complete``, otherwise those before the search gave up. ``width`` is
-    the largest number of neighbours at elimination: tables have K ** (width + 1) entries; if not
-    ``complete``, a width above ``max_width`` that this order (or any order) needs at least.
-    ``bags[bags_indptr[r]:bags_indptr[r + 1]]`` are the neighbours of ``order[r]`` when it is eliminated,
-    without the node itself, ascending. They are a clique from then on, and all come later in the order; the
-    one that comes first is the parent of the node in the elimination tree (none: a root).
+    ``order`` (t,) has all nodes if ``complete``. ``width`` is the largest number of neighbours at
+    elimination, tables have K ** (width + 1) entries; if not ``complete``, a lower bound above ``max_width``.
+    ``bags`` from ``bags_indptr[r]`` are the later neighbours of ``order[r]``, a clique; the first of them is
+    its parent.
     """
 
-    order: NDArray[np.int64]
+    order: Ints
     width: int
     complete: bool
-    bags_indptr: NDArray[np.int64]
-    bags: NDArray[np.int64]
+    bags_indptr: Ints
+    bags: Ints
 
 
 @kernel
-def _peel(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _peel(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
     """Nodes with at most one neighbour left, as they become so; that neighbour or -1; degrees left."""
     n_nodes = indptr.size - 1
     degree = indptr[1:] - indptr[:-1]
@@ -63,7 +60,7 @@ def _peel(
 
 
 @kernel
-def _initial_fill(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> NDArray[np.int64]:
+def _initial_fill(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> Ints:
     """Missing edges among the neighbours of each node: d (d - 1) / 2 less its triangles, O(m sqrt m)."""
     n_nodes = indptr.size - 1
     fill = np.empty(n_nodes, dtype=np.int64)
@@ -99,7 +96,7 @@ def _initial_fill(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> N
 
 
 @kernel
-def _comes_before(fill: NDArray[np.int64], degree: NDArray[np.int64], a: int, b: int) -> bool:
+def _comes_before(fill: Ints, degree: Ints, a: int, b: int) -> bool:
     """Order of the heap: least fill-in, then least degree, then least index."""
     if fill[a] != fill[b]:
         return bool(fill[a] < fill[b])
@@ -109,14 +106,7 @@ def _comes_before(fill: NDArray[np.int64], degree: NDArray[np.int64], a: int, b:
 
 
 @kernel
-def _settle(
-    heap: NDArray[np.int64],
-    place: NDArray[np.int64],
-    size: int,
-    start: int,
-    fill: NDArray[np.int64],
-    degree: NDArray[np.int64],
-) -> None:
+def _settle(heap: Ints, place: Ints, size: int, start: int, fill: Ints, degree: Ints) -> None:
     """Move the node at ``start`` up or down to where its key belongs."""
     node = heap[start]
     spot = start
@@ -138,7 +128,7 @@ def _settle(
 
 
 @kernel
-def _contains(pool: NDArray[np.int64], start: int, length: int, value: int) -> bool:
+def _contains(pool: Ints, start: int, length: int, value: int) -> bool:
     """Whether a sorted list of the pool holds the value."""
     low = start
     high = start + length
@@ -153,15 +143,8 @@ def _contains(pool: NDArray[np.int64], start: int, length: int, value: int) -> b
 
 @kernel
 def _insert(
-    pool: NDArray[np.int64],
-    pool_end: int,
-    starts: NDArray[np.int64],
-    lengths: NDArray[np.int64],
-    rooms: NDArray[np.int64],
-    gone: NDArray[np.bool_],
-    node: int,
-    value: int,
-) -> tuple[NDArray[np.int64], int]:
+    pool: Ints, pool_end: int, starts: Ints, lengths: Ints, rooms: Ints, gone: Bools, node: int, value: int
+) -> tuple[Ints, int]:
     """Insert into a node's sorted list: drop eliminated nodes when it is full, move it when still full."""
     start = starts[node]
     if lengths[node] == rooms[node]:
@@ -191,21 +174,14 @@ def _insert(
 
 @kernel
 def _eliminate_by_fill(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    max_width: int,
-    fill: NDArray[np.int64],
-    heap: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], max_width: int, fill: Ints, heap: Ints
+) -> tuple[Ints, Ints, Ints, int]:
     """Min-fill elimination of a whole graph, up to the first node with more than ``max_width`` neighbours.
 
-    Returns the nodes in order (t,), the number of neighbours at their elimination (t,), these neighbours
-    ascending, end to end, and the largest number, that of the node it stopped at included. ``fill`` and
-    ``heap``, the nodes by rising fill, degree, index, are overwritten.
-
-    With c common neighbours of a and b, the fill-in edge (a, b) changes the counts by fill[a] += deg(a) -
-    c, fill[b] += deg(b) - c, and fill[w] -= 1 for the common neighbours w. When v then leaves, its d
-    neighbours u are a clique, so fill[u] -= deg(u) - d.
+    Returns the nodes in order (t,), the numbers of their neighbours (t,), these neighbours end to end, and
+    the largest number. With c common neighbours of a and b, the fill-in edge (a, b) changes the counts by
+    fill[a] += deg(a) - c, fill[b] += deg(b) - c, and fill[w] -= 1 for the common neighbours w. When v then
+    leaves, its d neighbours u are a clique, so fill[u] -= deg(u) - d.
     """
     n_nodes = indptr.size - 1
     degree = indptr[1:] - indptr[:-1]
@@ -309,13 +285,10 @@ def _eliminate_by_fill(
 
 
 def min_fill_order(graph: Adjacency, max_width: int | None = None) -> EliminationOrder:
-    """Eliminate next the node whose neighbours lack the fewest edges among each other.
+    """Eliminate next the node whose neighbours lack the fewest edges among each other (Rose 1970).
 
-    Eliminating a node joins its neighbours pairwise. Nodes with at most one neighbour go first; then the
-    greedy rule of Rose (1970) picks the fewest fill-in edges, then the smallest degree, then the smallest
-    index, so nodes whose neighbours already are a clique go for free. Fill-in counts are updated, not
-    recomputed. The search gives up as soon as the width is known to exceed ``max_width``: at once if the
-    degeneracy, a lower bound of the width of every order, exceeds it.
+    Ties go to the smallest degree, then index. It gives up as soon as the width must exceed ``max_width``: at
+    once if the degeneracy, a lower bound of the width of every order, exceeds it.
     """
     none = np.empty(0, dtype=np.int64)
     if max_width is not None:

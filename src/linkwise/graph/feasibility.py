@@ -7,18 +7,17 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph.colourability import k_colouring
-from linkwise.graph.csr import adjacency, compact, unique_pairs
-from linkwise.graph.disjoint_set import group_labels, is_forest
+from linkwise.graph.csr import adjacency, compact, group_labels, is_forest, unique_pairs
 from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import (
-    clique_witness,
+    groups_witness,
     must_link_path,
     path_witness,
     ring_witness,
     single_cluster_witness,
-    subgraph_witness,
 )
 
 __all__ = ["Feasibility", "check_feasibility", "chunklet_labels", "must_link_path"]
@@ -49,16 +48,9 @@ class Feasibility(NamedTuple):
 
 
 def chunklet_labels(
-    n_nodes: int,
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    names: NDArray[np.int64] | None = None,
-) -> tuple[NDArray[np.int64], int]:
-    """Chunklet (n,) of each node, numbered in order of first appearance, and the number of chunklets.
-
-    Raises InfeasibleConstraints if a hard cannot-link has both ends in one chunklet; the witness is the
-    shortest chain of must-links between them, told by the ``names`` (n,) of nodes if they have any.
-    """
+    n_nodes: int, pairs: Ints, weights: Floats, names: Ints | None = None
+) -> tuple[Ints, int]:
+    """Chunklet (n,) of each node by first appearance, and their number; InfeasibleConstraints if broken."""
     must_link = pairs[weights == np.inf]
     groups, n_groups = group_labels(n_nodes, must_link)
     cannot_link = pairs[weights == -np.inf]
@@ -156,15 +148,12 @@ def check_feasibility(
     links = cannot_link[_first_link(edge_of, len(edges))[found.proof]]
     n_involved = np.unique(edges[found.proof]).size
     is_clique = len(found.proof) == n_involved * (n_involved - 1) // 2
-    prove = clique_witness if is_clique else subgraph_witness
-    return Feasibility("infeasible", prove(must_link, groups, links, n_clusters, names), None)
+    proof = groups_witness(must_link, groups, links, n_clusters, names, clique=is_clique)
+    return Feasibility("infeasible", proof, None)
 
 
-def _is_sparse(n_nodes: int, edges: NDArray[np.int64], n_colours: int) -> bool:
-    """Whether the graph is a forest, or vanishes as nodes with fewer than K neighbours are left out.
-
-    Both can be coloured with K >= 2 colours. False proves nothing: rounds are few.
-    """
+def _is_sparse(n_nodes: int, edges: Ints, n_colours: int) -> bool:
+    """Whether it is a forest, or vanishes in few rounds of leaving out nodes with fewer than K neighbours."""
     if is_forest(n_nodes, edges):
         return True
     for _ in range(_ROUNDS):
@@ -173,7 +162,7 @@ def _is_sparse(n_nodes: int, edges: NDArray[np.int64], n_colours: int) -> bool:
     return len(edges) == 0
 
 
-def _first_link(edge_of: NDArray[np.int64], n_edges: int) -> NDArray[np.int64]:
+def _first_link(edge_of: Ints, n_edges: int) -> Ints:
     """For every edge between chunklets, the first of the caller's cannot-links that became part of it."""
     first = np.empty(n_edges, dtype=np.int64)
     # Of repeated places the last assignment stays, so the first link has to come last.

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
@@ -20,8 +21,8 @@ __all__ = ["LinkParity", "link_parity", "two_colouring"]
 
 @kernel
 def _two_colours(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], edges: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], edges: Ints
+) -> tuple[Ints, Ints, Ints]:
     """Colours, and on failure the nodes and edges of an odd ring (empty on success)."""
     n_nodes = indptr.size - 1
     colours = np.full(n_nodes, -1, dtype=np.int64)
@@ -79,15 +80,8 @@ def _two_colours(
     return colours, ring, ring_edges
 
 
-def two_colouring(
-    graph: Adjacency,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Colour a graph with two colours or find an odd ring, O(n + m).
-
-    Returns colours 0 and 1 (n,), proper if the ring is empty; the nodes (l,) of a simple ring of odd
-    length, in order; and the edge (l,) from each node of the ring to the next, the last one back to the
-    first.
-    """
+def two_colouring(graph: Adjacency) -> tuple[Ints, Ints, Ints]:
+    """Colours 0 and 1 (n,) of a graph, or the nodes (l,) of an odd ring and its edges (l,), O(n + m)."""
     colours, ring, ring_edges = _two_colours(graph.indptr, graph.neighbours, graph.edges)
     return colours, ring, ring_edges
 
@@ -95,20 +89,19 @@ def two_colouring(
 class LinkParity(NamedTuple):
     """What the signs of links imply.
 
-    ``independent`` (m,): links that no earlier links imply; their number is the rank of the signed
-    incidence matrix V. ``component`` (n,): lowest point of each point's connected component of links.
-    ``side`` (n,): 0 or 1, relative to the lowest point of the component, if that is balanced.
-    ``unbalanced``: the sorted points of every component whose links cannot all hold with two sides.
+    ``independent`` (m,): not implied by earlier ones, rank of the signed incidence matrix. ``component``
+    (n,): its lowest point; ``side`` (n,) relative to that. ``unbalanced``: points whose links cannot all
+    hold.
     """
 
-    independent: NDArray[np.bool_]
-    component: NDArray[np.int64]
-    side: NDArray[np.int64]
-    unbalanced: list[NDArray[np.int64]]
+    independent: Bools
+    component: Ints
+    side: Ints
+    unbalanced: list[Ints]
 
 
 @kernel
-def _find_with_parity(parent: NDArray[np.int64], parity: NDArray[np.int64], node: int) -> tuple[int, int]:
+def _find_with_parity(parent: Ints, parity: Ints, node: int) -> tuple[int, int]:
     """Root of a node and its parity against the root; paths are halved on the way."""
     total = 0
     while parent[node] != node:
@@ -122,18 +115,9 @@ def _find_with_parity(parent: NDArray[np.int64], parity: NDArray[np.int64], node
 
 @kernel
 def _signed_forest(
-    pairs: NDArray[np.int64],
-    apart: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    parity: NDArray[np.int64],
-    unbalanced: NDArray[np.bool_],
-    independent: NDArray[np.bool_],
+    pairs: Ints, apart: Ints, parent: Ints, parity: Ints, unbalanced: Bools, independent: Bools
 ) -> None:
-    """Join the points of all pairs; mark the links that say something new, and unbalanced roots.
-
-    ``parent`` comes in as the points themselves and goes out as their roots, ``parity`` (zeros) as their
-    sides. A root has parity 0, so that looking past it changes nothing.
-    """
+    """Join the points of all pairs into ``parent`` and ``parity``; mark new links and unbalanced roots."""
     for row in range(pairs.shape[0]):
         a, parity_a = _find_with_parity(parent, parity, pairs[row, 0])
         b, parity_b = _find_with_parity(parent, parity, pairs[row, 1])
@@ -158,11 +142,8 @@ def _signed_forest(
         parity[point] = side
 
 
-def link_parity(n_points: int, pairs: NDArray[np.int64], signs: NDArray[np.float64]) -> LinkParity:
-    """Parity union-find over signed links, O(n + m) up to the inverse Ackermann function.
-
-    ``signs`` (m,) are positive for must-links and negative for cannot-links.
-    """
+def link_parity(n_points: int, pairs: Ints, signs: Floats) -> LinkParity:
+    """Parity union-find over links of these signs (m,): + must-link, - cannot-link; about O(n + m)."""
     pairs = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     root, side = np.arange(n_points), np.zeros(n_points, dtype=np.int64)
     odd_roots, independent = np.zeros(n_points, dtype=bool), np.zeros(len(pairs), dtype=bool)

@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise._kernels import kernel
 from linkwise.exceptions import Witness
 from linkwise.graph.csr import adjacency, unique_pairs, with_room
 
 __all__ = [
-    "clique_witness",
+    "groups_witness",
     "must_link_path",
     "path_witness",
     "ring_witness",
     "single_cluster_witness",
-    "subgraph_witness",
 ]
 
 #: Numbers (n,) of nodes in the user's data, ascending; None if they are 0, 1, ...
-Names = NDArray[np.int64] | None
+Names = Ints | None
 
 #: Longer lists of points are abbreviated in messages (never in the witness).
 _LONGEST_LIST = 12
@@ -30,8 +30,8 @@ _LONGEST_LIST = 12
 
 @kernel
 def _shortest_paths(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], ends: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], ends: Ints
+) -> tuple[Ints, Ints]:
     """Breadth-first paths between the two nodes of every row, end to end; nothing where there is none."""
     parent = np.full(indptr.size - 1, -1, dtype=np.int64)
     queue = np.empty(indptr.size, dtype=np.int64)
@@ -75,24 +75,18 @@ def _shortest_paths(
     return paths[: path_ends[-1]], path_ends
 
 
-def _must_link_paths(
-    n_nodes: int, must_link: NDArray[np.int64], ends: NDArray[np.int64], names: Names = None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Shortest chains of must-links between the two ends of every row, and where each chain starts.
-
-    The search stays inside the chunklet asked about, and rows with the same first end share it. The points
-    of the chains are returned by their ``names``, ascending numbers (n,), if these are not 0, 1, ...
-    """
+def _must_link_paths(n_nodes: int, must_link: Ints, ends: Ints, names: Names = None) -> tuple[Ints, Ints]:
+    """Shortest chains of must-links between the ends of every row, by ``names``, and where each starts."""
     graph = adjacency(n_nodes, must_link)
     nodes, starts = _shortest_paths(graph.indptr, graph.neighbours, ends)
     return _named(nodes, names), starts
 
 
-def _named(nodes: NDArray[np.int64], names: Names) -> NDArray[np.int64]:
+def _named(nodes: Ints, names: Names) -> Ints:
     return nodes if names is None else names[nodes]
 
 
-def must_link_path(n_nodes: int, must_link_pairs: NDArray[np.int64], start: int, end: int) -> list[int]:
+def must_link_path(n_nodes: int, must_link_pairs: Ints, start: int, end: int) -> list[int]:
     """Shortest chain of must-links from one point to another, both included; ValueError if there is none."""
     path, _ = _must_link_paths(n_nodes, must_link_pairs, np.array([[start, end]]))
     if not path.size:
@@ -101,13 +95,13 @@ def must_link_path(n_nodes: int, must_link_pairs: NDArray[np.int64], start: int,
     return points
 
 
-def _as_links(pairs: NDArray[np.int64]) -> tuple[tuple[int, int], ...]:
+def _as_links(pairs: Ints) -> tuple[tuple[int, int], ...]:
     """Pairs as the user's links are written: smaller point first, sorted, each once."""
     links, _ = unique_pairs(int(pairs.max(initial=0)) + 1, pairs)
     return tuple(zip(links[:, 0].tolist(), links[:, 1].tolist(), strict=True))
 
 
-def _chain_links(nodes: NDArray[np.int64], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _chain_links(nodes: Ints, starts: Ints) -> Ints:
     """The pairs of consecutive points of chains that lie end to end."""
     inside = np.ones(nodes.size, dtype=bool)
     inside[starts[1:] - 1] = False
@@ -137,9 +131,7 @@ def _note_on_chains(n_groups: int, n_points: int) -> str:
     return " (points joined by - must be together)" if n_points > n_groups else ""
 
 
-def path_witness(
-    n_nodes: int, must_link: NDArray[np.int64], start: int, end: int, names: Names = None
-) -> Witness:
+def path_witness(n_nodes: int, must_link: Ints, start: int, end: int, names: Names = None) -> Witness:
     """Two points are linked apart, yet a chain of must-links joins them; with a shortest chain."""
     path = must_link_path(n_nodes, must_link, start, end)
     if names is not None:
@@ -171,13 +163,8 @@ def single_cluster_witness(cannot_link: tuple[int, int]) -> Witness:
     )
 
 
-def ring_witness(
-    n_nodes: int, must_link: NDArray[np.int64], ring: NDArray[np.int64], names: Names = None
-) -> Witness:
-    """Two clusters cannot satisfy an odd ring of cannot-links.
-
-    ``ring`` (l, 2) has the cannot-links in ring order: each ends in the chunklet where the next one starts.
-    """
+def ring_witness(n_nodes: int, must_link: Ints, ring: Ints, names: Names = None) -> Witness:
+    """Two clusters cannot satisfy an odd ring of cannot-links (l, 2), given in ring order."""
     # A ring can be read from any place in both directions: start low and go the lower way.
     lowest = np.minimum(ring[:, 0], np.roll(ring[:, 1], 1))
     ring = np.roll(ring, -np.argmin(lowest), axis=0)
@@ -215,7 +202,7 @@ def ring_witness(
 
 
 def _joined_ends(
-    must_link: NDArray[np.int64], groups: NDArray[np.int64], cannot_link: NDArray[np.int64], names: Names
+    must_link: Ints, groups: Ints, cannot_link: Ints, names: Names
 ) -> tuple[list[list[int]], tuple[tuple[int, int], ...]]:
     """Points of every chunklet the cannot-links touch, and the must-links that join them there."""
     points = np.unique(cannot_link)
@@ -228,49 +215,33 @@ def _joined_ends(
     return sorted(members), _as_links(_chain_links(nodes, starts))
 
 
-def clique_witness(
-    must_link: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    cannot_link: NDArray[np.int64],
+def groups_witness(
+    must_link: Ints,
+    groups: Ints,
+    cannot_link: Ints,
     n_clusters: int,
     names: Names = None,
+    *,
+    clique: bool = False,
 ) -> Witness:
-    """More groups than clusters are pairwise linked apart."""
+    """More groups than clusters are pairwise linked apart, or an exhaustive search found no labelling."""
     members, joining = _joined_ends(must_link, groups, cannot_link, names)
     points = sorted(point for group in members for point in group)
-    return Witness(
-        kind="clique",
-        must_link=joining,
-        cannot_link=_as_links(_named(cannot_link, names)),
-        n_clusters=n_clusters,
-        message=(
-            f"{_enumeration(members)} are pairwise linked apart{_note_on_chains(len(members), len(points))}: "
-            f"they need {len(members)} clusters but n_clusters={n_clusters}; "
-            f"use n_clusters >= {len(members)} or remove one of these links"
-        ),
-        points=tuple(points),
+    among, chains = _enumeration(members), _note_on_chains(len(members), len(points))
+    message = (
+        f"no labelling with n_clusters={n_clusters} satisfies the {len(cannot_link)} cannot-links among "
+        f"{among}{chains}: every way was tried; use more clusters or remove some of these links"
     )
-
-
-def subgraph_witness(
-    must_link: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    cannot_link: NDArray[np.int64],
-    n_clusters: int,
-    names: Names = None,
-) -> Witness:
-    """An exhaustive search found no labelling that satisfies these cannot-links."""
-    members, joining = _joined_ends(must_link, groups, cannot_link, names)
-    points = sorted(point for group in members for point in group)
+    if clique:
+        message = (
+            f"{among} are pairwise linked apart{chains}: they need {len(members)} clusters but "
+            f"n_clusters={n_clusters}; use n_clusters >= {len(members)} or remove one of these links"
+        )
     return Witness(
-        kind="subgraph",
+        kind="clique" if clique else "subgraph",
         must_link=joining,
         cannot_link=_as_links(_named(cannot_link, names)),
         n_clusters=n_clusters,
-        message=(
-            f"no labelling with n_clusters={n_clusters} satisfies the {len(cannot_link)} cannot-links among "
-            f"{_enumeration(members)}{_note_on_chains(len(members), len(points))}: every way was tried; "
-            "use more clusters or remove some of these links"
-        ),
+        message=message,
         points=tuple(points),
     )

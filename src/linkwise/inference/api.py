@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning
 from linkwise.inference.engines import (
@@ -20,18 +21,21 @@ from linkwise.inference.engines import (
     find_labels_engine,
     find_marginals_engine,
 )
-from linkwise.inference.feasibility import HardPart, feasibility, hard_part
 from linkwise.inference.field import PottsField
+from linkwise.inference.local_search.hard_links import HardPart, feasibility, hard_part
 from linkwise.inference.problem import (
     DROPPED,
     Problem,
     Reduction,
     cached,
+    gather_rows,
     induced,
+    normalise_rows,
     raise_infeasible,
     reduce_field,
+    scatter_rows,
+    spread_groups,
 )
-from linkwise.inference.row_moves import gather_rows, normalise_rows, scatter_rows, spread_groups
 
 __all__ = ["best_labels", "marginals"]
 
@@ -249,7 +253,7 @@ def _linked_part(problem: Problem, linked: NDArray[np.integer]) -> Problem:
     return part._replace(may_overwrite_unary=True)
 
 
-def _is_feasible(field: PottsField, hard: HardPart | None, labels: NDArray[np.int64]) -> bool:
+def _is_feasible(field: PottsField, hard: HardPart | None, labels: Ints) -> bool:
     """Whether some labelling keeps all hard links; raise if there is proof that none does."""
     if hard is None:
         return True
@@ -268,7 +272,7 @@ def _warn_of_broken_links() -> None:
     )
 
 
-def _start_table(initial: ArrayLike, field: PottsField, reduction: Reduction) -> NDArray[np.float64]:
+def _start_table(initial: ArrayLike, field: PottsField, reduction: Reduction) -> Floats:
     """Starting probabilities of the groups: those of their first points."""
     table = np.asarray(initial, dtype=np.float64)
     if table.shape != field.unary.shape:
@@ -280,7 +284,7 @@ def _start_table(initial: ArrayLike, field: PottsField, reduction: Reduction) ->
     return table[_first_members(reduction)]
 
 
-def _start_labels(initial: ArrayLike, field: PottsField, reduction: Reduction) -> NDArray[np.int64]:
+def _start_labels(initial: ArrayLike, field: PottsField, reduction: Reduction) -> Ints:
     """Starting labels of the groups: those of their first points."""
     labels = np.asarray(initial)
     if labels.shape != (field.n_points,) or labels.dtype.kind not in "iu":
@@ -290,14 +294,12 @@ def _start_labels(initial: ArrayLike, field: PottsField, reduction: Reduction) -
     return labels.astype(np.int64)[_first_members(reduction)]
 
 
-def _first_members(reduction: Reduction) -> NDArray[np.int64]:
+def _first_members(reduction: Reduction) -> Ints:
     """First point of each group."""
     return np.unique(reduction.groups, return_index=True)[1]
 
 
-def _agreement_of_pairs(
-    field: PottsField, reduction: Reduction, prob: NDArray[np.float64], agreement: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _agreement_of_pairs(field: PottsField, reduction: Reduction, prob: Floats, agreement: Floats) -> Floats:
     """P(z_i == z_j) of the user's pairs from that of the reduced ones; 1 inside a group."""
     kinds = cached(reduction.problem, "kinds of pairs", lambda: _kinds_of_pairs(field, reduction))
     if kinds is None:
@@ -310,13 +312,8 @@ def _agreement_of_pairs(
     return result
 
 
-def _kinds_of_pairs(
-    field: PottsField, reduction: Reduction
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]] | None:
-    """Pairs that are links of the problem, pairs that were dropped, and the groups (., 2) these join.
-
-    None if all are links of the problem.
-    """
+def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[Ints, Ints, NDArray[np.int32]] | None:
+    """Pairs that are links, that were dropped, and the groups (., 2) these join; None if all are links."""
     if (reduction.edge_of >= 0).all():
         return None
     dropped = np.flatnonzero(reduction.edge_of == DROPPED)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.inference.engines import (
     EngineLabels,
     EngineMarginals,
@@ -56,7 +57,7 @@ def auto_marginals(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.float64] | None = None,
+    initial: Floats | None = None,
     n_threads: int = 1,
     max_table: int = AUTO_TABLE,
     approximate: str | Callable[..., EngineMarginals] = "belief_propagation",
@@ -139,13 +140,11 @@ def _elimination_work(planned: Plan, n_labels: int) -> int:
     return _TABLE_ENTRY * (int((float(n_labels) ** (bag_sizes + 1)).sum()) + in_sets)
 
 
-def _polished_start(
-    problem: Problem, rng: np.random.Generator, initial: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+def _polished_start(problem: Problem, rng: np.random.Generator, initial: Floats | None) -> Floats:
     """Labels of high score near the start for mean field, which stays close to them where links are hard."""
     near = problem.unary if initial is None else np.where(problem.unary > -np.inf, initial, -1.0)
     labels, _ = polish(problem, near.argmax(axis=1), rng)
-    one_hot: NDArray[np.float64] = np.eye(problem.unary.shape[1])[labels]
+    one_hot: Floats = np.eye(problem.unary.shape[1])[labels]
     return one_hot
 
 
@@ -156,7 +155,7 @@ def auto_best_labels(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.int64] | None = None,
+    initial: Ints | None = None,
     n_threads: int = 1,
     max_table: int = AUTO_TABLE,
     approximate: str | Callable[..., EngineLabels] = "belief_propagation",

@@ -100,12 +100,7 @@ def engine_name() -> Option:
 
 
 class Engine(NamedTuple):
-    """An engine that was asked for, with checked options, and what it needs.
-
-    ``uses_initial``: it starts from ``initial``. ``differentiable``: the gradient of its ``log_partition``
-    with respect to the unary scores is its ``prob``, so that it may serve as log Omega, the normaliser
-    of the prior of a mixture.
-    """
+    """An engine with checked options; ``differentiable``: ``prob`` is the gradient of ``log_partition``."""
 
     name: str
     solve: Callable[..., Any]

@@ -6,8 +6,9 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linkwise._arrays import Floats
 from linkwise._validation import check_pairs, refuse_masked
 
 __all__ = ["PottsField"]
@@ -127,7 +128,7 @@ class PottsField:
         return f"PottsField({self.n_points} points, {self.n_labels} labels, {links})"
 
 
-def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
+def _checked_unary(unary: ArrayLike) -> Floats:
     refuse_masked(unary, "unary")
     table = np.ascontiguousarray(unary, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
@@ -152,7 +153,7 @@ def _checked_unary(unary: ArrayLike) -> NDArray[np.float64]:
     return table
 
 
-def _checked_coupling(coupling: ArrayLike, n_pairs: int, n_labels: int) -> NDArray[np.float64]:
+def _checked_coupling(coupling: ArrayLike, n_pairs: int, n_labels: int) -> Floats:
     refuse_masked(coupling, "coupling")
     table = np.ascontiguousarray(coupling, dtype=np.float64)
     if table.size == 0 and n_pairs == 0:

@@ -28,14 +28,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linprog
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csr_array
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._running import run_interruptibly
 from linkwise.inference.problem import Problem
+from linkwise.inference.scoring import problem_score
 
-__all__ = ["Program", "Relaxation", "label_program", "solve_relaxation"]
+__all__ = ["MilpLabels", "Program", "Relaxation", "label_program", "milp_labels", "solve_relaxation"]
 
 _OPTIMAL, _INFEASIBLE = 0, 2
 # Rounding of the bound, per unit of the sum of absolute values of its terms.
@@ -43,29 +44,22 @@ _ROUNDING = 2e-15
 
 
 class Relaxation(NamedTuple):
-    """Answer of the linear program: its optimal y (n, K) and a score that no labelling exceeds, if solved.
-
-    ``status`` is "solved", "infeasible" (not even shares of labels satisfy the hard links, so no labelling
-    does) or "stopped" (the time was over, or the solver failed).
-    """
+    """Shares y (n, K), a score that no labelling exceeds, and "solved", "infeasible" or "stopped"."""
 
     status: str
-    shares: NDArray[np.float64] | None
+    shares: Floats | None
     upper_bound: float | None
     n_iter: int
 
 
 class Program(NamedTuple):
-    """Maximise objective @ x with matrix @ x <= limit, one_label @ x == 1 and 0 <= x <= upper.
+    """Maximise constant + objective @ x: matrix @ x <= limit, one_label @ x == 1, 0 <= x <= upper."""
 
-    The first n * K entries of x are y. The score is the constant plus the objective.
-    """
-
-    objective: NDArray[np.float64]
+    objective: Floats
     constant: float
     matrix: csr_array
-    limit: NDArray[np.float64]
-    upper: NDArray[np.float64]
+    limit: Floats
+    upper: Floats
     one_label: csr_array
 
 
@@ -73,17 +67,17 @@ class _Rows:
     """Inequalities, collected as triplets."""
 
     def __init__(self) -> None:
-        self.limits: list[NDArray[np.float64]] = []
-        self.entries: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        self.limits: list[Floats] = []
+        self.entries: list[tuple[Ints, Ints, Floats]] = []
         self._n_rows = 0
 
-    def add(self, limit: NDArray[np.float64]) -> NDArray[np.int64]:
+    def add(self, limit: Floats) -> Ints:
         """New rows with these right-hand sides; their numbers."""
         self.limits.append(limit)
         self._n_rows += len(limit)
         return np.arange(self._n_rows - len(limit), self._n_rows)
 
-    def put(self, rows: NDArray[np.int64], variables: NDArray[np.int64], coefficient: Any) -> None:
+    def put(self, rows: Ints, variables: Ints, coefficient: Any) -> None:
         """Add coefficient * variable to each row."""
         self.entries.append((rows, variables, np.broadcast_to(np.float64(coefficient), rows.shape)))
 
@@ -94,10 +88,7 @@ class _Rows:
 
 
 def label_program(problem: Problem) -> Program:
-    """The relaxation, which is the best labelling itself if y is asked to be 0 or 1.
-
-    Variables: y (n * K), one per link and label, one per link of mixed signs.
-    """
+    """The relaxation; with y 0 or 1 the best labelling. Variables: y (n * K), links by label, mixed links."""
     n_nodes, n_labels = problem.unary.shape
     penalty_form = problem.coupling.ndim == 1
     rewards = problem.coupling
@@ -161,12 +152,11 @@ def label_program(problem: Problem) -> Program:
     )
 
 
-def _possible(problem: Problem, rewards: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _possible(problem: Problem, rewards: Floats) -> Bools:
     """Labels that some optimum may use (n, K).
 
-    Moving a share from label a to b changes the links of a node by at most sum (abs(r_a) + abs(r_b)) of it.
-    Where the unary score gains more, neither the relaxation nor a best labelling uses a. Removing
-    such labels keeps scores of very different size out of the program.
+    Moving a share from label a to b changes links by at most sum (abs(r_a) + abs(r_b)) of it. Where the unary
+    score gains more, no optimum uses a, and scores of very different size stay out of the program.
     """
     strength = np.abs(rewards)
     into, out_of = np.zeros((2, *problem.unary.shape))
@@ -177,12 +167,8 @@ def _possible(problem: Problem, rewards: NDArray[np.float64]) -> NDArray[np.bool
     return (problem.unary > -np.inf) & (problem.unary + out_of >= certain)
 
 
-def _dual_bound(program: Program, multipliers: NDArray[np.float64], n_nodes: int, n_labels: int) -> float:
-    """Upper bound that any multipliers >= 0 of the inequalities give, by weak duality.
-
-    Computed from the multipliers alone, so the tolerances of the solver cannot make it too low; a
-    generous estimate of the rounding in these few lines is added.
-    """
+def _dual_bound(program: Program, multipliers: Floats, n_nodes: int, n_labels: int) -> float:
+    """Upper bound by weak duality from any multipliers >= 0; the tolerances of the solver do not count."""
     left = program.objective - program.matrix.T @ multipliers
     n_shares = n_nodes * n_labels
     shares = np.where(program.upper[:n_shares] > 0, left[:n_shares], -np.inf).reshape(n_nodes, n_labels)
@@ -228,3 +214,49 @@ def solve_relaxation(problem: Problem, time_limit: float | None = None) -> Relax
     bound = _dual_bound(program, multipliers, n_nodes, n_labels)
     shares = np.clip(answer.x[:n_shares].reshape(n_nodes, n_labels), 0.0, 1.0)
     return Relaxation("solved", shares, bound, int(answer.nit))
+
+
+#: Gap, relative to max(1, abs(score)), up to which a labelling counts as optimal.
+TOLERANCE = 1e-6
+#: HiGHS closes gaps to 1e-6; with its objective scaled to this size it resolves 1e-9 of the largest score.
+_OBJECTIVE_SIZE = 1e3
+_INFEASIBLE = 2
+
+
+class MilpLabels(NamedTuple):
+    """Labels (n,) or None, an upper bound of every score, and whether best or infeasible is proven."""
+
+    labels: Ints | None
+    upper_bound: float
+    optimal: bool
+
+
+def milp_labels(problem: Problem, time_limit: float) -> MilpLabels:
+    """Solve the integer program of a problem within a time limit in seconds."""
+    program = label_program(problem)
+    largest = float(np.abs(program.objective).max(initial=0.0))
+    scale = _OBJECTIVE_SIZE / largest if largest > 0 else 1.0
+    solved = run_interruptibly(
+        lambda: milp(
+            -scale * program.objective,
+            integrality=np.arange(program.objective.size) < problem.unary.size,
+            bounds=Bounds(0.0, program.upper),
+            constraints=[
+                LinearConstraint(program.one_label, 1.0, 1.0),
+                LinearConstraint(program.matrix, -np.inf, program.limit),
+            ],
+            options={"time_limit": time_limit, "mip_rel_gap": 0.0},
+        )
+    )
+    if solved.status == _INFEASIBLE:
+        return MilpLabels(None, -np.inf, optimal=True)
+    dual = solved.get("mip_dual_bound")
+    bound = np.inf if dual is None or not np.isfinite(dual) else program.constant - dual / scale
+    if solved.x is None:
+        return MilpLabels(None, bound, optimal=False)
+    labels = solved.x[: problem.unary.size].reshape(problem.unary.shape).argmax(axis=1)
+    # The score of the labels counts: the other variables of an incumbent need not be tight.
+    score = problem_score(problem, labels)
+    bound = max(bound, score)
+    unresolved = max(bound - score, 1e-9 * largest)
+    return MilpLabels(labels, bound, bool(unresolved <= TOLERANCE * max(1.0, abs(score))))

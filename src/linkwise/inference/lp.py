@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
@@ -29,7 +29,7 @@ def lp(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.int64] | None = None,
+    initial: Ints | None = None,
     n_threads: int = 1,
     n_roundings: int = 20,
     time_limit: float | None = None,
@@ -94,7 +94,7 @@ def _total_size(problem: Problem) -> float:
 
 
 @kernel
-def _round(shares: NDArray[np.float64], component: NDArray[np.int64], seed: np.uint64) -> NDArray[np.int64]:
+def _round(shares: Floats, component: Ints, seed: np.uint64) -> Ints:
     """First draw (label, threshold) of the component's sequence that the node's share reaches."""
     n_nodes, n_labels = shares.shape
     labels = np.empty(n_nodes, dtype=np.int64)
@@ -110,16 +110,11 @@ def _round(shares: NDArray[np.float64], component: NDArray[np.int64], seed: np.u
     return labels
 
 
-def kleinberg_tardos(
-    shares: NDArray[np.float64], component: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def kleinberg_tardos(shares: Floats, component: Ints, rng: np.random.Generator) -> Ints:
     """Random labels with P(z_i = a) = shares[i, a] that tend to agree where the shares do.
 
-    Draw a label a and a threshold in (0, 1] again and again; every node that has no label yet and whose share
-    of a reaches the threshold takes it (Kleinberg & Tardos 2002). Two nodes are separated with probability at
-    most sum_a abs(y_ia - y_ja), so must-links cost at most twice what they cost the relaxation. For
-    cannot-links there is no such guarantee: nodes with equal shares always get equal labels.
-
-    Nodes of one component share a sequence of draws; other components have their own.
+    Draw a label a and a threshold in (0, 1] again and again, for each component its own; every node without a
+    label whose share of a reaches the threshold takes it (Kleinberg & Tardos 2002). So must-links cost at
+    most twice what they cost the relaxation; for cannot-links there is no such guarantee.
     """
     return _round(shares, component, rng.integers(2**64, dtype=np.uint64))

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.random import counter_uniform
@@ -62,7 +63,7 @@ def mean_field(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.float64] | None = None,
+    initial: Floats | None = None,
     n_threads: int = 1,
     max_iter: int = 200,
     tol: float = 1e-6,
@@ -127,7 +128,7 @@ def independent_answer(problem: Problem) -> EngineMarginals:
 
 
 @reassociating_kernel
-def link_agreement(pairs: NDArray[np.int64], prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def link_agreement(pairs: Ints, prob: Floats) -> Floats:
     """P(z_i == z_j) of each pair, (m,), if points are independent: sum_k prob_i(k) prob_j(k)."""
     agreement = np.empty(pairs.shape[0])
     for edge in range(pairs.shape[0]):
@@ -141,7 +142,7 @@ def link_agreement(pairs: NDArray[np.int64], prob: NDArray[np.float64]) -> NDArr
 
 
 def _without_hard_links(
-    problem: Problem, rng: np.random.Generator, initial: NDArray[np.float64] | None
+    problem: Problem, rng: np.random.Generator, initial: Floats | None
 ) -> tuple[str, Problem]:
     """A problem whose bound holds for this one, too, and has soft links only."""
     if not hard_rows(problem).any():
@@ -160,9 +161,7 @@ def _without_hard_links(
     return "feasible", disjoint_supports(problem, labels)
 
 
-def _padded_rows(
-    table: NDArray[np.float64], rows: NDArray[np.integer] | slice, filler: float
-) -> NDArray[np.float64]:
+def _padded_rows(table: Floats, rows: NDArray[np.integer] | slice, filler: float) -> Floats:
     """Rows of a table, filled up to whole lanes."""
     n_labels = table.shape[1]
     if padded(n_labels) == n_labels:
@@ -173,7 +172,7 @@ def _padded_rows(
 
 
 @reassociating_kernel
-def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _softmax(scores: Floats) -> Floats:
     """Rows of exp(scores), normalised; rows of whole lanes."""
     n_rows, stride = scores.shape
     prob = np.empty_like(scores)
@@ -193,7 +192,7 @@ def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return prob
 
 
-def _allowed_part(prob: NDArray[np.float64], unary: NDArray[np.float64]) -> NDArray[np.float64]:
+def _allowed_part(prob: Floats, unary: Floats) -> Floats:
     """The given rows without the labels forbidden here; the softmax where nothing is left."""
     part = np.where(unary > -np.inf, prob, 0.0)
     empty = part.sum(axis=1) <= 0.0
@@ -202,9 +201,7 @@ def _allowed_part(prob: NDArray[np.float64], unary: NDArray[np.float64]) -> NDAr
 
 
 @kernel
-def _shake(
-    q: NDArray[np.float64], n_labels: int, order: NDArray[np.int64], seed: np.uint64, jitter: float
-) -> None:
+def _shake(q: Floats, n_labels: int, order: Ints, seed: np.uint64, jitter: float) -> None:
     """Multiply by factors in 1 +- jitter that belong to the node, and normalise, in place."""
     for place in range(q.shape[0]):
         total = 0.0
@@ -216,13 +213,8 @@ def _shake(
 
 
 def _ascend(
-    layout: SweepLayout,
-    unary: NDArray[np.float64],
-    q: NDArray[np.float64],
-    max_iter: int,
-    tol: float,
-    workers: Workers,
-) -> tuple[NDArray[np.float64], bool]:
+    layout: SweepLayout, unary: Floats, q: Floats, max_iter: int, tol: float, workers: Workers
+) -> tuple[Floats, bool]:
     """Sweep ``q`` in place until it stands still; the bound without its constant after every sweep."""
     coupling = layout.coupling
     if coupling.ndim == 2:
@@ -255,21 +247,19 @@ def _ascend(
 def _sweep(
     first_place: int,
     last_place: int,
-    unary: NDArray[np.float64],
+    unary: Floats,
     indptr: NDArray[np.int32],
-    split: NDArray[np.int64],
+    split: Ints,
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
+    edges: Ints,
+    coupling: Floats,
     scattered: bool,
-    q: NDArray[np.float64],
+    q: Floats,
 ) -> tuple[float, float]:
     """Update the nodes of some places in place; their share of the bound and the largest change.
 
-    After a sweep every node contributes log sum_k exp(score) - sum_k q(k) later(k) to the bound, where
-    ``later`` is the part of its score that came from neighbours updated after it: the logarithm is
-    the best value of all terms with this node in them, and each link must count once, with both ends new.
-    Rows are padded to whole lanes by labels of probability 0.
+    Every node contributes log sum_k exp(score) - sum_k q(k) later(k), where ``later`` is the part of its
+    score from neighbours updated after it, so that each link counts once, with both ends new.
     """
     stride = q.shape[1]
     score = np.empty(stride)

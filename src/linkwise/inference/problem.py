@@ -15,29 +15,35 @@ A reduced link has the table ``log_agree(k)`` on the diagonal and one value ``lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import inline_kernel
 from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
 from linkwise.inference.field import PottsField
-from linkwise.inference.row_moves import add_groups
 
 __all__ = [
     "Problem",
     "Reduction",
+    "add_groups",
     "cached",
     "find_contradiction",
+    "gather_rows",
     "induced",
     "log_agree",
     "log_differ",
     "log_ratio",
+    "normalise_rows",
     "raise_infeasible",
     "reduce_field",
+    "scatter_rows",
+    "spread_groups",
 ]
 
 Found = TypeVar("Found")
@@ -50,27 +56,21 @@ class Problem(NamedTuple):
     """What an engine sees: groups of points, at most one link between two groups, no ``+inf``.
 
     ``unary`` (n, K), C-contiguous: finite, or -inf for a forbidden label (never a whole row). ``pairs`` (m,
-    2): i < j, rows sorted, unique. ``coupling`` (m,) or (m, K): see above; -inf is a hard cannot-link.
-    ``graph``: compressed rows of ``pairs``. ``cache``: what engines worked out from the links and the
-    number of labels alone, for the same links with other scores (see ``cached``); None where they will not
-    come. ``may_overwrite_unary``: nobody needs ``unary`` any more, so the engine may write over it, and
-    return it as the probabilities.
+    2): i < j, sorted, unique. ``coupling`` (m,) or (m, K): see above. ``graph``: compressed rows of
+    ``pairs``. ``cache``: what follows from the links alone (see ``cached``). ``may_overwrite_unary``: the
+    engine may return ``unary`` as the probabilities.
     """
 
-    unary: NDArray[np.float64]
-    pairs: NDArray[np.int64]
-    coupling: NDArray[np.float64]
+    unary: Floats
+    pairs: Ints
+    coupling: Floats
     graph: Adjacency
     cache: dict[Hashable, Any] | None = None
     may_overwrite_unary: bool = False
 
 
 def cached(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
-    """What ``find`` returns, found only once for all problems with these links and this number of labels.
-
-    ``key`` has the options that it depends on. ``find`` must not use ``problem.unary`` beyond its shape.
-    The result is shared, so not to be written to.
-    """
+    """What ``find`` returns, found once for all problems with these links and number of labels; read only."""
     if problem.cache is None:
         return find()
     if key not in problem.cache:
@@ -81,10 +81,9 @@ def cached(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
 class Reduction(NamedTuple):
     """A problem and the way back to the field it came from.
 
-    ``groups`` (n,): row of ``problem.unary`` that answers for each point. ``edge_of`` (m,): row of
-    ``problem.pairs`` for each pair of the field; ``INSIDE`` when both ends are one group, ``DROPPED`` when
-    the coupling was zero and nothing else joins the two ends. ``constant``: score of the field minus score
-    of the problem.
+    ``groups`` (n,): row of ``problem.unary`` for each point. ``edge_of`` (m,): row of ``problem.pairs`` for
+    each pair, ``INSIDE`` one group, or ``DROPPED``. ``constant``: score of the field minus that of the
+    problem.
     """
 
     problem: Problem
@@ -94,16 +93,13 @@ class Reduction(NamedTuple):
 
 
 def reduce_field(
-    field: PottsField, *, keep_zero_in_component: bool, table: NDArray[np.float64] | None = None
+    field: PottsField, *, keep_zero_in_component: bool, table: Floats | None = None
 ) -> Reduction:
-    """Contract, merge and clean a field.
+    """Contract, merge and clean a field; InfeasibleConstraints if a chunklet contradicts itself.
 
-    ``keep_zero_in_component`` keeps links of coupling zero whose ends are joined by other links: they do
-    not change the distribution, but their agreement cannot be had without them. Labels do not need them.
-    ``table`` is a copy of the scores, or the scores themselves; its first rows become those of the problem.
-
-    Raises ``InfeasibleConstraints`` if a hard cannot-link lies inside a chunklet, or a chunklet has no label
-    that its points all allow.
+    ``keep_zero_in_component`` keeps links of coupling zero whose ends are joined by others, for their
+    agreement. ``table`` is a copy of the scores, or the scores themselves; its first rows become the
+    problem's.
     """
     # Costs that depend on labels are merged with the scores, so such fields are reduced anew.
     table = field.unary.copy() if table is None else table
@@ -123,7 +119,7 @@ def reduce_field(
     return known._replace(problem=known.problem._replace(unary=unary))
 
 
-def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.float64]) -> Reduction:
+def _reduce(field: PottsField, keep_zero_in_component: bool, table: Floats) -> Reduction:
     """The reduction of a field whose links were not seen before."""
     hard = field.coupling if field.coupling.ndim == 1 else field.coupling[:, 0]
     groups, n_groups = group_labels(field.n_points, field.pairs[hard == np.inf])
@@ -162,16 +158,9 @@ def _reduce(field: PottsField, keep_zero_in_component: bool, table: NDArray[np.f
 
 
 def induced(
-    problem: Problem,
-    nodes: NDArray[np.integer],
-    key: Hashable = None,
-    unary: NDArray[np.float64] | None = None,
-) -> tuple[Problem, NDArray[np.int64]]:
-    """The problem restricted to ``nodes``, ascending, with the row of ``problem.pairs`` of each of its pairs.
-
-    Its links are cached under ``key``. ``unary`` are the scores of the nodes; by default a copy of theirs,
-    or the problem's own if it is all nodes.
-    """
+    problem: Problem, nodes: NDArray[np.integer], key: Hashable = None, unary: Floats | None = None
+) -> tuple[Problem, Ints]:
+    """The problem restricted to ``nodes``, ascending, and rows of ``problem.pairs``; cached under ``key``."""
     if len(nodes) == len(problem.unary):
         part, rows = problem, np.arange(len(problem.pairs))
         return part if unary is None else part._replace(unary=unary), rows
@@ -184,7 +173,7 @@ def induced(
 
 def _induced(
     problem: Problem, nodes: NDArray[np.integer], cache: dict[Hashable, Any] | None
-) -> tuple[Problem, NDArray[np.int64]]:
+) -> tuple[Problem, Ints]:
     """The links among the nodes, without scores."""
     place = np.full(len(problem.unary), -1)
     place[nodes] = np.arange(len(nodes))
@@ -212,14 +201,14 @@ def _without_scores(problem: Problem) -> Problem:
     return problem._replace(unary=np.empty((0, problem.unary.shape[1])))
 
 
-def _add_rows(table: NDArray[np.float64], groups: NDArray[np.integer], n_groups: int) -> NDArray[np.float64]:
+def _add_rows(table: Floats, groups: NDArray[np.integer], n_groups: int) -> Floats:
     """Sum of the rows of each group, in the first rows of the table."""
     if n_groups < len(table):
         add_groups(table, groups)
     return table[:n_groups]
 
 
-def _refuse_contradictions(field: PottsField, unary: NDArray[np.float64], inside: NDArray[np.bool_]) -> None:
+def _refuse_contradictions(field: PottsField, unary: Floats, inside: Bools) -> None:
     forbidden = field.coupling == -np.inf
     if forbidden.ndim == 2:
         forbidden = forbidden.all(axis=1)
@@ -261,13 +250,8 @@ def raise_infeasible(field: PottsField) -> NoReturn:
 
 
 def _merge_costs(
-    coupling: NDArray[np.float64],
-    inside: NDArray[np.bool_],
-    ends: NDArray[np.int64],
-    row_of: NDArray[np.int64],
-    n_merged: int,
-    unary: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], float]:
+    coupling: Floats, inside: Bools, ends: Ints, row_of: Ints, n_merged: int, unary: Floats
+) -> tuple[Floats, float]:
     """Parallel links add; where they oppose each other, the smaller cost is paid in any case."""
     within, between = coupling[inside], coupling[~inside]
     attract = np.bincount(row_of, np.maximum(between, 0.0), n_merged)
@@ -277,13 +261,8 @@ def _merge_costs(
 
 
 def _merge_rewards(
-    coupling: NDArray[np.float64],
-    inside: NDArray[np.bool_],
-    ends: NDArray[np.int64],
-    row_of: NDArray[np.int64],
-    n_merged: int,
-    unary: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], float]:
+    coupling: Floats, inside: Bools, ends: Ints, row_of: Ints, n_merged: int, unary: Floats
+) -> tuple[Floats, float]:
     """Costs become rewards for agreeing: -(P_a + P_b)/2 [a != b] = -P_a/2 - P_b/2 + P_a [a == b]."""
     soft = coupling < np.inf
     half = np.where(soft, np.maximum(coupling, 0.0), 0.0) / 2
@@ -296,7 +275,7 @@ def _merge_rewards(
 
 
 @inline_kernel
-def log_agree(coupling: NDArray[np.float64], edge: int, label: int) -> float:
+def log_agree(coupling: Floats, edge: int, label: int) -> float:
     """Log potential of link ``edge`` when both ends have this label."""
     if coupling.ndim == 1:
         return min(coupling[edge], 0.0)
@@ -304,7 +283,7 @@ def log_agree(coupling: NDArray[np.float64], edge: int, label: int) -> float:
 
 
 @inline_kernel
-def log_differ(coupling: NDArray[np.float64], edge: int) -> float:
+def log_differ(coupling: Floats, edge: int) -> float:
     """Log potential of link ``edge`` when its ends have different labels."""
     if coupling.ndim == 1:
         return -max(coupling[edge], 0.0)
@@ -312,8 +291,51 @@ def log_differ(coupling: NDArray[np.float64], edge: int) -> float:
 
 
 @inline_kernel
-def log_ratio(coupling: NDArray[np.float64], edge: int, label: int) -> float:
+def log_ratio(coupling: Floats, edge: int, label: int) -> float:
     """log_agree - log_differ: what agreeing on this label gains over differing."""
     if coupling.ndim == 1:
         return coupling[edge]
     return coupling[edge, label]
+
+
+_ROWS_AT_ONCE = 1024
+
+
+def add_groups(table: Floats, groups: NDArray[np.integer]) -> None:
+    """Put the sum of the rows of group g into row g; what follows the rows of the groups is left over."""
+    for column in table.T:
+        sums = np.bincount(groups, column)
+        column[: len(sums)] = sums
+
+
+def spread_groups(table: Floats, groups: NDArray[np.integer]) -> None:
+    """Put row g into all rows of group g: ``table[:] = table[groups]``."""
+    # From the end: no row is read after it was written, for groups come before their rows.
+    for start in reversed(range(0, len(table), _ROWS_AT_ONCE)):
+        table[start : start + _ROWS_AT_ONCE] = table[groups[start : start + _ROWS_AT_ONCE]]
+
+
+def gather_rows(table: Floats, order: NDArray[np.integer]) -> None:
+    """Permute the rows: ``table[:] = table[order]``."""
+    for column in table.T:
+        column[:] = column[order]
+
+
+def scatter_rows(table: Floats, order: NDArray[np.integer]) -> None:
+    """Take ``gather_rows`` back: ``table[order] = table``."""
+    for column in table.T:
+        column[order] = column.copy()
+
+
+def normalise_rows(table: Floats) -> float:
+    """Replace scores by exp(s_ik) / sum_l exp(s_il); returns the sum of the log normalisers."""
+    log_normalisers = []
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        rows = table[start : start + _ROWS_AT_ONCE]
+        top = rows.max(axis=1, keepdims=True)
+        rows -= top
+        np.exp(rows, out=rows)
+        total = rows.sum(axis=1, keepdims=True)
+        rows /= total
+        log_normalisers.append(float((top + np.log(total)).sum()))
+    return math.fsum(log_normalisers)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.inference.problem import Problem, log_agree, log_differ
 
@@ -14,12 +14,7 @@ __all__ = ["best_per_component", "component_scores", "n_broken", "problem_score"
 
 
 @kernel
-def _score(
-    unary: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    labels: NDArray[np.int64],
-) -> tuple[float, int]:
+def _score(unary: Floats, pairs: Ints, coupling: Floats, labels: Ints) -> tuple[float, int]:
     """Compensated sum (Neumaier) of the finite terms, and the number of terms that are -inf."""
     n_nodes = unary.shape[0]
     total = 0.0
@@ -46,13 +41,8 @@ def _score(
 
 @kernel
 def _component_scores(
-    unary: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    component: NDArray[np.int64],
-    n_components: int,
-) -> NDArray[np.float64]:
+    unary: Floats, pairs: Ints, coupling: Floats, labels: Ints, component: Ints, n_components: int
+) -> Floats:
     """Sums of the terms of each component."""
     scores = np.zeros(n_components)
     for node in range(unary.shape[0]):
@@ -67,38 +57,27 @@ def _component_scores(
     return scores
 
 
-def problem_score(problem: Problem, labels: NDArray[np.int64]) -> float:
-    """Score of one labelling, -inf if it breaks a hard link or uses a forbidden label.
-
-    The sum is compensated, so two labellings compare correctly even when a million terms are added.
-    """
+def problem_score(problem: Problem, labels: Ints) -> float:
+    """Score of one labelling by a compensated sum; -inf if it breaks a hard link or a forbidden label."""
     total, n_infinite = _score(problem.unary, problem.pairs, problem.coupling, labels)
     return -np.inf if n_infinite else float(total)
 
 
-def n_broken(problem: Problem, labels: NDArray[np.int64]) -> int:
+def n_broken(problem: Problem, labels: Ints) -> int:
     """Number of hard cannot-links broken plus number of forbidden labels used: the terms that are -inf."""
     return int(_score(problem.unary, problem.pairs, problem.coupling, labels)[1])
 
 
-def component_scores(
-    problem: Problem, labels: NDArray[np.int64], component: NDArray[np.int64], n_components: int
-) -> NDArray[np.float64]:
+def component_scores(problem: Problem, labels: Ints, component: Ints, n_components: int) -> Floats:
     """Score of a labelling, split into the parts of the connected components."""
     return _component_scores(problem.unary, problem.pairs, problem.coupling, labels, component, n_components)
 
 
 def best_per_component(
-    problem: Problem,
-    candidates: Iterable[NDArray[np.int64]],
-    component: NDArray[np.int64],
-    n_components: int,
-) -> NDArray[np.int64]:
-    """Join the best parts of several labellings, at least one; the first wins ties.
-
-    No link crosses a component, so each chooses for itself.
-    """
-    labels: NDArray[np.int64] | None = None
+    problem: Problem, candidates: Iterable[Ints], component: Ints, n_components: int
+) -> Ints:
+    """Join the best parts of several labellings: each component chooses for itself; the first wins ties."""
+    labels: Ints | None = None
     best = np.empty(0)
     for candidate in candidates:
         scores = component_scores(problem, candidate, component, n_components)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._threads import chunk_bounds
 from linkwise.graph import greedy_colouring
@@ -30,22 +31,20 @@ _NEAR = 64
 class SweepLayout(NamedTuple):
     """Graph and links by place; the arrays of an engine are in this order, too.
 
-    ``order`` (n,): the node at each place, sorted by colour, then by index. ``blocks``: first places of
-    blocks of at most ``BLOCK`` nodes of one colour. ``steps``: ranges of blocks; those of one step are
-    independent of each other, steps follow each other, and one range runs its blocks in order. They depend
-    on the graph alone. ``indptr``, ``split``, ``neighbours``, ``edges``: as ``renumbered`` gives them.
-    ``coupling``: (2 m,) by half-edge, or the (m, K) table of the problem, to be read by ``edges``.
-    ``scattered``: neighbours lie all over memory, so sweeps should prefetch them.
+    ``order`` (n,): nodes by colour, then index. ``blocks``: first places of at most ``BLOCK`` nodes of one
+    colour. ``steps``: ranges of blocks that are independent of each other. ``indptr``, ``split``,
+    ``neighbours``, ``edges``: see ``renumbered``. ``coupling``: (2 m,) by half-edge, or (m, K) by ``edges``.
+    ``scattered``: sweeps should prefetch.
     """
 
     order: NDArray[np.int32]
-    blocks: NDArray[np.int64]
+    blocks: Ints
     steps: list[list[tuple[int, int]]]
     indptr: NDArray[np.int32]
     split: NDArray[np.int32]
     neighbours: NDArray[np.int32]
     edges: NDArray[np.int32]
-    coupling: NDArray[np.float64]
+    coupling: Floats
     scattered: bool
 
 
@@ -70,11 +69,7 @@ def renumbered(
     neighbours: NDArray[np.int32],
     edges: NDArray[np.int32],
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Compressed rows of a graph by place: indptr, split, places of the neighbours, and rows of ``pairs``.
-
-    ``order`` has nodes of the graph; links to others are left out. The half-edges of place p are
-    ``indptr[p]:indptr[p + 1]``; from ``split[p]`` on they lead to later places.
-    """
+    """Compressed rows by place: indptr, split (where later places begin), neighbours, rows of ``pairs``."""
     n_nodes = order.shape[0]
     place = np.full(indptr.shape[0] - 1, -1, dtype=np.int32)
     for here in range(n_nodes):
@@ -104,7 +99,7 @@ def renumbered(
     return new_indptr, split, new_neighbours, new_edges
 
 
-def _plan(class_sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[list[tuple[int, int]]]]:
+def _plan(class_sizes: Ints) -> tuple[Ints, list[list[tuple[int, int]]]]:
     """Blocks within the classes; a large class becomes a step of many ranges, a run of small ones a range."""
     starts = [np.empty(0, dtype=np.int64)]
     steps: list[list[tuple[int, int]]] = []

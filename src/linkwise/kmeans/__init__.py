@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from linkwise._exports import resolver
+from linkwise._exports import ESTIMATORS, resolver
 
 if TYPE_CHECKING:
     from linkwise.kmeans.cop_kmeans import COPKMeans as COPKMeans
@@ -12,12 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["COPKMeans", "HMRFKMeans", "MPCKMeans", "PCKMeans"]
 
-__getattr__ = resolver(
-    __name__,
-    {
-        "COPKMeans": "linkwise.kmeans.cop_kmeans",
-        "HMRFKMeans": "linkwise.kmeans.hmrf_kmeans",
-        "MPCKMeans": "linkwise.kmeans.variants",
-        "PCKMeans": "linkwise.kmeans.variants",
-    },
-)
+__getattr__ = resolver(__name__, {name: ESTIMATORS[name] for name in __all__})

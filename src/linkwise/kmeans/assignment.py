@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.inference import PottsField, best_labels
 from linkwise.kmeans.distortions.base import Distortion, Metric, ViolatedLinks
@@ -23,24 +23,20 @@ __all__ = [
 
 
 class WeightedLinks(NamedTuple):
-    """Links with the costs of the K-means papers, about the linked ``rows`` (c,) of the data.
+    """Links about linked ``rows`` (c,): ``pairs`` (m, 2), ``local`` as places, costs (m,), inf if hard."""
 
-    ``pairs`` (m, 2) are rows of the data, ``local`` (m, 2) the same as places in ``rows``. ``weight`` (m,) is
-    the cost of a violated link, or the factor of its penalty; ``inf`` for a hard one.
-    """
+    rows: Ints
+    pairs: Ints
+    local: Ints
+    must: Bools
+    weight: Floats
 
-    rows: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-    local: NDArray[np.int64]
-    must: NDArray[np.bool_]
-    weight: NDArray[np.float64]
-
-    def violated(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def violated(self, labels: Ints) -> Bools:
         """Which links the labels (n,) of the data violate, (m,)."""
         ends = labels[self.pairs]
         return (ends[:, 0] == ends[:, 1]) != self.must
 
-    def violated_links(self, labels: NDArray[np.int64]) -> ViolatedLinks:
+    def violated_links(self, labels: Ints) -> ViolatedLinks:
         """The violated soft links, for the metric step; what a hard one costs depends on no metric."""
         chosen = self.violated(labels) & np.isfinite(self.weight)
         pairs = self.pairs[chosen]
@@ -48,13 +44,9 @@ class WeightedLinks(NamedTuple):
 
 
 class LinkedLabels(NamedTuple):
-    """Labels (c,) of the linked rows, and how the assignment step found them.
+    """Labels (c,) of the linked rows, their cost above a lower bound (NaN if none), as in ``BestLabels``."""
 
-    ``gap`` is their cost above a lower bound of the best one; NaN if no bound was asked for or found. The
-    other fields are those of :class:`linkwise.inference.BestLabels`.
-    """
-
-    labels: NDArray[np.int64]
+    labels: Ints
     optimal: bool
     converged: bool
     gap: float
@@ -74,12 +66,11 @@ def weighted_links(constraints: Constraints, must_weight: float, cannot_weight: 
 
 def link_costs(
     links: WeightedLinks, distortion: Distortion, rows: Any, metric: Metric, penalty: str
-) -> NDArray[np.float64]:
-    """Cost of each link when violated, (m,) or with metrics of every cluster (m, K).
+) -> Floats:
+    """Cost of each link when violated, (m,) or with metrics of every cluster (m, K); cannot-links < 0.
 
     Bilenko & Basu 2004, Eq. 6, each pair once: w phi(i, j) for a must-link and w (phi_max - phi(i, j)) for a
-    cannot-link, or w itself for ``penalty="constant"``. Signed as the coupling of a Potts field: positive for
-    must-links, negative for cannot-links.
+    cannot-link, or w itself for ``penalty="constant"``.
     """
     sign = np.where(links.must, 1.0, -1.0)
     if penalty == "constant":
@@ -96,9 +87,7 @@ def link_costs(
     return (cost.T * (sign * factor)).T
 
 
-def violation_costs(
-    coupling: NDArray[np.float64], violated: NDArray[np.bool_], ends: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def violation_costs(coupling: Floats, violated: Bools, ends: Ints) -> Floats:
     """What each link costs (m,), 0 unless violated, given the labels (m, 2) of its ends."""
     if coupling.ndim == 1:
         return np.where(violated, np.abs(coupling), 0.0)
@@ -108,20 +97,20 @@ def violation_costs(
 
 def assign_linked(
     links: WeightedLinks,
-    unary: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    unary: Floats,
+    coupling: Floats,
     method: str | Callable[..., Any],
-    previous: NDArray[np.int64] | None,
+    previous: Ints | None,
     rng: np.random.Generator,
     *,
     options: Mapping[str, Any] | None = None,
     n_threads: int = 1,
     want_bound: bool = False,
 ) -> LinkedLabels:
-    """Labels of the linked rows that cost little in total, never more than the previous ones (c,).
+    """Labels of the linked rows of little cost, never above that of the previous ones (c,).
 
-    ``unary`` (c, K) is what each linked row would pay for each cluster, ``coupling`` comes from
-    ``link_costs``. With ``want_bound`` a linear program bounds the best cost where the method does not.
+    ``unary`` (c, K) is the cost of rows, ``coupling`` that of links; ``want_bound`` also bounds the best
+    cost.
     """
     field = PottsField(-unary, links.local, coupling)
     best = best_labels(field, method, rng, initial=previous, n_threads=n_threads, **(options or {}))

@@ -7,17 +7,18 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._arrays import Floats
 from linkwise._validation import align_rows, as_generator, check_constraints, check_number, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.exceptions import ApproximationWarning
 from linkwise.kmeans.descent import Run, ended_lower
 from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
 from linkwise.kmeans.fitted import FittedKMeans
+from linkwise.kmeans.hard import HardLinks, hard_links
 from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
-from linkwise.kmeans.hard.links import HardLinks, hard_links
 
 __all__ = ["COPKMeans"]
 
@@ -220,9 +221,7 @@ class COPKMeans(FittedKMeans):
             )
         return hard_links(constraints, self.n_clusters, node_budget=self.node_budget)
 
-    def _store(
-        self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None, n_starts: int
-    ) -> None:
+    def _store(self, run: Run, origin: Floats, constraints: Constraints | None, n_starts: int) -> None:
         self._store_run(run, origin, constraints)
         self.inertia_ = self.objective_
         last = run.assignments[-1] if run.assignments else None

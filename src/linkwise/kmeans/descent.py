@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.kmeans.assignment import (
     LinkedLabels,
     WeightedLinks,
@@ -28,20 +28,16 @@ _MEETING = 1e-10
 
 
 class Run(NamedTuple):
-    """Where a K-means descent ended.
+    """Where a descent ended: objectives, rows (K,) of each cluster, reseeds, and assignment steps."""
 
-    ``history`` holds the objective after every step, ``counts`` (K,) the rows of each cluster, ``n_reseeds``
-    how many empty clusters were given a row, and ``assignments`` the assignment steps of the linked rows.
-    """
-
-    labels: NDArray[np.int64]
-    centres: NDArray[np.float64]
+    labels: Ints
+    centres: Floats
     metric: Metric
     history: list[float]
     n_iter: int
     converged: bool
     n_reseeds: int
-    counts: NDArray[np.float64]
+    counts: Floats
     assignments: list[Any]
 
 
@@ -55,18 +51,12 @@ def ended_lower(run: Run, best: Run | None) -> bool:
 
 
 def _rises(reached: float, before: float, size: float) -> bool:
-    """Whether the objective went up by more than rounding, which no step does in exact arithmetic.
-
-    ``size`` is that of the numbers it is the sum of.
-    """
+    """Whether the objective, a sum of numbers of this ``size``, went up by more than rounding."""
     return bool(reached - before > _RISE * (abs(before) + size))
 
 
 class Descent:
-    """Block descent on the objective of HMRF-KMeans (Bilenko & Basu 2004, Fig. 2).
-
-    The steps of a run are assignment, move of the centres, move of the metric, and a last assignment.
-    """
+    """Block descent on the objective of HMRF-KMeans (Bilenko & Basu 2004, Fig. 2)."""
 
     def __init__(
         self,
@@ -91,18 +81,9 @@ class Descent:
         self.want_bound = want_bound
 
     def run(
-        self,
-        start: NDArray[np.float64],
-        rng: np.random.Generator,
-        *,
-        tol: float,
-        max_iter: int,
-        verbose: int = 0,
+        self, start: Floats, rng: np.random.Generator, *, tol: float, max_iter: int, verbose: int = 0
     ) -> Run:
-        """Alternate from these centres (K, d) until the labels repeat or the objective hardly falls.
-
-        ``tol`` is the least decrease of an iteration, as a share of what the rows pay for their clusters.
-        """
+        """Alternate from centres (K, d) until labels repeat or the objective falls by less than ``tol``."""
         distortion, rows = self.distortion, self.rows
         centres = start.copy()
         metric = distortion.start_metric(rows)
@@ -159,22 +140,20 @@ class Descent:
             converged = not fall > least * size
         return Run(labels, centres, metric, history, n_iter, converged, n_reseeds, counts, assignments)
 
-    def _coupling(self, metric: Metric) -> NDArray[np.float64]:
+    def _coupling(self, metric: Metric) -> Floats:
         """Signed costs of the links under a metric."""
         if self.links is None:
             return np.empty(0)
         return link_costs(self.links, self.distortion, self.rows, metric, self.penalty)
 
-    def _violated(self, labels: NDArray[np.int64]) -> ViolatedLinks:
+    def _violated(self, labels: Ints) -> ViolatedLinks:
         """Violated links whose cost depends on the metric."""
         if self.links is None or self.penalty == "constant":
             nothing, no_pairs = np.empty(0), np.empty((0, 2), dtype=np.int64)
             return ViolatedLinks(no_pairs, nothing.astype(np.bool_), nothing, no_pairs)
         return self.links.violated_links(labels)
 
-    def _objective(
-        self, paid: float, labels: NDArray[np.int64], metric: Metric, coupling: NDArray[np.float64]
-    ) -> float:
+    def _objective(self, paid: float, labels: Ints, metric: Metric, coupling: Floats) -> float:
         """What rows pay for their clusters, the violated links, and the metric's own term."""
         total = paid + self.distortion.metric_term(self.rows, metric)
         if self.links is not None:
@@ -184,9 +163,9 @@ class Descent:
 
     def _assign(
         self,
-        centres: NDArray[np.float64],
+        centres: Floats,
         metric: Metric,
-        coupling: NDArray[np.float64],
+        coupling: Floats,
         last: AssignmentPass | None,
         rng: np.random.Generator,
     ) -> tuple[LinkedLabels | None, AssignmentPass]:
@@ -199,9 +178,9 @@ class Descent:
 
     def _assign_linked(
         self,
-        centres: NDArray[np.float64],
+        centres: Floats,
         metric: Metric,
-        coupling: NDArray[np.float64],
+        coupling: Floats,
         last: AssignmentPass | None,
         rng: np.random.Generator,
     ) -> LinkedLabels | None:
@@ -221,16 +200,9 @@ class Descent:
         )
 
     def _fill_empty(
-        self,
-        found: AssignmentPass,
-        centres: NDArray[np.float64],
-        metric: Metric,
-        coupling: NDArray[np.float64],
+        self, found: AssignmentPass, centres: Floats, metric: Metric, coupling: Floats
     ) -> tuple[AssignmentPass, int]:
-        """Give each empty cluster the row that lowers the objective most by founding it, if any does.
-
-        ``centres`` of these clusters are changed in place.
-        """
+        """Let the row that lowers the objective most found each empty cluster; changes ``centres``."""
         labels, cost, counts = found.labels.copy(), found.cost.copy(), found.counts.copy()
         n_moved = 0
         for cluster in np.flatnonzero(counts == 0).tolist():
@@ -252,14 +224,8 @@ class Descent:
             found = self.distortion.assign(self.rows, centres, metric, labels, self.n_threads)
         return found, n_moved
 
-    def _moving_cost(
-        self, labels: NDArray[np.int64], coupling: NDArray[np.float64], cluster: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """What the links of each row cost more if it alone moves to an empty cluster.
-
-        Returns the cost of soft links (n,) and the number of hard links that are broken in addition (n,): the
-        infinite costs of hard links before and after the move cannot be subtracted.
-        """
+    def _moving_cost(self, labels: Ints, coupling: Floats, cluster: int) -> tuple[Floats, Ints]:
+        """What moving each row to an empty cluster costs its soft links (n,), and hard links broken (n,)."""
         extra, newly_broken = np.zeros(len(labels)), np.zeros(len(labels), dtype=np.int64)
         if self.links is None:
             return extra, newly_broken

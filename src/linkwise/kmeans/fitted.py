@@ -9,19 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._transformers import LinkedTransformerMixin
 from linkwise._validation import check_constraints, refuse_dask
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.kmeans.descent import Run
+from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion
-from linkwise.kmeans.distortions.registry import make_distortion
 from linkwise.kmeans.starts import start_centres
 
 __all__ = ["FittedKMeans"]
@@ -48,13 +49,9 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         tags.input_tags.positive_only = self.distortion in ("kl", "i_divergence")
         return tags
 
-    # Fitting
-
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
+    def fit_predict(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
         """Fit and return ``labels_``, which use the links."""
-        labels: NDArray[np.int64] = self.fit(X, y, constraints=constraints).labels_
+        labels: Ints = self.fit(X, y, constraints=constraints).labels_
         return labels
 
     def _make_distortion(self) -> Distortion:
@@ -73,7 +70,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         accepted = "csr" if distortion.accepts_sparse else False
         return validate_data(self, X, accept_sparse=accepted, dtype=np.float64, order="C", reset=reset)
 
-    def _rows_to_fit(self, X: ArrayLike, distortion: Distortion) -> tuple[Any, NDArray[np.float64]]:
+    def _rows_to_fit(self, X: ArrayLike, distortion: Distortion) -> tuple[Any, Floats]:
         """Checked rows, and the origin (d,) that they are measured from."""
         data = self._validated(X, distortion, reset=True)
         if data.shape[0] < self.n_clusters:
@@ -96,15 +93,11 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         self,
         distortion: Distortion,
         rows: Any,
-        origin: NDArray[np.float64],
+        origin: Floats,
         constraints: Constraints | None,
         rng: np.random.Generator,
-    ) -> Iterator[tuple[NDArray[np.float64], np.random.Generator]]:
-        """First centres (K, d) of every start, and the generator with which its fit goes on.
-
-        The i-th start of a kind draws the same numbers whatever other kinds there are: the starts of "auto"
-        are half as many of "constraints" and half as many of "k-means++", those that each of them would make.
-        """
+    ) -> Iterator[tuple[Floats, np.random.Generator]]:
+        """First centres (K, d) of every start, and its generator, the same whatever other kinds there are."""
         if not isinstance(self.init, str):
             yield self._given_start(distortion, origin), rng
             return
@@ -130,7 +123,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
                 print(f"start {number + 1} of {self.n_init}, from {kind}", flush=True)
             yield centres, own
 
-    def _given_start(self, distortion: Distortion, origin: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _given_start(self, distortion: Distortion, origin: Floats) -> Floats:
         """The centres (K, d) that ``init`` is."""
         centres, shape = np.asarray(self.init, dtype=np.float64), (self.n_clusters, len(origin))
         if centres.shape != shape or not np.isfinite(centres).all():
@@ -141,7 +134,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         given = distortion.rows(centres, origin)
         return distortion.group_centres(given, np.arange(self.n_clusters), self.n_clusters)
 
-    def _store_run(self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None) -> None:
+    def _store_run(self, run: Run, origin: Floats, constraints: Constraints | None) -> None:
         self.cluster_centers_ = run.centres + origin
         no_links = np.empty(0, dtype=np.bool_)
         self._store_labels(run)
@@ -164,7 +157,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
     def _store_labels(self, run: Run) -> None:
         self.labels_ = run.labels
 
-    def _violations(self, run: Run, constraints: Constraints) -> NDArray[np.bool_]:
+    def _violations(self, run: Run, constraints: Constraints) -> Bools:
         """Which links the labels of a run break."""
         return constraints.violations(run.labels)
 
@@ -184,8 +177,6 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
             "details": details or {},
         }
 
-    # Prediction
-
     @property
     def _n_features_out(self) -> int:
         return int(self.cluster_centers_.shape[0])
@@ -200,11 +191,11 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
         n_threads = effective_n_jobs(self.n_jobs)
         return distortion, distortion.assign(rows, self.cluster_centers_, self.metric_, None, n_threads)
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, X: ArrayLike) -> Ints:
         """Cluster (n,) of each row by the fitted centres and metric alone."""
         return self._nearest(X)[1].labels
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+    def transform(self, X: ArrayLike) -> Floats:
         """Cost of each row in each cluster, (n, n_clusters): ``predict`` gives the cheapest.
 
         That is its distortion, with - log det A_k for ``per_cluster``.

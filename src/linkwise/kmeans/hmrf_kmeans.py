@@ -9,9 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._arrays import Floats
 from linkwise._threads import blas_threads
 from linkwise._validation import (
     align_rows,
@@ -224,9 +225,7 @@ class HMRFKMeans(FittedKMeans):
         self._store(best, origin, constraints, 0 if links is None else len(links.rows))
         return self
 
-    def _best_run(
-        self, descent: Descent, starts: Iterator[tuple[NDArray[np.float64], np.random.Generator]]
-    ) -> Run:
+    def _best_run(self, descent: Descent, starts: Iterator[tuple[Floats, np.random.Generator]]) -> Run:
         """Descend from every start, and return the run that ended lowest."""
         best: Run | None = None
         # More threads than asked for make the many small matrix products of a fit slower, not faster.
@@ -261,9 +260,7 @@ class HMRFKMeans(FittedKMeans):
             )
         return float(pair[0]), float(pair[1])
 
-    def _store(
-        self, run: Run, origin: NDArray[np.float64], constraints: Constraints | None, n_linked: int
-    ) -> None:
+    def _store(self, run: Run, origin: Floats, constraints: Constraints | None, n_linked: int) -> None:
         self.metric_ = run.metric
         self._store_run(run, origin, constraints)
         last = run.assignments[-1] if run.assignments else None

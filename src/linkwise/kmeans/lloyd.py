@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.simd import WIDTH, load, select_below, splat, store
 from linkwise._threads import Workers, chunk_bounds
@@ -20,28 +20,25 @@ _CHUNK = 16384
 
 
 class Assigned(NamedTuple):
-    """Where the rows went (n,), what each pays (n,), and the moments of the clusters about the centres used.
+    """Labels (n,), what each row pays (n,), and sums (K, d) of x - centre and of its squares."""
 
-    ``first`` and ``second`` (K, d) are the sums of x - centre and of its squares.
-    """
-
-    labels: NDArray[np.int64]
-    cost: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    labels: Ints
+    cost: Floats
+    counts: Floats
+    first: Floats
+    second: Floats
 
 
 @kernel
 def _nearest(
-    X: NDArray[np.float64],
+    X: Floats,
     start: int,
     stop: int,
-    centres: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    bias: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    cost: NDArray[np.float64],
+    centres: Floats,
+    weights: Floats,
+    bias: Floats,
+    labels: Ints,
+    cost: Floats,
 ) -> None:
     """Cheapest cluster of each row: argmin_k bias_k + sum_m weights_km (x_m - centre_km)^2."""
     n_clusters, n_features = centres.shape
@@ -92,18 +89,18 @@ def _nearest(
 
 @kernel
 def _accumulate(
-    X: NDArray[np.float64],
+    X: Floats,
     start: int,
     stop: int,
-    centres: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    bias: NDArray[np.float64],
-    given: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    cost: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    first: NDArray[np.float64],
-    second: NDArray[np.float64],
+    centres: Floats,
+    weights: Floats,
+    bias: Floats,
+    given: Ints,
+    labels: Ints,
+    cost: Floats,
+    counts: Floats,
+    first: Floats,
+    second: Floats,
 ) -> None:
     """Put rows with a given label there, and add every row to the moments of its cluster."""
     n_features = centres.shape[1]
@@ -125,12 +122,7 @@ def _accumulate(
 
 
 @reassociating_kernel
-def _fill_table(
-    X: NDArray[np.float64],
-    centres: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    table: NDArray[np.float64],
-) -> None:
+def _fill_table(X: Floats, centres: Floats, weights: Floats, table: Floats) -> None:
     """Weighted squared distances of all rows to all centres."""
     for row in range(X.shape[0]):
         for k in range(centres.shape[0]):
@@ -142,26 +134,22 @@ def _fill_table(
 
 
 def assign_rows(
-    X: NDArray[np.float64],
-    centres: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    bias: NDArray[np.float64],
-    given: NDArray[np.int64] | None = None,
+    X: Floats,
+    centres: Floats,
+    weights: Floats,
+    bias: Floats,
+    given: Ints | None = None,
     *,
     n_threads: int = 1,
 ) -> Assigned:
-    """Send each row to its cheapest cluster, argmin_k bias_k + sum_m weights_km (x_m - centre_km)^2.
-
-    ``given`` (n,) are labels of rows that are not free to choose, -1 for the others. Results do not depend on
-    the number of threads.
-    """
+    """Send each row to argmin_k bias_k + sum_m weights_km (x_m - centre_km)^2, or its label if ``given``."""
     n_samples = len(X)
     labels = np.empty(n_samples, dtype=np.int64)
     cost = np.empty(n_samples)
     fixed = np.empty(0, dtype=np.int64) if given is None else given
     centres, weights = np.ascontiguousarray(centres), np.ascontiguousarray(weights)
 
-    def assign_chunk(bounds: tuple[int, int]) -> tuple[NDArray[np.float64], ...]:
+    def assign_chunk(bounds: tuple[int, int]) -> tuple[Floats, ...]:
         moments = (np.zeros(len(centres)), np.zeros(centres.shape), np.zeros(centres.shape))
         _nearest(X, *bounds, centres, weights, bias, labels, cost)
         _accumulate(X, *bounds, centres, weights, bias, fixed, labels, cost, *moments)
@@ -172,9 +160,7 @@ def assign_rows(
     return Assigned(labels, cost, counts, first, second)
 
 
-def weighted_distances(
-    X: NDArray[np.float64], centres: NDArray[np.float64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def weighted_distances(X: Floats, centres: Floats, weights: Floats) -> Floats:
     """Squared distances (n, K) of all rows to all centres, weighted by cluster and feature."""
     table = np.empty((len(X), len(centres)))
     # Of any order: a kernel would be compiled for each.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._neighbourhoods import choose_far_apart, groups_apart
 from linkwise.kmeans.distortions.base import Distortion
 
@@ -20,18 +20,16 @@ def start_centres(
     distortion: Distortion,
     rows: Any,
     n_clusters: int,
-    must_link: NDArray[np.int64],
+    must_link: Ints,
     rng: np.random.Generator,
     *,
-    cannot_link: NDArray[np.int64] | None = None,
+    cannot_link: Ints | None = None,
     largest_first: bool = True,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Choose the first centres (K, d) from links: those of Basu, Bilenko & Mooney 2004, and cannot-links.
 
-    Of at least K neighbourhoods, ``choose_far_apart`` takes K, those first that cannot-links separate: from
-    the largest one on, or for restarts from one drawn in proportion to size, and the next ones drawn as well.
-    Fewer are all taken, then single rows that cannot-links separate from all of them and from each other; the
-    rest comes from k-means++. Without links that is k-means++ alone.
+    Of at least K neighbourhoods ``choose_far_apart`` takes K, from the largest one on, or for restarts drawn.
+    Fewer are all taken, then rows that cannot-links separate from all of them; the rest is k-means++.
     """
     nothing = np.empty((0, 2), dtype=np.int64)
     members, groups, n_neighbourhoods, apart = groups_apart(
@@ -48,7 +46,7 @@ def start_centres(
     centres = distortion.group_centres(rows.take(members), groups, len(sizes))
     as_rows = distortion.rows_of_centres(centres)
 
-    def to_group(group: int) -> NDArray[np.float64]:
+    def to_group(group: int) -> Floats:
         # The root makes a distance of a distortion, as it does of a squared distance.
         return np.sqrt(np.maximum(distortion.distances(as_rows, centres[[group]], None)[:, 0], 0.0))
 
@@ -71,12 +69,8 @@ def start_centres(
 
 
 def _add_distant(
-    distortion: Distortion,
-    rows: Any,
-    centres: NDArray[np.float64],
-    n_clusters: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
+    distortion: Distortion, rows: Any, centres: Floats, n_clusters: int, rng: np.random.Generator
+) -> Floats:
     """Complete centres to K by k-means++ on a sample of the rows, the best of a few draws each time."""
     if len(centres) == n_clusters:
         return centres

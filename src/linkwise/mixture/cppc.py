@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from linkwise._arrays import Floats, Ints
 from linkwise._threads import Workers
 from linkwise._validation import (
     as_vector,
@@ -33,9 +34,8 @@ from linkwise.mixture.classes.decisions import THRESHOLD
 from linkwise.mixture.classes.e_step import block_sweeps_climb, pair_weights
 from linkwise.mixture.classes.em import ClassRun, ClassStep, run_class_em
 from linkwise.mixture.classes.omega import N_DRAWS, SMALLEST_ESS
-from linkwise.mixture.classes.plan import make_plan
+from linkwise.mixture.classes.plan import class_start, half_start, make_plan
 from linkwise.mixture.classes.report import ClassReport
-from linkwise.mixture.classes.starts import class_start, half_start
 from linkwise.mixture.classes.tables import (
     ClassSample,
     ClassSource,
@@ -275,8 +275,6 @@ class CPPC(FittedMixture):
             return None
         return super()._wanted_clusters()
 
-    # Fitting
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Find clusters; y (n_samples,) are the present classes: -1, NaN or None where unlabelled."""
         self.fit_predict(X, y)
@@ -308,7 +306,7 @@ class CPPC(FittedMixture):
         share = np.sqrt(source.sizes / sample.sizes)
         labels = self._plan(sample, classes, beliefs, weights * np.outer(share, share), random_state)
         n_components = int(labels.max()) + 1
-        starts: list[tuple[NDArray[np.int64], int]] = []
+        starts: list[tuple[Ints, int]] = []
         for number in range(self.n_init):
             if number > 0:
                 if self.init == "paper" and n_components > len(classes):
@@ -322,7 +320,7 @@ class CPPC(FittedMixture):
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
         workers = Workers(n_jobs if len(starts) == 1 else 1)
 
-        def run(start: tuple[NDArray[np.int64], int]) -> ClassRun:
+        def run(start: tuple[Ints, int]) -> ClassRun:
             labels, seed = start
             step = ClassStep(
                 source.tables(labels, n_components, workers), weights, self.covariance_type,
@@ -350,10 +348,10 @@ class CPPC(FittedMixture):
         self,
         sample: ClassSample,
         classes: NDArray[Any],
-        beliefs: NDArray[np.float64],
-        weights: NDArray[np.float64],
+        beliefs: Floats,
+        weights: Floats,
         random_state: np.random.RandomState,
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Choose the first start (n,), -1 where unlabelled, and store the evidence for it."""
         wanted = self._wanted_clusters()
         self.evidence_: list[dict[str, Any]] = []
@@ -402,8 +400,6 @@ class CPPC(FittedMixture):
                 f"{self.confidence!r}; a confidence above 1 needs a criterion_weight of its own: pass one"
             )
         return float(weight)
-
-    # Results of fitting
 
     def _store(self, run: ClassRun) -> None:
         for name, value in run.parameters.fitted_attributes().items():
@@ -490,7 +486,7 @@ class CPPC(FittedMixture):
         return ClassReport.from_estimator(self, X, y, threshold=threshold)
 
 
-def _check_labels(y: Any, n_samples: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _check_labels(y: Any, n_samples: int) -> tuple[Ints, NDArray[Any]]:
     """Return the class number of each row (n,), -1 where unlabelled, and the sorted classes (L,)."""
     if y is None:
         raise ValueError(
@@ -508,7 +504,7 @@ def _check_labels(y: Any, n_samples: int) -> tuple[NDArray[np.int64], NDArray[An
     return codes, classes
 
 
-def _check_beliefs(beliefs: Any, classes: NDArray[Any]) -> NDArray[np.float64]:
+def _check_beliefs(beliefs: Any, classes: NDArray[Any]) -> Floats:
     """Return the matrix C (L, L) in the order of the classes; None keeps the classes as they are."""
     if beliefs is None:
         return 2.0 * np.eye(len(classes)) - 1.0

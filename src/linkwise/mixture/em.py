@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._arrays import Floats
 from linkwise._compat import FitTask
 from linkwise.mixture.gaussian.gaussians import Gaussians, relative_shifts
 
@@ -26,15 +26,15 @@ _MEETING = 1e-11
 class MixtureParameters(NamedTuple):
     """Everything an EM step changes."""
 
-    log_weights: NDArray[np.float64]
+    log_weights: Floats
     """(K,)"""
     gaussians: Gaussians
-    covariances: NDArray[np.float64]
+    covariances: Floats
     """In the shape of the covariance type."""
-    coupling: NDArray[np.float64]
+    coupling: Floats
     """(m,) Strength of the links, or (J,) of the answers about them if their noise is learned."""
 
-    def fitted_attributes(self) -> dict[str, NDArray[np.float64]]:
+    def fitted_attributes(self) -> dict[str, Floats]:
         """Return the attributes that a fitted estimator predicts from."""
         return {
             "weights_": np.exp(self.log_weights),
@@ -74,10 +74,7 @@ class EMRun:
 
     @property
     def merit(self) -> float:
-        """The value that runs are compared by: the links count in full, the objective as one row does.
-
-        The likelihood of all rows drowns the links, and it is highest where it is most spurious.
-        """
+        """The value that runs are compared by: the links count in full, the objective as one row does."""
         return self.objective + self.link_evidence
 
     @property
@@ -146,10 +143,10 @@ def run_em(
 
 
 def parameter_shift(old: MixtureParameters, new: MixtureParameters) -> float:
-    """Return the largest change of any component, in units that no scale of the data changes.
+    """The largest change of any component, in units that no scale of the data changes.
 
-    Of its weight, of its mean in standard deviations, and of its covariance relative to what it was; mean
-    and covariance count with the root of the weight, because an empty component may be anywhere.
+    Of its weight, of its mean in standard deviations, and of its covariance relative to what it was; the last
+    two count with the root of the weight, because an empty component may be anywhere.
     """
     weights = np.exp(new.log_weights)
     moves, shapes = relative_shifts(old.gaussians, new.gaussians, new.covariances)
@@ -177,9 +174,7 @@ def best_run(
 ) -> AnyRun:
     """Run EM from every start, side by side in threads, and keep the run with the highest objective.
 
-    A start that ends in a degenerate covariance is left out with a warning while another one survives; when
-    all do, the error of the first is raised. ``tol`` and ``max_iter`` are for the warning that the best run
-    did not converge.
+    A start that ends in a degenerate covariance is left out with a warning while another one survives.
     """
 
     def attempt(start: Any) -> AnyRun | ValueError:

@@ -28,10 +28,10 @@ from linkwise.mixture.em import EMRun, MixtureParameters, best_run, run_em
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians
 from linkwise.mixture.gaussian.shrinkage import (
-    MOST_UNLABELLED_ROWS,
     CovariancePrior,
-    automatic_rows,
     check_shrinkage,
+    correlations_count,
+    most_unlabelled_rows,
     prior_of_moments,
     pseudo_rows,
 )
@@ -136,8 +136,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         # Few linked rows make no covariance of their own, so what they lead to is shrunk in any case.
         lead_prior = prior
         if linked is not None and prior is None:
-            n_rows = automatic_rows(source.n_features)
-            lead_prior = prior_of_moments(source.column_moments(), source.n_samples, n_rows, self.reg_covar)
+            lead_prior = self._prior(source, "auto")
         task = fit_task(self, len(starts))
         # Threads go to the restarts if there are several, otherwise to the blocks of rows.
         source.workers = Workers(n_jobs if len(starts) == 1 else 1)
@@ -243,10 +242,26 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _covariance_prior(self, source: Source) -> CovariancePrior | None:
         """Return the pseudo-rows of every covariance, stored as ``shrinkage_``; None without shrinkage."""
-        self.shrinkage_ = pseudo_rows(self.shrinkage, source.n_features, MOST_UNLABELLED_ROWS)
-        if self.shrinkage_ <= 0.0:
-            return None
-        return prior_of_moments(source.column_moments(), source.n_samples, self.shrinkage_, self.reg_covar)
+        self.shrinkage_ = self._pseudo_rows(source, self.shrinkage)
+        return self._prior(source, self.shrinkage) if self.shrinkage_ > 0.0 else None
+
+    def _pseudo_rows(self, source: Source, shrinkage: float | str) -> float:
+        """The number of pseudo-rows that ``shrinkage`` stands for with these data."""
+        most = most_unlabelled_rows(source.n_features, self._correlated(source, shrinkage))
+        return pseudo_rows(shrinkage, source.n_features, most)
+
+    def _prior(self, source: Source, shrinkage: float | str) -> CovariancePrior:
+        """The prior that ``shrinkage``, not 0, stands for; one pass over the data."""
+        moments = source.column_moments("full" if self._correlated(source, shrinkage) else "diag")
+        return prior_of_moments(
+            moments, source.n_samples, self._pseudo_rows(source, shrinkage), self.reg_covar
+        )
+
+    def _correlated(self, source: Source, shrinkage: float | str) -> bool:
+        """Whether pseudo-rows that are spread like the data have its correlations: only those of "auto"."""
+        return isinstance(shrinkage, str) and correlations_count(
+            source.n_samples, source.n_features, self.covariance_type
+        )
 
     def _starts(
         self,

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from linkwise._arrays import Floats
 from linkwise._validation import align_rows, check_whole_number
 from linkwise.constraints import Constraints
 from linkwise.mixture.linked import LinkedGaussianMixture
@@ -78,8 +79,10 @@ class PPC(LinkedGaussianMixture):
         are spread like all components together (the harmonic mean of their covariances), the others like the
         data. They are a prior of the covariances, in the form of an inverse Wishart density, that does not
         depend on the units, and part of the objective. "auto" takes as many as a covariance has entries, D (D
-        + 1) / 2, but at most 55: few rows per parameter shrink much, many hardly. "tied" covariances are
-        pooled already, and only one row of sixteen acts on them.
+        + 1) / 2, but at most 55: few rows per parameter shrink much, many hardly. With more than ten columns
+        and at least ten rows for each, "full" and "tied" covariances have 5.5 pseudo-rows for each column,
+        and those that are spread like the data have its correlations, too; otherwise only its variances.
+        "tied" covariances are pooled already, and only one row of sixteen acts on them.
     max_iter : int, default=200
     n_init : int, default=2
         Number of starts. Without links the run with the highest objective is kept. With links it is the one
@@ -263,9 +266,7 @@ class PPC(LinkedGaussianMixture):
             return None
         return LinkNoise.of(learn_noise, Constraints(0) if constraints is None else constraints)
 
-    def _store_noise(
-        self, noise: LinkNoise | None, coupling: NDArray[np.float64], agreement: NDArray[np.float64]
-    ) -> None:
+    def _store_noise(self, noise: LinkNoise | None, coupling: Floats, agreement: Floats) -> None:
         for name in ("noise_", "noise_interval_", "answer_error_probability_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if noise is None:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Density
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import check_constraints, check_whole_number, refuse_dask
 from linkwise.constraints import Constraints
 from linkwise.mixture.gaussian.data import Points, new_points
@@ -35,7 +36,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         return float(self.lower_bound_)
 
     @property
-    def objectives_(self) -> NDArray[np.float64]:
+    def objectives_(self) -> Floats:
         """``lower_bounds_`` as an array, by the name that all estimators share."""
         return np.asarray(self.lower_bounds_, dtype=np.float64)
 
@@ -85,7 +86,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         return self._n_clusters
 
     @property
-    def _cluster_of(self) -> NDArray[np.int64]:
+    def _cluster_of(self) -> Ints:
         """Cluster of each Gaussian."""
         return np.repeat(np.arange(self._n_clusters), self._n_gaussians // self._n_clusters)
 
@@ -98,7 +99,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
             wanted = {**wanted, "labels": False, "probabilities": True}
         return posterior_pass(points, gaussians, log_weights, **wanted)
 
-    def _labels_of(self, posterior: Posterior) -> NDArray[np.int64]:
+    def _labels_of(self, posterior: Posterior) -> Ints:
         if posterior.labels is not None:
             return posterior.labels
         assert posterior.probabilities is not None
@@ -117,7 +118,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
         return new_points(data, gaussians, getattr(self, "feature_names_in_", None))
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, X: ArrayLike) -> Ints:
         """Return the most probable cluster of each row (n,), by the fitted mixture alone."""
         return self._labels_of(self._posterior(self._points(X), labels=True))
 
@@ -134,7 +135,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         """
         return self.predict_proba(X)
 
-    def score_samples(self, X: ArrayLike) -> NDArray[np.float64]:
+    def score_samples(self, X: ArrayLike) -> Floats:
         """Return the log-likelihood of each row (n,) under the fitted mixture."""
         posterior = self._posterior(self._points(X), log_likelihood=True)
         assert posterior.log_likelihood is not None
@@ -157,7 +158,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return float(np.average(self.score_samples(X), weights=weights))
 
-    def sample(self, n_samples: float = 1) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def sample(self, n_samples: float = 1) -> tuple[Floats, Ints]:
         """Draw rows (n_samples, n_features) from the fitted mixture, and their clusters (n_samples,).
 
         Rows come sorted by component. No other table of this size is made.
@@ -199,7 +200,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         return n_free_parameters(self._n_gaussians, self.means_.shape[1], self.covariance_type)
 
 
-def _root(covariances: NDArray[np.float64], covariance_type: str, k: int) -> NDArray[np.float64]:
+def _root(covariances: Floats, covariance_type: str, k: int) -> Floats:
     """Return what turns unit noise into that of component k: a triangular matrix, or standard deviations."""
     own = covariances if covariance_type == "tied" else covariances[k]
     root = np.linalg.cholesky(own) if covariance_type in ("full", "tied") else np.sqrt(own)

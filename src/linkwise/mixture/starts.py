@@ -7,8 +7,9 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from linkwise._arrays import Floats, Ints
 from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, precision_factors_of_precisions
@@ -23,11 +24,11 @@ _ROWS_AT_ONCE = 8192
 
 def assigned_start(
     points: Points,
-    labels: NDArray[np.int64],
+    labels: Ints,
     n_gaussians: int,
     covariance_type: str,
     reg_covar: float,
-    coupling: NDArray[np.float64],
+    coupling: Floats,
     prior: CovariancePrior | None,
 ) -> MixtureParameters:
     """Parameters of a hard assignment of the rows, labels (n,)."""
@@ -41,9 +42,7 @@ def assigned_start(
     return new_parameters(statistics, covariance_type, reg_covar, log_weights, coupling, prior)
 
 
-def _assigned_statistics(
-    points: Points, labels: NDArray[np.int64], about: NDArray[np.float64], covariance_type: str
-) -> Statistics:
+def _assigned_statistics(points: Points, labels: Ints, about: Floats, covariance_type: str) -> Statistics:
     """Sum statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
     parts = []
     for start in range(0, points.n_samples, _ROWS_AT_ONCE):
@@ -66,14 +65,11 @@ def given_start(
     start: MixtureParameters | None,
     covariance_type: str,
     shape: tuple[int, int],
-    coupling: NDArray[np.float64],
+    coupling: Floats,
     *,
     fixed: bool,
 ) -> MixtureParameters:
-    """Replace parts of a start of ``shape`` (G, D) by what the user gave; without a start all are given.
-
-    Weights that are not given are equal where they are ``fixed``.
-    """
+    """Replace parts of a start of ``shape`` (G, D) by what the user gave; ``fixed`` weights are equal."""
     n_gaussians = shape[0]
     log_weights = None if start is None else start.log_weights
     means = None if start is None else start.gaussians.means
@@ -102,9 +98,7 @@ def given_start(
     return MixtureParameters(log_weights, gaussians, _covariances(gaussians), coupling)
 
 
-def are_factors(
-    factors: NDArray[np.float64], covariance_type: str, n_gaussians: int, n_features: int
-) -> bool:
+def are_factors(factors: Floats, covariance_type: str, n_gaussians: int, n_features: int) -> bool:
     """Return whether an array may hold the factors of precisions of this type."""
     if factors.shape != _shape_of_factors(covariance_type, n_gaussians, n_features):
         return False
@@ -124,7 +118,7 @@ def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -
     }[covariance_type]
 
 
-def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}; pass that shape")
@@ -133,7 +127,7 @@ def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> NDArray[np
     return array
 
 
-def _covariances(gaussians: Gaussians) -> NDArray[np.float64]:
+def _covariances(gaussians: Gaussians) -> Floats:
     """Compute covariances from precision factors, in the shape of the covariance type."""
     _, factors, covariance_type = gaussians
     if covariance_type in ("diag", "spherical"):

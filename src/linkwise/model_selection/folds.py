@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
+from linkwise._arrays import Ints
 from linkwise._validation import (
     align_rows,
     as_generator,
@@ -115,13 +116,10 @@ def _refuse_links(*ignored: Any) -> None:
         refuse_links_as_labels(value)
 
 
-def assign_folds(
-    component_of: NDArray[np.int64], n_splits: int, rng: np.random.Generator | None = None
-) -> NDArray[np.int64]:
+def assign_folds(component_of: Ints, n_splits: int, rng: np.random.Generator | None = None) -> Ints:
     """Assign every sample (n,) to a fold: whole components, largest first, each into the smallest fold.
 
-    The largest fold is at most 4/3 as large as in the best possible division (Graham 1969). ``rng`` deals out
-    components of equal size in random order.
+    The largest fold is at most 4/3 as large as in the best possible division (Graham 1969).
     """
     sizes = np.bincount(component_of)
     n_components, n_samples = len(sizes), len(component_of)
@@ -156,7 +154,7 @@ def assign_folds(
     return fold_of_component[component_of]
 
 
-def _fill_up(loads: NDArray[np.int64], n_units: int) -> NDArray[np.int64]:
+def _fill_up(loads: Ints, n_units: int) -> Ints:
     """Count the units added to each load when every unit goes to the smallest load, the first of equals."""
     level, high = int(loads.min()), int(loads.max()) + n_units
     while level < high:

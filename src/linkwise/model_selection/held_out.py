@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.constraints.implied import groups_apart, implied_pairs, pair_codes
 from linkwise.graph import group_labels
@@ -41,15 +42,11 @@ class HeldOut(NamedTuple):
     """Links to fit with, and (m, 2) pairs of the links that were left out."""
 
     kept: Constraints
-    must_link: NDArray[np.int64]
-    cannot_link: NDArray[np.int64]
+    must_link: Ints
+    cannot_link: Ints
 
     def error(self, labels: NDArray[np.integer]) -> float:
-        """Share of the links left out that the labels break, averaged over the two kinds.
-
-        The average does not depend on how many of each kind there are: one cluster for all rows has the error
-        1/2, and so have clusters of one row each.
-        """
+        """Share of the links left out that labels break, each kind half: 1/2 for one cluster of all rows."""
         together = [labels[pairs[:, 0]] == labels[pairs[:, 1]] for pairs in self[1:]]
         return float(0.5 * (np.mean(~together[0]) + np.mean(together[1])))
 
@@ -71,7 +68,7 @@ class LinkFold(NamedTuple):
     """Links to fit with, and the numbers (m,) of the questions that are news to this fit."""
 
     kept: Constraints
-    asked: NDArray[np.int64]
+    asked: Ints
 
 
 def takes_links(estimator: Any) -> bool:
@@ -105,9 +102,8 @@ def link_folds(
 ) -> tuple[Questions, list[LinkFold]]:
     """Leave out each link once, in folds with equal shares of must-links and cannot-links.
 
-    A link that follows from the others is not asked. Where most do, as in complete groups of rows or among
-    rows with labels, folds are made of rows: each leaves out all that hard links say about its rows, and asks
-    for their pairs with all others. Folds without a question are left out.
+    Links that follow from others are not asked. Where most do, folds are made of rows: each leaves out all
+    that hard links say about its rows, and asks for their pairs with all others.
     """
     trust = np.asarray(np.tanh(np.abs(links.weights)))
     fold_of = np.empty(links.n_pairs, dtype=np.int64)
@@ -159,9 +155,7 @@ def _row_folds(
     return Questions(pairs, same, trust), folds
 
 
-def _without_rows(
-    links: Constraints, out: NDArray[np.bool_], group: NDArray[np.int64], apart: NDArray[np.int64]
-) -> Constraints:
+def _without_rows(links: Constraints, out: Bools, group: Ints, apart: Ints) -> Constraints:
     """All that the links say about rows that are not ``out``: groups stay chained and linked apart."""
     said = links.judgements
     soft = np.isfinite(said.weights) & ~out[said.pairs].any(axis=1)
@@ -196,7 +190,7 @@ def _without_rows(
     )
 
 
-def _implied(links: Constraints, out: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _implied(links: Constraints, out: Bools) -> Bools:
     """Which links (m,) follow from those that are not ``out``: groups of must-links, apart or not."""
     # Doubtful links imply nothing: two answers that are each right in 85 % of the cases are both so in 74 %.
     known = ~out & (np.abs(links.weights) >= _SURE)
@@ -206,7 +200,7 @@ def _implied(links: Constraints, out: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return (ends[:, 0] == ends[:, 1]) | np.isin(between, between[known & (links.weights < 0)])
 
 
-def without_pairs(links: Constraints, out: NDArray[np.bool_]) -> Constraints:
+def without_pairs(links: Constraints, out: Bools) -> Constraints:
     """The links without those that are ``out`` (m,), all judgements of a pair included."""
     said = links.judgements
     stays = ~np.isin(pair_codes(links.n_samples, said.pairs), pair_codes(links.n_samples, links.pairs[out]))
@@ -220,11 +214,10 @@ def without_pairs(links: Constraints, out: NDArray[np.bool_]) -> Constraints:
     )
 
 
-def corrected_error(differences: NDArray[np.float64]) -> float:
-    """Standard error of a mean difference over repeated hold-outs; 0 for one.
+def corrected_error(differences: Floats) -> float:
+    """Standard error of a mean difference over repeated hold-outs, which share links; 0 for one.
 
-    Hold-outs share most of their links, so that the variance over their number is too small. Nadeau & Bengio
-    (2003) add the ratio of links left out to links kept.
+    Nadeau & Bengio (2003) add the ratio of links left out to links kept to the variance over their number.
     """
     n = len(differences)
     if n < 2:

@@ -25,6 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
+from linkwise._arrays import Bools, Floats
 from linkwise._running import warn_once
 from linkwise._validation import align_rows, as_generator, check_constraints, check_whole_number
 from linkwise.constraints import Constraints
@@ -210,7 +211,7 @@ def _table(runs: tuple[SweepRun, ...], *, two_criteria: bool) -> NDArray[Any]:
     return table
 
 
-def _choice(criterion: str, table: NDArray[Any], runs: tuple[SweepRun, ...]) -> tuple[int, NDArray[np.bool_]]:
+def _choice(criterion: str, table: NDArray[Any], runs: tuple[SweepRun, ...]) -> tuple[int, Bools]:
     """Row of the table that is chosen, and which rows (k,) are plausible (see the top of this module)."""
     first, _, second = criterion.partition("+")
     lowest = int(np.nanargmin(table["mean"]))  # the first of several
@@ -515,7 +516,7 @@ def _highest_objective(runs: list[SweepRun]) -> int:
 
 
 def _progress(criterion: str, runs: list[SweepRun]) -> str:
-    values: NDArray[np.float64] = np.array([run.criterion for run in runs])
+    values: Floats = np.array([run.criterion for run in runs])
     occupied = np.mean([run.n_occupied for run in runs])
     n_converged = sum(run.converged for run in runs)
     return (

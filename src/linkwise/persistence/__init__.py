@@ -219,9 +219,6 @@ def _assemble_member(content: Mapping[str, Any], number: int, arrays: Mapping[st
         raise LayoutError(f"members/{number}/{error.entry}", error.reason) from None
 
 
-# Values as JSON
-
-
 def _encode(value: Any, arrays: dict[str, Any], place: str) -> Any:
     """Turn a value into JSON; arrays go to ``arrays`` under the name of their place."""
     if value is None or isinstance(value, bool | int | str):
@@ -350,9 +347,6 @@ def _declared(content: Any) -> Iterator[tuple[str, tuple[np.dtype[Any], tuple[in
             yield name, (np.dtype(dtype), _shape(shape, name))
         except TypeError as error:
             raise LayoutError(name, str(error)) from None
-
-
-# Files
 
 
 def _refuse_json(file: Path, reason: str) -> NoReturn:

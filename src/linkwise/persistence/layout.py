@@ -1,10 +1,8 @@
 """What a fitted estimator consists of: the type, shape and bounds of every attribute, in one table each.
 
-Models are checked against these tables before they are stored and after they are read, so that no kernel sees
-an array whose shape contradicts the others or the parameters: kernels do not check bounds.
-
-Sizes are letters: K clusters, G Gaussians, D features, N training rows, P links, L classes, M columns of an
-embedding.
+Models are checked against these tables before they are stored and after they are read: kernels do not check
+bounds. Sizes are letters: K clusters, G Gaussians, D features, N training rows, P links, L classes, M columns
+of an embedding.
 """
 
 from __future__ import annotations
@@ -42,10 +40,9 @@ from linkwise.persistence.checks import (
 class Layout(NamedTuple):
     """How to check one kind of estimator.
 
-    ``parameters(model, n_rows)`` raises ValueError or TypeError if the constructor's parameters are bad.
-    ``sizes(model, fitted)`` are sizes known before any array is looked at. ``entries(model)`` are the fitted
-    attributes under these parameters, ``state(model)`` what prediction needs beside them. ``relations(model,
-    fitted)`` raises LayoutError where entries of right shapes contradict each other.
+    ``parameters`` raises ValueError or TypeError if they are bad. ``sizes`` are known before any array is
+    looked at, ``entries`` are the fitted attributes, ``state`` what prediction needs beside them.
+    ``relations`` raises LayoutError where entries of right shapes contradict each other.
     """
 
     parameters: Callable[[Any, int], object]
@@ -413,11 +410,7 @@ _MANY_ROWS = 2**62
 
 
 def check_fitted(model: Any, fitted: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
-    """Refuse an estimator whose parameters and fitted attributes do not belong together.
-
-    The parameters are those of ``model``; its own attributes are not looked at. ``state`` is what prediction
-    needs beside ``fitted``. LayoutError names the first entry that is wrong.
-    """
+    """Refuse parameters of ``model``, ``fitted`` and ``state`` that do not belong together (LayoutError)."""
     layout = LAYOUTS[type(model).__name__]
     labels = fitted.get("labels_")
     counted = "labels_" in fitted  # not where rows were beyond memory

@@ -11,6 +11,7 @@ import rasterio
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.raster.grid import Grid, grid_of, pixel_areas
 from linkwise.raster.legend import names_in
 from linkwise.raster.writing import MapWriter
@@ -119,9 +120,7 @@ def areas(
     ]
 
 
-def _adjust(
-    hectares: NDArray[np.float64], confusion: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _adjust(hectares: Floats, confusion: Floats) -> tuple[Floats, Floats]:
     """Adjusted areas and their standard errors."""
     n_classes = len(hectares)
     if confusion.shape != (n_classes, n_classes):
@@ -142,9 +141,7 @@ def _adjust(
     return hectares.sum() * (weights @ share), hectares.sum() * np.sqrt(weights**2 @ variance)
 
 
-def _count(
-    classes: Any, pixel_area: float | ArrayLike | None
-) -> tuple[NDArray[np.int64], NDArray[np.float64], dict[int, str]]:
+def _count(classes: Any, pixel_area: float | ArrayLike | None) -> tuple[Ints, Floats, dict[int, str]]:
     """Pixels of each row and class (height, K), square metres of a pixel of each row, names in the file."""
     names: dict[int, str] = {}
     if isinstance(classes, str | os.PathLike):
@@ -174,7 +171,7 @@ def _count(
     return counts, np.broadcast_to(square_metres, (grid.height,)), names
 
 
-def _row_counts(codes: NDArray[np.integer], most: int) -> NDArray[np.int64]:
+def _row_counts(codes: NDArray[np.integer], most: int) -> Ints:
     """Pixels of each row and each class from 1 on; 0 is no data."""
     most = max(most, int(codes.max()) if codes.size else 0)
     return np.array([np.bincount(row, minlength=most + 1)[1:] for row in codes], dtype=np.int64).reshape(

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from pyproj import CRS, Proj, Transformer
 from rasterio.windows import Window
 
+from linkwise._arrays import Bools, Floats
+
 __all__ = [
     "Grid",
     "applied",
@@ -97,7 +99,7 @@ def nodata_of(stack: Any) -> list[float | None]:
     return [None if value is None else float(value)] * n_bands
 
 
-def valid_pixels(values: NDArray[Any], nodata: list[float | None]) -> NDArray[np.bool_]:
+def valid_pixels(values: NDArray[Any], nodata: list[float | None]) -> Bools:
     """Pixels (h, w) of a window (bands, h, w) that have data in every band."""
     valid = np.ones(values.shape[1:], dtype=bool)
     for band, missing in zip(values, nodata, strict=True):
@@ -123,11 +125,11 @@ def windows_of(height: int, width: int, side: int) -> Iterator[Window]:
             yield Window(column, row, min(side, width - column), min(side, height - row))
 
 
-def pixel_areas(grid: Grid) -> NDArray[np.float64]:
+def pixel_areas(grid: Grid) -> Floats:
     """Area on the ground of a pixel of each row (height,), in square metres.
 
-    In degrees: that of the pixel in the middle column on the ellipsoid, which is exact unless the raster is
-    rotated. Projected: the area on the map divided by the areal scale of the projection there.
+    In degrees: on the ellipsoid, in the middle column. Projected: divided by the areal scale of the
+    projection.
     """
     if grid.crs is None:
         raise ValueError(

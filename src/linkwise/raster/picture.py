@@ -19,10 +19,7 @@ __all__ = ["SmallMap", "every_nth", "ground_size", "north_up", "small_map"]
 
 
 class SmallMap(NamedTuple):
-    """Codes (h, w) of a map, 0 for no data; height and width of a pixel in metres, None if not known.
-
-    ``names`` and ``colors`` are by code, None if the map does not say them.
-    """
+    """Codes (h, w) of a map, 0 for no data; metres of a pixel, names and colours if they are known."""
 
     codes: NDArray[np.unsignedinteger]
     cell_size: tuple[float, float] | None

@@ -14,6 +14,8 @@ from pyproj import CRS, Transformer
 from pyproj.exceptions import CRSError
 from rasterio.features import rasterize
 
+from linkwise._arrays import Bools, Floats, Ints
+from linkwise._validation import listed
 from linkwise.raster.grid import Grid, applied
 
 __all__ = [
@@ -26,7 +28,6 @@ __all__ = [
     "vector_places",
 ]
 
-_SHOWN = 5
 _LON_LAT = "EPSG:4326"
 #: Names of coordinate columns, and whether they are degrees.
 _PAIRS = (
@@ -42,25 +43,21 @@ MOST_PIXELS = 50_000_000
 
 
 class Places(NamedTuple):
-    """Pixels (n,) by number in reading order, their classes (n,), and the sample (n,) that each is from.
+    """Pixels (n,) in reading order, their classes (n,), samples (n,) they are from, and all classes."""
 
-    ``kind`` and ``number`` name a sample in messages; ``all_classes`` are those of the samples, also of
-    samples without pixels.
-    """
-
-    pixels: NDArray[np.int64]
+    pixels: Ints
     classes: NDArray[np.str_]
-    groups: NDArray[np.int64]
+    groups: Ints
     skipped: list[str]
     all_classes: list[str]
     kind: str
     number: Callable[[int], str]
 
-    def at(self, kept: NDArray[np.int64]) -> Places:
+    def at(self, kept: Ints) -> Places:
         """Some of the pixels."""
         return self._replace(pixels=self.pixels[kept], classes=self.classes[kept], groups=self.groups[kept])
 
-    def named(self, groups: NDArray[np.int64]) -> str:
+    def named(self, groups: Ints) -> str:
         """List samples for a message."""
         return _listed(self.kind, [self.number(int(group)) for group in np.unique(groups)])
 
@@ -68,10 +65,10 @@ class Places(NamedTuple):
 class Points(NamedTuple):
     """Points in the CRS of the raster."""
 
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    x: Floats
+    y: Floats
     classes: NDArray[np.str_]
-    rows: NDArray[np.int64]
+    rows: Ints
     skipped: list[str]
     kind: str
     number: Callable[[int], str]
@@ -81,11 +78,7 @@ def _listed(kind: str, numbers: Sequence[str]) -> str:
     """``line 4``, ``lines 4, 7 and 3 more``."""
     if len(numbers) == 1:
         return f"{kind} {numbers[0]}"
-    more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
-    return f"{kind}s {', '.join(numbers[:_SHOWN])}{more}"
-
-
-# Tables of points
+    return f"{kind}s {listed(numbers)}"
 
 
 def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, str, bool] | None:
@@ -181,7 +174,7 @@ def table_points(
     return Points(xs, ys, classes[rows].astype(str), rows, skipped, kind, number)
 
 
-def _looks_like_degrees(coordinates: Sequence[NDArray[Any]], known: NDArray[np.bool_], grid: Grid) -> bool:
+def _looks_like_degrees(coordinates: Sequence[NDArray[Any]], known: Bools, grid: Grid) -> bool:
     if CRS.from_user_input(grid.crs).is_geographic or not known.any():
         return False
     x, y = (np.abs(values[known]) for values in coordinates)
@@ -233,9 +226,7 @@ def point_places(points: Points, grid: Grid, outside: str) -> Places:
     )
 
 
-def _cells(
-    x: NDArray[Any], y: NDArray[Any], grid: Grid
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _cells(x: NDArray[Any], y: NDArray[Any], grid: Grid) -> tuple[Ints, Ints, Bools]:
     """Row, column and whether they are inside."""
     with np.errstate(invalid="ignore"):
         columns, rows = applied(~grid.transform, x, y)
@@ -256,9 +247,6 @@ def _check_outside(kind: str, numbers: list[str], n_samples: int, outside: str) 
             f"{_listed(kind, numbers)} of the samples outside the raster ({len(numbers)} of {n_samples}); "
             'remove them, or pass outside="skip"'
         )
-
-
-# Vector files
 
 
 def vector_places(
@@ -336,7 +324,7 @@ def _moved_shapes(shapes: NDArray[Any], source: Any, target: Any) -> NDArray[Any
 def _polygon_places(
     shapes: NDArray[Any],
     classes: NDArray[np.str_],
-    rows: NDArray[np.int64],
+    rows: Ints,
     skipped: list[str],
     grid: Grid,
     all_touched: bool,
@@ -359,7 +347,7 @@ def _polygon_places(
         numbers = [number(int(row)) for row in rows[~inside]]
         _check_outside("feature", numbers, len(inside), outside)
         skipped = [*skipped, f"{_listed('feature', numbers)} outside the raster"]
-    pixels: list[NDArray[np.int64]] = []
+    pixels: list[Ints] = []
     counts = np.zeros(len(shapes), dtype=np.int64)
     for place in np.flatnonzero(inside):
         left, top = np.maximum(np.floor(bounds[place, :2]).astype(np.int64), 0)

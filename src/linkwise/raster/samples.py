@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import rasterio
 import xarray as xr
 from numpy.typing import NDArray
+from rasterio.enums import Resampling
+from rasterio.vrt import WarpedVRT
+from scipy import sparse
+from scipy.sparse import csgraph
 
-from linkwise._validation import check_choice
-from linkwise.raster.grid import Grid, as_stack, grid_of, nodata_of, valid_pixels
-from linkwise.raster.label_rasters import label_raster_places
+from linkwise._arrays import Bools, Floats, Ints
+from linkwise._validation import check_choice, listed
+from linkwise.raster.grid import Grid, as_stack, grid_of, nodata_of, same_place, valid_pixels, windows_of
+from linkwise.raster.legend import names_in
 from linkwise.raster.places import (
+    MOST_PIXELS,
     Places,
     class_texts,
     coordinate_columns,
@@ -23,13 +31,12 @@ from linkwise.raster.places import (
     vector_places,
 )
 
-__all__ = ["TrainingRows", "training_rows"]
+__all__ = ["TrainingRows", "label_raster_places", "training_rows"]
 
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 _RASTERS = (".tif", ".tiff", ".jp2", ".img", ".vrt")
 #: Side of the squares of pixels that are read together.
 _BLOCK = 256
-_SHOWN = 5
 #: Band values of samples this many times larger or smaller than those of the raster are in other units.
 _OTHER_UNITS = 50.0
 
@@ -155,9 +162,6 @@ def training_rows(
     return _rows_of_pixels(stack, grid, places, min_pixels, max_per_class, random_state)
 
 
-# Pixels
-
-
 def _rows_of_pixels(
     stack: xr.DataArray,
     grid: Grid,
@@ -174,8 +178,8 @@ def _rows_of_pixels(
     if not valid.all():
         if not valid.any():
             raise ValueError("all samples lie on pixels without data; pass the right nodata= to read_stack")
-        listed = places.named(places.groups[~valid])
-        skipped.append(f"{int((~valid).sum())} pixels without data ({listed})")
+        where = places.named(places.groups[~valid])
+        skipped.append(f"{int((~valid).sum())} pixels without data ({where})")
     pixels = np.column_stack(np.divmod(places.pixels, grid.width))
     rows = TrainingRows(X[valid], places.classes[valid], pixels[valid], places.groups[valid], skipped)
     _check_classes(rows.y, places.all_classes, min_pixels)
@@ -212,9 +216,7 @@ def _thinned(places: Places, most: int, random_state: Any) -> Places:
     return places.at(np.sort(np.concatenate(kept)))
 
 
-def _pixel_values(
-    stack: xr.DataArray, grid: Grid, pixels: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _pixel_values(stack: xr.DataArray, grid: Grid, pixels: Ints) -> tuple[Floats, Bools]:
     """Band values (n, bands) of pixels, and whether they have data; squares of the raster are read once."""
     rows, columns = np.divmod(pixels, grid.width)
     block = (rows // _BLOCK) * (grid.width // _BLOCK + 1) + columns // _BLOCK
@@ -240,15 +242,11 @@ def _check_classes(y: NDArray[Any], all_classes: Sequence[str], min_pixels: int)
     n_rows = dict(zip(found.tolist(), counts.tolist(), strict=True))
     few = [name for name in sorted(all_classes) if n_rows.get(name, 0) < min_pixels]
     if few:
-        listed = ", ".join(f"{name!r} {n_rows.get(name, 0)}" for name in few[:_SHOWN])
-        more = f" and {len(few) - _SHOWN} more" if len(few) > _SHOWN else ""
+        found_few = listed([f"{name!r} {n_rows.get(name, 0)}" for name in few])
         raise ValueError(
-            f"classes with fewer than {min_pixels} pixels: {listed}{more}; add samples of them, or leave "
+            f"classes with fewer than {min_pixels} pixels: {found_few}; add samples of them, or leave "
             "them out"
         )
-
-
-# Tables
 
 
 def _line_of(samples: Any) -> Callable[[int], str]:
@@ -352,7 +350,7 @@ def _rows_with_values(
     return rows
 
 
-def _check_units(X: NDArray[np.float64], stack: xr.DataArray) -> None:
+def _check_units(X: Floats, stack: xr.DataArray) -> None:
     """Refuse samples in other units than the raster: a factor was forgotten."""
     grid = grid_of(stack)
     top, left = max(grid.height // 2 - 128, 0), max(grid.width // 2 - 128, 0)
@@ -369,3 +367,123 @@ def _check_units(X: NDArray[np.float64], stack: xr.DataArray) -> None:
             f"samples have values of about {of_samples:.3g}, pixels of about {of_raster:.3g}; pass "
             f"factor={likely:g} if the samples are in other units"
         )
+
+
+#: Side of the windows that are read.
+_READ = 1024
+
+
+def label_raster_places(labels: Any, grid: Grid, names: Mapping[int, str] | None) -> Places:
+    """Pixels of a label raster, moved to the grid of the stack by nearest neighbours if needed."""
+    known_names: dict[int, str] = {}
+    if isinstance(labels, xr.DataArray):
+        codes = _codes_of_array(labels, grid)
+    else:
+        codes, known_names = _codes_of_file(os.fspath(labels), grid)
+    known_names.update(names or {})
+    pixels, found = codes
+    if not len(pixels):
+        raise ValueError(
+            "the label raster has no class inside the raster; correct its CRS or its nodata value"
+        )
+    distinct, inverse = np.unique(found, return_inverse=True)
+    texts = np.array([known_names.get(int(code), str(int(code))) for code in distinct])
+    patches = _patches(pixels, inverse, grid.width)
+    code_of_patch = np.zeros(patches.max() + 1, dtype=np.int64)
+    code_of_patch[patches] = inverse
+    return Places(
+        pixels,
+        texts[inverse],
+        patches,
+        [],
+        sorted(set(texts.tolist())),
+        "class",
+        lambda group: str(texts[code_of_patch[group]]),
+    )
+
+
+def _patches(pixels: Ints, codes: Ints, width: int) -> Ints:
+    """Number of the connected patch of one class that each pixel is in; neighbours may meet at a corner."""
+    edges = []
+    # Right, and below: left, straight and right.
+    for down, across in ((0, 1), (1, -1), (1, 0), (1, 1)):
+        columns = pixels % width + across
+        here = np.flatnonzero((columns >= 0) & (columns < width))
+        wanted = pixels[here] + down * width + across
+        place = np.minimum(np.searchsorted(pixels, wanted), len(pixels) - 1)
+        same = (pixels[place] == wanted) & (codes[place] == codes[here])
+        edges.append((here[same], place[same]))
+    ends = [np.concatenate(side) for side in zip(*edges, strict=True)]
+    graph = sparse.coo_array((np.ones(len(ends[0]), dtype=np.int8), tuple(ends)), shape=(len(pixels),) * 2)
+    return np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
+
+
+def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[Ints, NDArray[Any]]:
+    array = labels.squeeze([dim for dim in labels.dims if dim not in ("y", "x") and labels.sizes[dim] == 1])
+    if set(array.dims) != {"y", "x"}:
+        raise ValueError(f"the label raster has shape {labels.shape}; pass one band (y, x)")
+    own = grid_of(array)
+    if (
+        own.shape != grid.shape
+        or (own.crs is not None and own.crs != grid.crs)
+        or not same_place(own.transform, grid.transform, grid.shape)
+    ):
+        if own.crs is None:
+            raise ValueError(
+                "the label raster has no CRS and another grid than the stack; set it by "
+                'labels.rio.write_crs("EPSG:...")'
+            )
+        outside = 0 if array.rio.nodata is None else array.rio.nodata
+        target = {"transform": grid.transform, "shape": grid.shape, "nodata": outside}
+        array = array.rio.reproject(grid.crs, resampling=Resampling.nearest, **target)
+    codes = np.asarray(array.transpose("y", "x").values)
+    return _known(codes, array.rio.nodata, 0)
+
+
+def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[Ints, NDArray[Any]], dict[int, str]]:
+    with rasterio.open(path) as file:
+        if file.crs is None:
+            raise ValueError(f"{path} has no CRS; write it by gdal_edit.py -a_srs")
+        if file.count > 1:
+            raise ValueError(
+                f"{path} has {file.count} bands; pass a label raster of one, as gdal_translate -b 1 cuts out"
+            )
+        same = (
+            file.shape == grid.shape
+            and file.crs == grid.crs
+            and same_place(file.transform, grid.transform, grid.shape)
+        )
+        names = names_in(file.tags(1))
+        pixels, codes = [], []
+        with ExitStack() as opened:
+            on_grid = file
+            if not same:
+                height, width = grid.shape
+                warped = {"crs": grid.crs, "transform": grid.transform, "height": height, "width": width}
+                on_grid = opened.enter_context(WarpedVRT(file, resampling=Resampling.nearest, **warped))
+            for window in windows_of(*grid.shape, _READ):
+                some, their_codes = _known(on_grid.read(1, window=window), file.nodata, 0)
+                row, column = np.divmod(some, int(window.width))
+                pixels.append((row + int(window.row_off)) * grid.width + column + int(window.col_off))
+                codes.append(their_codes)
+                if sum(map(len, pixels)) > MOST_PIXELS:
+                    raise ValueError(f"{path} has more than {MOST_PIXELS} labelled pixels; pass a part of it")
+    everything = np.concatenate(pixels)
+    order = np.argsort(everything, kind="stable")
+    return (everything[order], np.concatenate(codes)[order]), names
+
+
+def _known(codes: NDArray[Any], nodata: float | None, unknown: int) -> tuple[Ints, NDArray[Any]]:
+    """Numbers in reading order and codes of the pixels that have a class."""
+    flat = codes.ravel()
+    known = flat != unknown
+    if flat.dtype.kind == "f":
+        known &= np.isfinite(flat)
+    if nodata is not None:
+        known &= flat != nodata
+    pixels = np.flatnonzero(known)
+    found = flat[pixels]
+    if found.dtype.kind == "f" and len(found) and (found != np.round(found)).any():
+        bad = found[found != np.round(found)][0]
+        raise ValueError(f"the label raster holds {bad:g}; write whole numbers")
+    return pixels, found

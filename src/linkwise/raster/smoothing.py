@@ -1,11 +1,9 @@
 """Neighbouring pixels are likely of one class: labels of a tile by a Potts field on the pixel grid.
 
-The labels are those of iterated conditional modes, which start from the most probable class of each pixel.
-Pixels are visited like the fields of a chessboard, first those of one colour, then those of the other, and
-few sweeps suffice. So a label depends on pixels nearby only, and tiles that overlap by ``HALO`` pixels join
-without a seam. On noisy pictures (12 bands, 10 classes, 85 % and 64 % of the pixels right without smoothing)
-97.0 % and 91.4 % are right afterwards; the best labels that belief propagation found in 40 and 280 times the
-time have 97.3 % and 93.4 %.
+Iterated conditional modes, like the fields of a chessboard: few sweeps suffice, a label depends on pixels
+nearby only, and tiles that overlap by ``HALO`` pixels join without a seam. On noisy pictures (12 bands, 10
+classes, 85 % and 64 % right without smoothing) 97.0 % and 91.4 % are right afterwards; belief propagation
+reaches 97.3 % and 93.4 % in 40 and 280 times the time.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import WIDTH, lane_sum, load, padded, splat
@@ -28,10 +27,7 @@ _TIE = 1e-14
 
 
 def check_smooth(smooth: Any) -> float | None:
-    """The cost in nats of two neighbours of different classes; None without smoothing.
-
-    ``smooth`` is the certainty that two neighbours are of one class, as in ``Constraints.from_grid``.
-    """
+    """The cost in nats of two neighbours of different classes, from the certainty that they are of one."""
     if smooth is None or smooth is False:
         return None
     value = float(smooth)
@@ -43,13 +39,10 @@ def check_smooth(smooth: Any) -> float | None:
     return float(np.log(value) - np.log1p(-value)) or None
 
 
-def smooth_tile(
-    scores: NDArray[np.float64], valid: NDArray[np.bool_], coupling: float
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Class and its probability given the classes of the neighbours, (n,) each, of the pixels of a tile.
+def smooth_tile(scores: Floats, valid: Bools, coupling: float) -> tuple[Ints, NDArray[np.float32]]:
+    """Class and its probability given the neighbours, (n,) each, of a tile; -1 and NaN where not valid.
 
-    ``scores`` (n, K) are log-probabilities of all pixels of ``valid`` (h, w), in reading order. Pixels that
-    are not valid get class -1 and probability NaN, and say nothing about their neighbours.
+    ``scores`` (n, K) are log-probabilities of all pixels of ``valid`` (h, w), in reading order.
     """
     n_classes = scores.shape[1]
     labels = np.empty(valid.shape, dtype=np.int64)
@@ -63,7 +56,7 @@ def smooth_tile(
 
 
 @kernel
-def _most_probable(scores: NDArray[np.float64], valid: NDArray[np.bool_], labels: NDArray[np.int64]) -> None:
+def _most_probable(scores: Floats, valid: Bools, labels: Ints) -> None:
     """Write the class of the highest score of each pixel, K where there is no data."""
     n_classes = scores.shape[1]
     i = 0
@@ -81,17 +74,9 @@ def _most_probable(scores: NDArray[np.float64], valid: NDArray[np.bool_], labels
 
 @kernel
 def _scores_given(
-    scores: NDArray[np.float64],
-    coupling: float,
-    labels: NDArray[np.int64],
-    row: int,
-    column: int,
-    given: NDArray[np.float64],
+    scores: Floats, coupling: float, labels: Ints, row: int, column: int, given: Floats
 ) -> None:
-    """Write the scores of the classes of a pixel: its own, and ``coupling`` for each neighbour of the class.
-
-    ``given`` holds -inf from place K on: neighbours without data, whose label is K, change nothing.
-    """
+    """Scores of a pixel: its own, and ``coupling`` for each neighbour of the class; label K is no data."""
     height, width = labels.shape
     i = row * width + column
     for k in range(scores.shape[1]):
@@ -107,18 +92,10 @@ def _scores_given(
 
 
 @kernel
-def _descend(
-    scores: NDArray[np.float64],
-    coupling: float,
-    labels: NDArray[np.int64],
-    stale: NDArray[np.bool_],
-    given: NDArray[np.float64],
-) -> None:
-    """Give pixels their best class given their neighbours until nothing changes; each change is a gain.
+def _descend(scores: Floats, coupling: float, labels: Ints, stale: Bools, given: Floats) -> None:
+    """Give pixels their best class given their neighbours until nothing changes; ``stale`` ones are visited.
 
-    ``stale`` marks the pixels to look at: all that are valid at first, then those with a neighbour that has
-    changed. The engine for graphs (``inference.local_search.icm``) does the same by lists of links; those of
-    a tile cost more to make than this descent.
+    ``inference.local_search.icm`` does the same by lists of links, which cost more to make than this descent.
     """
     height, width = labels.shape
     n_classes = scores.shape[1]
@@ -153,11 +130,7 @@ def _descend(
 
 @kernel
 def _given_neighbours(
-    scores: NDArray[np.float64],
-    coupling: float,
-    labels: NDArray[np.int64],
-    given: NDArray[np.float64],
-    confidence: NDArray[np.float32],
+    scores: Floats, coupling: float, labels: Ints, given: Floats, confidence: NDArray[np.float32]
 ) -> None:
     """Write the probability of the class of each pixel, given the classes of its four neighbours."""
     height, width = labels.shape

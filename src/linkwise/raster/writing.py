@@ -220,8 +220,6 @@ class MapWriter:
         else:
             self._drop()
 
-    # The journal
-
     def _header(self) -> bytes:
         about = {
             "version": _VERSION,
@@ -276,8 +274,6 @@ class MapWriter:
             self._journal_path.unlink(missing_ok=True)
         finally:
             self._close()
-
-    # The GeoTIFF
 
     def _finish(self) -> None:
         """Write the GeoTIFF from the journal, read it back, and put it in its place."""

@@ -13,8 +13,8 @@ Since min_k K^{c,k}_ij = K^m_ij - max_k w_k[i] w_k[j], one (n_c, N) array is all
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import WIDTH, larger, load, splat, store
 from linkwise._threads import chunk_bounds
@@ -32,8 +32,8 @@ _SLICE = 3 * 10**8
 
 
 def cannot_link_vectors(
-    rows_of_kernel: NDArray[np.float64], must: Propagation, links: SignedLinks
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    rows_of_kernel: Floats, must: Propagation, links: SignedLinks
+) -> tuple[Floats, Floats]:
     """w_k (n_c, N) of every cannot-link, and the divisors sqrt(d_k + e_k²) that further points need."""
     i, j = links.pairs[:, 0], links.pairs[:, 1]
     vectors = must_link_sums(rows_of_kernel[i] + rows_of_kernel[j], must.whitened, must.whitened, links)
@@ -43,29 +43,16 @@ def cannot_link_vectors(
     return vectors, divisors
 
 
-def must_link_sums(
-    sums: NDArray[np.float64],
-    whitened: NDArray[np.float64],
-    whitened_there: NDArray[np.float64],
-    links: SignedLinks,
-) -> NDArray[np.float64]:
-    """K^m(i, .) + K^m(j, .) of every cannot-link from K(i, .) + K(j, .).
-
-    ``sums`` (n_c, n) is overwritten; ``whitened`` is W of the training points, ``whitened_there`` of these.
-    """
+def must_link_sums(sums: Floats, whitened: Floats, whitened_there: Floats, links: SignedLinks) -> Floats:
+    """K^m(i, .) + K^m(j, .) of every cannot-link from those of K, ``sums`` (n_c, n), overwritten."""
     if len(whitened):
         at_links = whitened[:, links.pairs[:, 0]] + whitened[:, links.pairs[:, 1]]
         sums -= at_links.T @ whitened_there
     return sums
 
 
-def weakest_affinity(
-    must_kernel: NDArray[np.float64], vectors: NDArray[np.float64], *, clip: bool = True
-) -> NDArray[np.float64]:
-    """K^m - max_k w_k w_k^T, entry by entry, in place; clipped at 0 for the affinity of algorithm B.
-
-    ``must_kernel`` (N, N) is symmetric and C-contiguous, ``vectors`` (n_c, N) are w_k.
-    """
+def weakest_affinity(must_kernel: Floats, vectors: Floats, *, clip: bool = True) -> Floats:
+    """K^m - max_k w_k w_k^T (N, N) in place, clipped at 0; ``vectors`` (n_c, N) are w_k."""
     n_links, n = vectors.shape
     least = 0.0 if clip else -np.inf
     if n_links == 0:
@@ -82,12 +69,7 @@ def weakest_affinity(
 
 @kernel
 def _subtract_largest_products(
-    matrix: NDArray[np.float64],
-    vectors: NDArray[np.float64],
-    points: NDArray[np.float64],
-    least: float,
-    start: int,
-    stop: int,
+    matrix: Floats, vectors: Floats, points: Floats, least: float, start: int, stop: int
 ) -> None:
     """Lower triangle of these columns, block by block in registers, then mirrored."""
     n = matrix.shape[0]
@@ -144,7 +126,7 @@ def _subtract_largest_products(
                         matrix[j, i] = value
 
 
-def largest_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def largest_products(left: Floats, right: Floats) -> Floats:
     """max_k left[k, i] right[k, j], (n, m): what algorithm B subtracts between two sets of points."""
     result = np.full((left.shape[1], right.shape[1]), -np.inf)
     points, vectors = np.ascontiguousarray(left.T), np.ascontiguousarray(right)
@@ -154,9 +136,7 @@ def largest_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> N
 
 
 @kernel
-def _raise_to_products(
-    points: NDArray[np.float64], vectors: NDArray[np.float64], result: NDArray[np.float64]
-) -> None:
+def _raise_to_products(points: Floats, vectors: Floats, result: Floats) -> None:
     """Maxima of products, a tile of columns at a time."""
     for start in range(0, result.shape[1], _TILE):
         stop = min(start + _TILE, result.shape[1])

@@ -7,10 +7,10 @@ import numbers
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import refuse_vanishing
 from linkwise._transformers import LinkedTransformerMixin
 from linkwise._validation import (
@@ -24,7 +24,7 @@ from linkwise._validation import (
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
-from linkwise.kmeans.hard.links import HardLinks, hard_part
+from linkwise.kmeans.hard import HardLinks, hard_part
 from linkwise.spectral.kernels import check_kernel
 from linkwise.spectral.out_of_sample import Extension, extension_of
 from linkwise.spectral.rounding import (
@@ -51,14 +51,12 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
 
     _extension: Extension
 
-    def fit_predict(
-        self, X: Any, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
         """Fit and return ``labels_``."""
-        labels: NDArray[np.int64] = self.fit(X, y, constraints=constraints).labels_
+        labels: Ints = self.fit(X, y, constraints=constraints).labels_
         return labels
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Ints:
         """Cluster (n,) of new rows: the one whose mean is nearest in the embedding, see :meth:`transform`."""
         return np.asarray(np.nanargmin(self._distances(X), axis=1), dtype=np.int64)
 
@@ -77,12 +75,12 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         weights = np.ones(len(nearest)) if sample_weight is None else np.asarray(sample_weight, float)
         return -float(weights @ nearest)
 
-    def _distances(self, X: Any) -> NDArray[np.float64]:
+    def _distances(self, X: Any) -> Floats:
         """Squared distances (n, K) of rows to the cluster means in the embedding."""
         rows = self._embedded(X)
         return np.asarray(((rows[:, np.newaxis, :] - self.embedding_centers_) ** 2).sum(axis=2))
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Floats:
         """Embedding (n, m) of new rows, by as many eigenvectors as ``embedding_`` has.
 
         A Gaussian or precomputed kernel extends the eigenvectors by their own equation, links included. For
@@ -94,7 +92,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         """
         return self._embedded(X)
 
-    def _embedded(self, X: Any) -> NDArray[np.float64]:
+    def _embedded(self, X: Any) -> Floats:
         check_is_fitted(self)
         refuse_dask(X)
         data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
@@ -121,7 +119,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
 
     def _checked_data(
         self, X: Any, y: Any, constraints: Constraints | None
-    ) -> tuple[Any, NDArray[np.int64], NDArray[np.float64], Constraints | None]:
+    ) -> tuple[Any, Ints, Floats, Constraints | None]:
         """The data, and the links as arrays."""
         self._check_parameters()
         X, constraints = align_rows(X, constraints)
@@ -143,7 +141,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
     @staticmethod
     def _checked_links(
         constraints: Constraints | None, n_samples: int, y: Any = None
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], Constraints | None]:
+    ) -> tuple[Ints, Floats, Constraints | None]:
         constraints = check_constraints(constraints, n_samples, y)
         if constraints is None:
             return np.empty((0, 2), dtype=np.int64), np.empty(0), None
@@ -183,9 +181,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         """The hard links that labels must keep; None if there are none. Refused if no labels keep them."""
         return hard_part(constraints, int(self.n_clusters)) if self.keep_hard_links else None
 
-    def _new_labels(
-        self, rows: NDArray[np.float64], seed: int, hard: HardLinks | None = None
-    ) -> NDArray[np.int64]:
+    def _new_labels(self, rows: Floats, seed: int, hard: HardLinks | None = None) -> Ints:
         """Labels of rows of an embedding, which keep hard links."""
         rng = np.random.default_rng(seed)
         if hard is not None and self.assign_labels == "kmeans":
@@ -200,11 +196,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         return labels_keeping(rows, hard, n_init=1, rng=rng, start=centres)
 
     def _store_labels(
-        self,
-        rows: NDArray[np.float64],
-        labels: NDArray[np.int64],
-        history: NDArray[np.float64],
-        constraints: Constraints | None,
+        self, rows: Floats, labels: Ints, history: Floats, constraints: Constraints | None
     ) -> None:
         """Store ``embedding_``, ``labels_`` and what depends on them; ``history`` (r, k) are eigenvalues."""
         self.embedding_ = rows

@@ -6,23 +6,24 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.constraints.evidence import base_rate, truth_weights
 from linkwise.graph import check_feasibility, group_labels
 from linkwise.graph.parity import link_parity
 from linkwise.spectral.base import SpectralClusterer, is_number
-from linkwise.spectral.graph_solvers import BasisSolver, SignedLaplacianSolver
 from linkwise.spectral.normalised_cut import ACTIVE, UNREACHED, CutSettings
 from linkwise.spectral.rounding import labels_by_vote, leading_rows, link_reliability, trusted_weights
 from linkwise.spectral.solvers import (
     GRAPH_AFFINITIES,
+    BasisSolver,
     DenseSolver,
     LandmarkSolver,
+    SignedLaplacianSolver,
     Solution,
     Solver,
     choose_solver,
@@ -353,14 +354,14 @@ class ConstrainedSpectralClustering(SpectralClusterer):
                 "use a larger basis"
             )
 
-    def _prepare(self, weights: NDArray[np.float64]) -> None:
+    def _prepare(self, weights: Floats) -> None:
         """Build the solver for the diffusion time that suits the links, if there is none yet."""
         time = self._time_for(weights)
         if not hasattr(self, "_solver") or time != getattr(self, "diffusion_time_", None):
             self.diffusion_time_ = time
             self._solver = self._new_solver(self._data)
 
-    def _time_for(self, weights: NDArray[np.float64]) -> float:
+    def _time_for(self, weights: Floats) -> float:
         """Diffusion time, see ``diffusion_time``; in whole numbers, so that like links share a kernel."""
         if not isinstance(self.diffusion_time, str):
             return float(self.diffusion_time)
@@ -391,9 +392,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         most = min(n_samples, int(self.n_basis)) if self.solver_ == "basis" else n_samples
         return min(int(self.n_clusters) + extra, most)
 
-    def _solve(
-        self, pairs: NDArray[np.int64], weights: NDArray[np.float64], constraints: Constraints | None
-    ) -> None:
+    def _solve(self, pairs: Ints, weights: Floats, constraints: Constraints | None) -> None:
         hard = self._hard_links(constraints)
         self._prepare(weights)
         self.__dict__.pop("link_reliability_", None)  # of an earlier fit
@@ -431,7 +430,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.history, constraints)
         self._warn(solution, pairs, weights)
 
-    def _corrected(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _corrected(self, weights: Floats) -> Floats:
         """Weights of P(truth | answer), see ``base_rates``."""
         if self.base_rates is None:
             self.base_rate_ = float("nan")
@@ -440,9 +439,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         self.base_rate_ = base_rate(weights, int(self.n_clusters)) if estimated else float(self.base_rates)
         return truth_weights(weights, self.base_rate_)
 
-    def _labels(
-        self, solution: Solution, pairs: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], int]:
+    def _labels(self, solution: Solution, pairs: Ints, weights: Floats) -> tuple[Ints, int]:
         """Labels and the number of eigenvectors they were made of."""
         n_columns = int(self.n_clusters)
         if len(pairs) and solution.rows.shape[1] > n_columns:
@@ -451,7 +448,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
             )
         return self._new_labels(leading_rows(solution.rows, n_columns), self._seed), n_columns
 
-    def _warn(self, solution: Solution, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
+    def _warn(self, solution: Solution, pairs: Ints, weights: Floats) -> None:
         """Say what the caller should know about this solution."""
         n_samples = len(solution.rows)
         if not solution.converged:

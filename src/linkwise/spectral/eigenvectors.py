@@ -1,13 +1,12 @@
 """Leading eigenvectors of a symmetric operator by a block Krylov-Schur method, and smallest ones of a graph.
 
-Well separated clusters are the best case of spectral clustering, and the worst of Lanczos: eigenvalues 1,
-1, 1 are one vector to a Krylov space grown from one vector, so with a loose tolerance ARPACK returns wrong
-neighbours. A block as wide as the number of wanted vectors sees all of them. On a dense matrix a product
-with eight vectors costs about as much as with one, because reading the matrix is what takes the time.
+Eigenvalues 1, 1, 1 of well separated clusters are one vector to a Krylov space grown from one: ARPACK returns
+wrong neighbours. A block as wide as the number of wanted vectors sees all of them, and a dense product with
+eight vectors costs about as much as with one.
 
-In two or three dimensions the smallest eigenvalues of a large graph crowd at 0 (1e-5 at 100,000 points).
-Only shift-invert finds them, and the factors stay sparse. In higher dimensions the factors fill up, but the
-gaps are wide and products are enough. A factorisation of a small part of the graph tells which case it is.
+In two or three dimensions the smallest eigenvalues of a large graph crowd at 0 (1e-5 at 100,000 points). Only
+shift-invert finds them, and the factors stay sparse. In higher dimensions the factors fill up, but the gaps
+are wide and products are enough. A factorisation of a small part of the graph tells which case it is.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import SuperLU, splu
 
+from linkwise._arrays import Floats
+
 __all__ = ["Eigenpairs", "factor_stays_sparse", "leading_eigenpairs", "smallest_eigenpairs"]
 
-Operator = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+Operator = Callable[[Floats], Floats]
 
 #: Vectors of a block: eigenvalues up to this often the same are all found.
 _LEAST_WIDTH, _MOST_WIDTH = 8, 16
@@ -41,27 +41,20 @@ _TRIAL_POINTS, _TRIAL_FILL = 2000, 120.0
 
 
 class Eigenpairs(NamedTuple):
-    """Eigenvalues (k,), largest first, and orthonormal eigenvectors (n, k) of a symmetric operator.
+    """Largest eigenvalues (k,), vectors (n, k), residual norm, products, and values (r, k) on the way."""
 
-    ``residual`` is the largest norm of A x - lambda x, ``n_iter`` counts products of the operator with a
-    block of vectors. ``history`` (r, k) are the values whenever the space was compressed.
-    """
-
-    values: NDArray[np.float64]
-    vectors: NDArray[np.float64]
+    values: Floats
+    vectors: Floats
     residual: float
     converged: bool
     n_iter: int
-    history: NDArray[np.float64]
+    history: Floats
 
 
 def leading_eigenpairs(
     operator: Operator, n: int, k: int, *, rng: np.random.Generator, tol: float = 1e-4, max_iter: int = 600
 ) -> Eigenpairs:
-    """The k largest eigenpairs of an operator on (n, b) arrays.
-
-    ``tol`` is the largest norm of A x - lambda x allowed, relative to the largest abs(lambda) seen.
-    """
+    """The k largest eigenpairs of an operator on (n, b); ``tol`` of |A x - lambda x| / max |lambda|."""
     width = min(n, max(_LEAST_WIDTH, min(k + 2, _MOST_WIDTH)))
     kept = min(k + width // 2, n)
     space = _KrylovSpace(n, min(n, kept + _DEPTH * width))
@@ -95,7 +88,7 @@ class _KrylovSpace:
         self.room = room
         self.size = 0
 
-    def extended_by(self, block: NDArray[np.float64], image: NDArray[np.float64]) -> NDArray[np.float64]:
+    def extended_by(self, block: Floats, image: Floats) -> Floats:
         """Take in a block that is orthogonal to the basis; the next block, or none if the space is closed."""
         stop = self.size + block.shape[1]
         self.basis[:, self.size : stop] = block
@@ -109,7 +102,7 @@ class _KrylovSpace:
         left = left[:, : min(n_left, len(basis) - stop)]
         return np.asarray(qr(left - basis @ (basis.T @ left), mode="economic")[0])
 
-    def compressed(self, kept: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def compressed(self, kept: int) -> tuple[Floats, Floats, Floats]:
         """Keep the best vectors of the space (Rayleigh-Ritz): their values, vectors and images."""
         basis, images = self.basis[:, : self.size], self.images[:, : self.size]
         projected = basis.T @ images
@@ -141,8 +134,7 @@ def smallest_eigenpairs(
 ) -> Eigenpairs:
     """The k smallest eigenvalues, ascending, of a sparse positive semi-definite matrix, and their vectors.
 
-    ``tol`` is relative to the norm of the operator that is iterated; 1e-3 returns useless vectors.
-    ``direct``: factor the matrix and iterate its inverse, or only multiply by it; None decides.
+    A ``tol`` of 1e-3 returns useless vectors. ``direct``: factor the matrix, or multiply; None decides.
     """
     n = matrix.shape[0]
     if factor_stays_sparse(matrix) if direct is None else direct:

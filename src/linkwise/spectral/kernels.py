@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky
 from scipy.sparse.csgraph import reverse_cuthill_mckee
@@ -17,6 +16,7 @@ from scipy.special import ive
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.neighbors import NearestNeighbors
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import WIDTH, load, splat, store
 from linkwise._row_tables import exact_origin, from_origin
@@ -64,8 +64,7 @@ def neighbour_graph(neighbours: NearestNeighbors, n_neighbors: int) -> sparse.cs
 def self_tuning_graph(neighbours: NearestNeighbors, n_neighbors: int) -> sparse.csr_array:
     """The same edges with weights exp(-d_ij² / (s_i s_j)), s_i being the distance of i to its 7th neighbour.
 
-    Edges are short where points are dense (Zelnik-Manor & Perona 2004). On all pairs this is no positive
-    semi-definite kernel; as weights of a graph it need not be.
+    Zelnik-Manor & Perona 2004; on all pairs this is no positive semi-definite kernel, a graph needs none.
     """
     most = neighbours.n_samples_fit_ - 1
     count, place = min(n_neighbors, most), min(_SCALE_NEIGHBOUR, most)
@@ -90,14 +89,11 @@ def normalised_adjacency(graph: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array((values, graph.indices, graph.indptr), shape=graph.shape)
 
 
-def heat_columns(
-    adjacency: sparse.csr_array, columns: NDArray[np.int64], diffusion_time: float
-) -> NDArray[np.float64]:
-    """Columns of exp(-t (I - S)), as rows (m, N), without any other part of it.
+def heat_columns(adjacency: sparse.csr_array, columns: Ints, diffusion_time: float) -> Floats:
+    """Columns of exp(-t (I - S)), as rows (m, N), without any other part; S is the normalised adjacency.
 
     exp(-t (I - S)) = e^-t I_0(t) + 2 sum_k e^-t I_k(t) T_k(S) with Bessel functions I_k and Chebyshev
-    polynomials T_k; about 7 sqrt(t) + 5 products with S reach machine precision. S is the normalised
-    adjacency.
+    polynomials T_k; about 7 sqrt(t) + 5 products with S reach machine precision.
     """
     # Neighbours with near numbers share cache lines: twice as fast at N = 5000.
     order = reverse_cuthill_mckee(sparse.csr_matrix(adjacency), symmetric_mode=True).astype(np.int64)
@@ -118,7 +114,7 @@ def heat_columns(
     return result
 
 
-def heat_series(diffusion_time: float) -> NDArray[np.float64]:
+def heat_series(diffusion_time: float) -> Floats:
     """Coefficients of T_0(S), T_1(S), ... in exp(-t (I - S)); all are positive and they sum to 1."""
     most = int(10.0 * np.sqrt(diffusion_time) + 20.0)
     coefficients = 2.0 * ive(np.arange(most), diffusion_time)
@@ -129,19 +125,16 @@ def heat_series(diffusion_time: float) -> NDArray[np.float64]:
 
 @kernel
 def _heat_columns(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int64],
-    values: NDArray[np.float64],
-    order: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    target: NDArray[np.int64],
-    coefficients: NDArray[np.float64],
-    result: NDArray[np.float64],
+    indptr: Ints,
+    indices: Ints,
+    values: Floats,
+    order: Ints,
+    columns: Ints,
+    target: Ints,
+    coefficients: Floats,
+    result: Floats,
 ) -> None:
-    """The Chebyshev recurrence T_{k+1} = 2 S T_k - T_{k-1}, a few columns at a time.
-
-    Row r of S is point ``order[r]``; the column at ``columns[c]`` goes to ``result[target[c]]``.
-    """
+    """T_{k+1} = 2 S T_k - T_{k-1} for ``columns``, a few at a time, to ``target``; row r is ``order[r]``."""
     n = indptr.size - 1
     before = np.empty(n * _COLUMNS)
     current = np.empty(n * _COLUMNS)
@@ -179,7 +172,7 @@ def _heat_columns(
                 result[target[start + c], order[row]] = total[row * _COLUMNS + c]
 
 
-def heat_kernel(adjacency: sparse.csr_array, diffusion_time: float) -> NDArray[np.float64]:
+def heat_kernel(adjacency: sparse.csr_array, diffusion_time: float) -> Floats:
     """exp(-t (I - S)), scaled to unit diagonal."""
     result = heat_columns(adjacency, np.arange(adjacency.shape[0]), diffusion_time)
     _unit_diagonal(result, 1.0 / np.sqrt(result.diagonal()))
@@ -187,7 +180,7 @@ def heat_kernel(adjacency: sparse.csr_array, diffusion_time: float) -> NDArray[n
 
 
 @kernel
-def _unit_diagonal(matrix: NDArray[np.float64], scale: NDArray[np.float64]) -> None:
+def _unit_diagonal(matrix: Floats, scale: Floats) -> None:
     """Scale rows and columns and make the matrix exactly symmetric; rounding below 0 is set to 0."""
     tile = 64
     n = matrix.shape[0]
@@ -212,7 +205,7 @@ def nearest_neighbours(points: Any) -> NearestNeighbors:
     return NearestNeighbors().fit(from_origin(points, exact_origin(points)))
 
 
-def neighbour_weights(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def neighbour_weights(distances: Floats) -> Floats:
     """Weights (n, m) of the nearest points by inverse distance, with sum 1; those that coincide share all."""
     coincides = distances == 0.0
     with np.errstate(divide="ignore"):
@@ -221,11 +214,7 @@ def neighbour_weights(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def local_scale(neighbours: NearestNeighbors, *, neighbour: int = _SCALE_NEIGHBOUR) -> float:
-    """Width for a Gaussian kernel: the median distance of the points to their 7th nearest neighbour.
-
-    With many duplicates the median may be 0; then the median over the points with a positive distance is
-    taken, and 1 if all points are equal.
-    """
+    """Width for a Gaussian kernel: the median positive distance to the 7th nearest neighbour, or 1."""
     count = min(neighbour, neighbours.n_samples_fit_ - 1)
     distances = neighbours.kneighbors(n_neighbors=count)[0]
     for candidates in (distances[:, -1], distances[:, -1][distances[:, -1] > 0], [1.0]):
@@ -234,18 +223,18 @@ def local_scale(neighbours: NearestNeighbors, *, neighbour: int = _SCALE_NEIGHBO
     raise AssertionError("the last candidate is positive")
 
 
-def gaussian_kernel(X: Any, Y: Any, sigma: float) -> NDArray[np.float64]:
+def gaussian_kernel(X: Any, Y: Any, sigma: float) -> Floats:
     """exp(-abs(x - y)² / (2 sigma²)), (n, m)."""
     origin = exact_origin(Y)
     rows = from_origin(X, origin)
     # Around the origin the squares that scikit-learn subtracts are not much larger than their difference.
     table = euclidean_distances(rows, None if Y is X else from_origin(Y, origin), squared=True)
-    result: NDArray[np.float64] = np.asarray(table, dtype=np.float64)
+    result: Floats = np.asarray(table, dtype=np.float64)
     result *= -0.5 / sigma**2
     return np.exp(result, out=result)
 
 
-def check_kernel(matrix: NDArray[np.float64]) -> None:
+def check_kernel(matrix: Floats) -> None:
     """Refuse a matrix that is no kernel: not square, not symmetric, or not positive semi-definite."""
     n = matrix.shape[0]
     if matrix.shape != (n, n):
@@ -281,7 +270,7 @@ def check_kernel(matrix: NDArray[np.float64]) -> None:
         ) from None
 
 
-def _first_asymmetry(matrix: NDArray[np.float64], tolerance: float) -> tuple[int, int]:
+def _first_asymmetry(matrix: Floats, tolerance: float) -> tuple[int, int]:
     """First place (row by row) whose mirror image differs, or (-1, -1)."""
     for start, stop in chunk_bounds(0, len(matrix), _BAND):
         differs = np.abs(matrix[start:stop] - matrix[:, start:stop].T) > tolerance

@@ -6,9 +6,9 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.spectral.base import SpectralClusterer
 from linkwise.spectral.normalised_cut import CutSettings, solve_kernel
@@ -17,13 +17,10 @@ from linkwise.spectral.solvers import KernelOf
 __all__ = ["SpectralLearning", "overwritten_affinity"]
 
 
-def overwritten_affinity(
-    kernel_matrix: NDArray[np.float64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """A copy of the affinities whose linked entries are replaced: the largest value for must-links, 0 apart.
+def overwritten_affinity(kernel_matrix: Floats, pairs: Ints, weights: Floats) -> Floats:
+    """A copy whose linked entries are sqrt(K_ii K_jj) for must-links and 0 for cannot-links.
 
-    The largest value is sqrt(K_ii K_jj), 1 for a unit diagonal. A link of weight W moves the entry the
-    share tanh(abs(W)) = 2 g - 1 of the way, g being its certainty; a hard link all the way.
+    A link of weight W moves the entry the share tanh(abs(W)) = 2 g - 1 of the way, g its certainty.
     """
     result = kernel_matrix.copy()
     i, j = pairs[:, 0], pairs[:, 1]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from linkwise._arrays import Floats, Ints
 from linkwise.graph.parity import link_parity
 from linkwise.spectral.algorithm_b import (
     cannot_link_vectors,
@@ -77,42 +77,37 @@ class CutSettings:
 
 
 class SpectralEmbedding(NamedTuple):
-    """Leading eigenvectors (N, k) of a normalised affinity, largest eigenvalue first, and the degrees (N,).
+    """Leading eigenvectors (N, k) of a normalised affinity, degrees (N,), products, values (r, k) so far."""
 
-    ``n_iter`` counts products with blocks of vectors, 0 if the matrix was diagonalised completely;
-    ``history`` (r, k) are the eigenvalues as they were improved.
-    """
-
-    eigenvalues: NDArray[np.float64]
-    vectors: NDArray[np.float64]
-    degrees: NDArray[np.float64]
+    eigenvalues: Floats
+    vectors: Floats
+    degrees: Floats
     converged: bool
     n_iter: int
-    history: NDArray[np.float64]
+    history: Floats
 
-    def rows(self) -> NDArray[np.float64]:
+    def rows(self) -> Floats:
         """The vectors with rows of length one: what is clustered."""
         return row_normalised(self.vectors)
 
 
-def row_normalised(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_normalised(vectors: Floats) -> Floats:
     """Rows scaled to length one; rows of zeros stay."""
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(length > 0.0, length, 1.0))
 
 
 def affinity_embedding(
-    affinity: NDArray[np.float64],
+    affinity: Floats,
     k: int,
     *,
     rng: np.random.Generator,
     tol: float = 1e-4,
     degree_regularisation: float = 0.0,
 ) -> SpectralEmbedding:
-    """Leading eigenvectors of D^-1/2 A D^-1/2.
+    """Leading eigenvectors of D^-1/2 A D^-1/2; degrees count entries without sign.
 
-    Negative entries count with their sign in A and without it in the degrees. ``degree_regularisation``
-    adds that share of mean(d) / N to every entry of A (regularised spectral clustering).
+    ``degree_regularisation`` adds that share of mean(d) / N to every entry of A.
     """
     n = affinity.shape[0]
     degrees = _absolute_row_sums(affinity)
@@ -126,7 +121,7 @@ def affinity_embedding(
         values = values[::-1]
         return SpectralEmbedding(values, vectors[:, ::-1], degrees, True, 0, values[np.newaxis])
 
-    def product(block: NDArray[np.float64]) -> NDArray[np.float64]:
+    def product(block: Floats) -> Floats:
         scaled = np.ascontiguousarray((scale[:, np.newaxis] * block).T)
         image = scaled @ affinity  # symmetric; rows times matrix is the fast order for few rows
         if background:
@@ -139,13 +134,13 @@ def affinity_embedding(
     )
 
 
-def floored_degrees(degrees: NDArray[np.float64]) -> NDArray[np.float64]:
+def floored_degrees(degrees: Floats) -> Floats:
     """Degrees raised to a small share of their mean; 1 if all are 0."""
     mean = float(degrees.mean())
     return np.maximum(degrees, _DEGREE_FLOOR * mean if mean > 0.0 else 1.0)
 
 
-def _absolute_row_sums(affinity: NDArray[np.float64]) -> NDArray[np.float64]:
+def _absolute_row_sums(affinity: Floats) -> Floats:
     """Sums of abs(A) over rows, without an N x N temporary."""
     sums = np.empty(affinity.shape[0])
     for start in range(0, affinity.shape[0], 256):
@@ -157,24 +152,23 @@ class Cannot(NamedTuple):
     """Cannot-links of algorithm B: the links, w_k (n_c, N) and the divisors of w_k(x)."""
 
     links: SignedLinks
-    vectors: NDArray[np.float64]
-    divisors: NDArray[np.float64]
+    vectors: Floats
+    divisors: Floats
 
 
 class KernelCut(NamedTuple):
     """A constrained normalised cut of a dense kernel.
 
-    ``affinity`` (N, N) is max(0, Kbar), or Kbar for ``negative_affinities="signed"``. ``propagation`` is
-    that of all links (A) or of the must-links (B), ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or
-    ``UNREACHED``.
+    ``affinity`` (N, N) is max(0, Kbar), or Kbar if "signed". ``propagation`` is that of all links (A) or of
+    the must-links (B), ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or ``UNREACHED``.
     """
 
-    affinity: NDArray[np.float64]
+    affinity: Floats
     embedding: SpectralEmbedding
     propagation: Propagation
     cannot: Cannot | None
-    prior_diagonal: NDArray[np.float64]
-    effects: NDArray[np.int64]
+    prior_diagonal: Floats
+    effects: Ints
     settings: CutSettings
 
     @property
@@ -195,15 +189,9 @@ class KernelCut(NamedTuple):
 
 
 def constrained_affinity(
-    kernel_matrix: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    settings: CutSettings,
-) -> tuple[NDArray[np.float64], Propagation, Cannot | None, NDArray[np.int64]]:
-    """The affinity of algorithm A or B, and what extends it: the fields of :class:`KernelCut`.
-
-    Under algorithm A two points that are both linked apart from a third become similar; B prevents it.
-    """
+    kernel_matrix: Floats, pairs: Ints, weights: Floats, settings: CutSettings
+) -> tuple[Floats, Propagation, Cannot | None, Ints]:
+    """The affinity of algorithm A, or of B where points apart from a third do not become similar."""
     clip = settings.negative_affinities == "clip"
     scale = float(kernel_matrix.diagonal().mean())
     links = signed_links(pairs, weights, settings.softness, scale)
@@ -227,7 +215,7 @@ def constrained_affinity(
     return affinity, propagation, Cannot(apart, vectors, divisors), effects
 
 
-def _effects(columns: NDArray[np.float64], links: SignedLinks, scale: float) -> NDArray[np.int64]:
+def _effects(columns: Floats, links: SignedLinks, scale: float) -> Ints:
     """What each link does to points that are not its own two, (L,), from U = V^T K."""
     every = np.arange(len(columns))
     i, j = links.pairs[:, 0], links.pairs[:, 1]
@@ -242,11 +230,7 @@ def _effects(columns: NDArray[np.float64], links: SignedLinks, scale: float) -> 
 
 
 def solve_kernel(
-    kernel_matrix: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    settings: CutSettings,
-    rng: np.random.Generator,
+    kernel_matrix: Floats, pairs: Ints, weights: Floats, settings: CutSettings, rng: np.random.Generator
 ) -> KernelCut:
     """Constrained affinity of a kernel (N, N) and its spectral embedding."""
     affinity, propagation, cannot, effects = constrained_affinity(kernel_matrix, pairs, weights, settings)
@@ -261,7 +245,7 @@ def solve_kernel(
     return KernelCut(affinity, embedding, propagation, cannot, diagonal, effects, settings)
 
 
-def extend_rows(cut: KernelCut, kernel_rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def extend_rows(cut: KernelCut, kernel_rows: Floats) -> Floats:
     """Embedding (n, k) of further points by the eigenvectors' own equation, from their kernel (n, N).
 
     kbar(x, x_j) = k(x, x_j) - w(x).w(x_j), less max_k w_k(x) w_k(x_j) for algorithm B; then y(x) = sum_j

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import exact_origin, from_origin
 from linkwise._threads import chunk_bounds
 from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours, neighbour_weights
@@ -24,7 +24,7 @@ _POINTS_AT_ONCE = 2048
 class Extension(Protocol):
     """Gives embedding rows to further points."""
 
-    def rows(self, X: Any) -> NDArray[np.float64]:
+    def rows(self, X: Any) -> Floats:
         """Rows of length one, (n, k)."""
 
     def state(self) -> dict[str, Any]:
@@ -32,16 +32,9 @@ class Extension(Protocol):
 
 
 class NeighbourExtension:
-    """Mean embedding of the nearest reference points, weighted by inverse distance.
+    """Mean embedding of the nearest reference points by inverse distance; they keep their own rows."""
 
-    The heat kernel of a graph has no value at other points. A point that coincides with reference points
-    gets their mean row, so a reference point keeps its own. ``neighbours`` were fitted to the reference
-    points by ``nearest_neighbours``.
-    """
-
-    def __init__(
-        self, reference: Any, neighbours: NearestNeighbors, rows: NDArray[np.float64], n_neighbors: int
-    ) -> None:
+    def __init__(self, reference: Any, neighbours: NearestNeighbors, rows: Floats, n_neighbors: int) -> None:
         self._reference = reference
         self._origin = exact_origin(reference)
         self._neighbours = neighbours
@@ -54,14 +47,14 @@ class NeighbourExtension:
             raise TypeError("a spectral model of sparse data cannot be stored; fit it to dense rows")
         return {"reference": self._reference, "rows": self._rows, "n_neighbors": self._count}
 
-    def rows(self, X: Any) -> NDArray[np.float64]:
+    def rows(self, X: Any) -> Floats:
         """Rows of further points."""
         distances, nearest = self._neighbours.kneighbors(
             from_origin(X, self._origin), n_neighbors=self._count
         )
         return self.rows_at(distances, nearest)
 
-    def rows_at(self, distances: NDArray[np.float64], nearest: NDArray[np.int64]) -> NDArray[np.float64]:
+    def rows_at(self, distances: Floats, nearest: Ints) -> Floats:
         """The same from known distances to the nearest reference points."""
         return row_normalised(np.einsum("nm,nmk->nk", neighbour_weights(distances), self._rows[nearest]))
 
@@ -74,7 +67,7 @@ class _KernelExtension(ABC):
         self._cut = cut._replace(affinity=np.empty((0, 0)))
 
     @abstractmethod
-    def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
+    def _kernel_rows(self, X: Any) -> Floats:
         """Kernel between further points and those of the cut."""
 
     def state(self) -> dict[str, Any]:
@@ -84,7 +77,7 @@ class _KernelExtension(ABC):
             "kernel for new rows, so fit with one of these"
         )
 
-    def rows(self, X: Any) -> NDArray[np.float64]:
+    def rows(self, X: Any) -> Floats:
         """Rows of further points."""
         parts = [
             extend_rows(self._cut, self._kernel_rows(X[start:stop]))
@@ -101,18 +94,18 @@ class GaussianExtension(_KernelExtension):
         self._reference = reference
         self._sigma = sigma
 
-    def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
+    def _kernel_rows(self, X: Any) -> Floats:
         return gaussian_kernel(X, self._reference, self._sigma)
 
 
 class PrecomputedExtension(_KernelExtension):
     """Extension by kernel values at all training points; ``columns`` (m,) are those of the cut."""
 
-    def __init__(self, cut: KernelCut, columns: NDArray[np.int64]) -> None:
+    def __init__(self, cut: KernelCut, columns: Ints) -> None:
         super().__init__(cut)
         self._columns = columns
 
-    def _kernel_rows(self, X: Any) -> NDArray[np.float64]:
+    def _kernel_rows(self, X: Any) -> Floats:
         return np.ascontiguousarray(X[:, self._columns], dtype=np.float64)
 
 

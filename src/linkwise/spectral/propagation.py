@@ -24,6 +24,7 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, cholesky, eigh
 from scipy.linalg.blas import dsyrk, dtrsm
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.spectral.kernels import gaussian_kernel
 
@@ -53,20 +54,20 @@ _TILE = 64
 class SignedLinks(NamedTuple):
     """Links (L,): signs +1 for must-links and -1 for cannot-links, variances e_l² in units of the kernel."""
 
-    pairs: NDArray[np.int64]
-    signs: NDArray[np.float64]
-    variances: NDArray[np.float64]
+    pairs: Ints
+    signs: Floats
+    variances: Floats
 
-    def select(self, rows: NDArray[np.bool_]) -> SignedLinks:
+    def select(self, rows: Bools) -> SignedLinks:
         """The links of these rows."""
         return SignedLinks(self.pairs[rows], self.signs[rows], self.variances[rows])
 
 
 def signed_links(pairs: ArrayLike, weights: ArrayLike, softness: float, scale: float) -> SignedLinks:
-    """Signs and variances of links, given their weights as in :class:`linkwise.Constraints`.
+    """Signs and variances of links of weights as in :class:`linkwise.Constraints`, a hard link as 1.
 
-    A link of weight w has variance ``softness**2 / w * scale``, ``scale`` being the mean diagonal of the
-    kernel; a hard link counts as w = 1. The variance is at least ``1e-10 * scale``: 0 means the hard limit.
+    The variance is ``softness**2 / w * scale``, at least ``1e-10 * scale``, the mean diagonal: 0 is the hard
+    limit.
     """
     values = np.asarray(weights, dtype=np.float64)
     strength = np.where(np.isinf(values), 1.0, np.abs(values))
@@ -85,30 +86,29 @@ def signed_incidence(n_points: int, links: SignedLinks) -> sparse.csc_array:
 class Propagation(NamedTuple):
     """What links do to a kernel: Kbar = K - W^T W, kept as W (L or r, N).
 
-    ``factor`` is the lower Cholesky factor R of E + V^T K V; or, if it is not triangular, T (r, L) with T^T
-    T the pseudo-inverse.
+    ``factor`` is the lower Cholesky factor R of E + V^T K V, or T (r, L) with T^T T its pseudo-inverse.
     """
 
     links: SignedLinks
-    factor: NDArray[np.float64]
+    factor: Floats
     triangular: bool
-    whitened: NDArray[np.float64]
+    whitened: Floats
 
-    def whiten(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    def whiten(self, columns: Floats) -> Floats:
         """w(x) = R^-1 V^T k(X, x) of further points, from their ``link_columns`` (L, n)."""
         if not self.triangular:
             return self.factor @ columns
         return _solve_lower(self.factor, columns)
 
 
-def link_columns(rows_of_kernel: NDArray[np.float64], links: SignedLinks) -> NDArray[np.float64]:
+def link_columns(rows_of_kernel: Floats, links: SignedLinks) -> Floats:
     """U = V^T K: one row per link, K[i] - K[j] for a must-link and K[i] + K[j] for a cannot-link."""
-    columns: NDArray[np.float64] = rows_of_kernel[links.pairs[:, 0]]
+    columns: Floats = rows_of_kernel[links.pairs[:, 0]]
     columns -= links.signs[:, np.newaxis] * rows_of_kernel[links.pairs[:, 1]]
     return columns
 
 
-def propagate(columns: NDArray[np.float64], links: SignedLinks) -> Propagation:
+def propagate(columns: Floats, links: SignedLinks) -> Propagation:
     """Condition the Gaussian process on links, O(N L² + L³); ``columns``, U (L, N), is overwritten."""
     i, j = links.pairs[:, 0], links.pairs[:, 1]
     gram = columns[:, i] - links.signs * columns[:, j]
@@ -126,9 +126,7 @@ def propagate(columns: NDArray[np.float64], links: SignedLinks) -> Propagation:
         return Propagation(links, whitening, False, whitening @ columns)
 
 
-def propagated_kernel(
-    kernel_matrix: NDArray[np.float64], propagation: Propagation, *, clip: bool = False
-) -> NDArray[np.float64]:
+def propagated_kernel(kernel_matrix: Floats, propagation: Propagation, *, clip: bool = False) -> Floats:
     """Kbar = K - W^T W as a new matrix; optionally max(0, Kbar), the affinity of algorithm A."""
     result = np.array(kernel_matrix, dtype=np.float64, order="C")
     if len(propagation.whitened):
@@ -138,9 +136,7 @@ def propagated_kernel(
     return result
 
 
-def _solve_lower(
-    factor: NDArray[np.float64], columns: NDArray[np.float64], *, overwrite: bool = False
-) -> NDArray[np.float64]:
+def _solve_lower(factor: Floats, columns: Floats, *, overwrite: bool = False) -> Floats:
     """R^-1 U for lower triangular R (Fortran order); U (L, n) in C order is not copied when overwritten."""
     if columns.size == 0:
         return columns
@@ -150,7 +146,7 @@ def _solve_lower(
 
 
 @kernel
-def _mirror_lower(matrix: NDArray[np.float64], least: float) -> None:
+def _mirror_lower(matrix: Floats, least: float) -> None:
     """Raise the lower triangle to ``least`` and copy it onto the upper one, tile by tile."""
     n = matrix.shape[0]
     for row_start in range(0, n, _TILE):
@@ -165,7 +161,7 @@ def _mirror_lower(matrix: NDArray[np.float64], least: float) -> None:
 
 def equivalent_kernel(
     kernel_matrix: ArrayLike, first: int, second: int, kind: str, *, softness: float = 0.0
-) -> NDArray[np.float64]:
+) -> Floats:
     """The kernel (N, N) after one link, in closed form.
 
     With u = k(., i) - k(., j) for a must-link, k(., i) + k(., j) for a cannot-link, and s = u(i) -+ u(j),
@@ -258,6 +254,6 @@ def _sign(kind: str) -> float:
     return -1.0 if kind == "must" else 1.0
 
 
-def _as_points(values: ArrayLike) -> NDArray[np.float64]:
+def _as_points(values: ArrayLike) -> Floats:
     points = np.asarray(values, dtype=np.float64)
     return points[:, np.newaxis] if points.ndim == 1 else points

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import qr, svd
 from sklearn.cluster import KMeans
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.kmeans.distortions.euclidean import SquaredEuclidean
+from linkwise.kmeans.hard import HardLinks
 from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
-from linkwise.kmeans.hard.links import HardLinks
 from linkwise.kmeans.starts import start_centres
 from linkwise.spectral.normalised_cut import row_normalised
 
@@ -33,7 +33,7 @@ __all__ = [
 #: Ways to turn the rows of an embedding into labels.
 ASSIGNMENTS = ("kmeans", "discretize", "cluster_qr")
 
-Labeller = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.int64]]
+Labeller = Callable[[Ints, Floats], Ints]
 
 #: Distances up to which k-means runs all its starts side by side. With 400 rows, ten starts and 2, 3 and 10
 #: clusters that takes .4, .4 and .5 of the time of scikit-learn, which is as fast with 1000 rows and 10.
@@ -49,9 +49,7 @@ _SUBSET_SHARE = 0.6
 _SUSPECT_SHARE = 0.05
 
 
-def assign_labels(
-    rows: NDArray[np.float64], k: int, method: str, *, n_init: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def assign_labels(rows: Floats, k: int, method: str, *, n_init: int, rng: np.random.Generator) -> Ints:
     """Labels (N,) from row-normalised eigenvectors (N, m)."""
     if k == 1:
         return np.zeros(len(rows), dtype=np.int64)
@@ -65,9 +63,7 @@ def assign_labels(
     return cluster_qr(rows)
 
 
-def kmeans_labels(
-    rows: NDArray[np.float64], k: int, *, n_init: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def kmeans_labels(rows: Floats, k: int, *, n_init: int, rng: np.random.Generator) -> Ints:
     """Labels (N,) of the best of n_init k-means from k-means++ starts, all of which run side by side."""
     norms = np.einsum("nm,nm->n", rows, rows)
     centres = _spread_centres(rows, norms, k, n_init, rng)
@@ -92,9 +88,7 @@ def kmeans_labels(
     return labels[inertia.argmin()]
 
 
-def _spread_centres(
-    rows: NDArray[np.float64], norms: NDArray[np.float64], k: int, n_starts: int, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def _spread_centres(rows: Floats, norms: Floats, k: int, n_starts: int, rng: np.random.Generator) -> Floats:
     """Centres (n_starts, k, m) by k-means++, each the best of a few rows drawn by their squared distance."""
     n, every = len(rows), np.arange(n_starts)
     centres = np.empty((n_starts, k, rows.shape[1]))
@@ -112,30 +106,16 @@ def _spread_centres(
     return centres
 
 
-def _closer(
-    rows: NDArray[np.float64],
-    norms: NDArray[np.float64],
-    drawn: NDArray[np.int64],
-    nearest: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _closer(rows: Floats, norms: Floats, drawn: Ints, nearest: Floats) -> Floats:
     """Squared distances (s, t, N) to the nearest centre if row drawn[s, t] were one more."""
     distances = norms[drawn][:, :, np.newaxis] + norms - 2.0 * rows[drawn] @ rows.T
     return np.minimum(np.maximum(distances, 0.0), nearest[:, np.newaxis])
 
 
 def labels_keeping(
-    rows: NDArray[np.float64],
-    links: HardLinks,
-    *,
-    n_init: int,
-    rng: np.random.Generator,
-    start: NDArray[np.float64] | None = None,
-) -> NDArray[np.int64]:
-    """Labels (N,) by k-means on rows (N, m) that break no hard link: the best of n_init k-means++ starts.
-
-    ``start`` (K, m) are centres to go on from instead. Raises InferenceBudgetExceeded if neither such labels
-    nor a proof that there are none was found.
-    """
+    rows: Floats, links: HardLinks, *, n_init: int, rng: np.random.Generator, start: Floats | None = None
+) -> Ints:
+    """Labels (N,) by k-means on rows (N, m), from ``start`` or n_init starts, that break no hard link."""
     k = links.n_clusters
     distortion = SquaredEuclidean(None, k)
     table = distortion.rows(np.ascontiguousarray(rows))
@@ -156,14 +136,8 @@ def labels_keeping(
     return best
 
 
-def discretise(
-    rows: NDArray[np.float64], *, rng: np.random.Generator, max_iter: int = 30, n_restarts: int = 5
-) -> NDArray[np.int64]:
-    """Rotate the embedding (N, k) so that its rows come close to unit vectors (Yu & Shi 2003).
-
-    Alternates between labels (the largest coordinate of each rotated row) and the rotation that fits them
-    best; the best of a few starts.
-    """
+def discretise(rows: Floats, *, rng: np.random.Generator, max_iter: int = 30, n_restarts: int = 5) -> Ints:
+    """Rotate the embedding (N, k) so that its rows come close to unit vectors (Yu & Shi 2003)."""
     best_labels, best_fit = np.zeros(len(rows), dtype=np.int64), -np.inf
     for _ in range(n_restarts):
         rotation = _spread_rows(rows, int(rng.integers(len(rows))))
@@ -183,7 +157,7 @@ def discretise(
     return best_labels.astype(np.int64)
 
 
-def _spread_rows(rows: NDArray[np.float64], first: int) -> NDArray[np.float64]:
+def _spread_rows(rows: Floats, first: int) -> Floats:
     """Choose k rows, as columns: one given, each further one the least parallel to those before."""
     chosen = [rows[first]]
     overlap = np.zeros(len(rows))
@@ -193,18 +167,17 @@ def _spread_rows(rows: NDArray[np.float64], first: int) -> NDArray[np.float64]:
     return np.column_stack(chosen)
 
 
-def cluster_qr(rows: NDArray[np.float64]) -> NDArray[np.int64]:
+def cluster_qr(rows: Floats) -> Ints:
     """Labels from a pivoted QR decomposition: no start, no iteration (Damle, Minden & Ying 2019).
 
-    The k rows that QR picks first are most independent of each other, one in each cluster; the rotation
-    closest to them turns the clusters onto the axes.
+    The k rows that QR picks first, one in each cluster, give the rotation that turns clusters onto the axes.
     """
     pivots = qr(rows.T, mode="r", pivoting=True)[1][: rows.shape[1]]
     left, _, right = svd(rows[pivots].T, full_matrices=False)
     return np.abs(rows @ (left @ right)).argmax(axis=1).astype(np.int64)
 
 
-def cluster_centers(rows: NDArray[np.float64], labels: NDArray[np.int64], k: int) -> NDArray[np.float64]:
+def cluster_centers(rows: Floats, labels: Ints, k: int) -> Floats:
     """Mean row of each cluster (k, m); a cluster without rows gets NaN, so that nothing is nearest to it."""
     sums = np.zeros((k, rows.shape[1]))
     np.add.at(sums, labels, rows)
@@ -213,33 +186,24 @@ def cluster_centers(rows: NDArray[np.float64], labels: NDArray[np.int64], k: int
     return np.asarray(sums / counts[:, np.newaxis])
 
 
-def kept_links(
-    labels: NDArray[np.int64], pairs: NDArray[np.int64], weights: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def kept_links(labels: Ints, pairs: Ints, weights: Floats) -> Bools:
     """Which links hold, (L,)."""
     together = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     return np.asarray(together == (weights > 0))
 
 
-def leading_rows(rows: NDArray[np.float64], n_columns: int) -> NDArray[np.float64]:
+def leading_rows(rows: Floats, n_columns: int) -> Floats:
     """Rows of length one of the first eigenvectors, from those of more."""
     return rows if n_columns == rows.shape[1] else row_normalised(rows[:, :n_columns])
 
 
 def labels_by_vote(
-    rows: NDArray[np.float64],
-    n_clusters: int,
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    *,
-    n_init: int,
-    seed: int,
-) -> tuple[NDArray[np.int64], int]:
+    rows: Floats, n_clusters: int, pairs: Ints, weights: Floats, *, n_init: int, seed: int
+) -> tuple[Ints, int]:
     """Labels by k-means on as many eigenvectors as keep most links, and the number of eigenvectors.
 
-    Links often cut a small group off, which then takes one of the first n_clusters eigenvectors from a true
-    cluster. One or two eigenvectors more bring that cluster back, and the links tell when. A link counts
-    with its weight, a hard one as 1; among equals the fewest eigenvectors win.
+    Links often cut a small group off, which takes one of the first n_clusters eigenvectors from a true
+    cluster; one or two more bring it back. Links count by weight, hard ones as 1; of equals the fewest win.
     """
     strength = np.where(np.isinf(weights), 1.0, np.abs(weights))
     best, labels, chosen = -1.0, np.empty(0, dtype=np.int64), n_clusters
@@ -257,12 +221,8 @@ def labels_by_vote(
 
 
 def link_reliability(
-    label: Labeller,
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    n_subsets: int,
-    rng: np.random.Generator,
-) -> NDArray[np.float64]:
+    label: Labeller, pairs: Ints, weights: Floats, n_subsets: int, rng: np.random.Generator
+) -> Floats:
     """How often a link holds in clusterings by 60 % of the links that lack it, (L,); NaN if none does."""
     kept, asked = np.zeros(len(weights)), np.zeros(len(weights))
     for _ in range(n_subsets):
@@ -273,7 +233,7 @@ def link_reliability(
     return np.asarray(np.divide(kept, asked, out=np.full(len(weights), np.nan), where=asked > 0))
 
 
-def trusted_weights(weights: NDArray[np.float64], reliability: NDArray[np.float64]) -> NDArray[np.float64]:
+def trusted_weights(weights: Floats, reliability: Floats) -> Floats:
     """Weights in which links that held in less than half of their clusterings count a twentieth."""
     finite = np.where(np.isinf(weights), np.sign(weights), weights)
     return np.where(reliability < 0.5, _SUSPECT_SHARE * finite, weights)

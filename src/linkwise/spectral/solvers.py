@@ -9,12 +9,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
+from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import cg
 from sklearn.neighbors import NearestNeighbors
 
+from linkwise._arrays import Floats, Ints
+from linkwise._threads import chunk_bounds
 from linkwise.graph import group_labels
+from linkwise.spectral.eigenvectors import factor_stays_sparse, smallest_eigenpairs
 from linkwise.spectral.kernels import (
     gaussian_kernel,
     heat_kernel,
@@ -24,21 +28,31 @@ from linkwise.spectral.kernels import (
     normalised_adjacency,
     self_tuning_graph,
 )
-from linkwise.spectral.normalised_cut import CutSettings, KernelCut, solve_kernel
+from linkwise.spectral.normalised_cut import (
+    WIPED_SHARE,
+    CutSettings,
+    KernelCut,
+    floored_degrees,
+    row_normalised,
+    solve_kernel,
+)
 from linkwise.spectral.out_of_sample import (
     Extension,
     GaussianExtension,
     NeighbourExtension,
     PrecomputedExtension,
 )
+from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
 
 __all__ = [
     "DENSE_LIMIT",
     "GRAPH_AFFINITIES",
     "AffinitySettings",
+    "BasisSolver",
     "DenseSolver",
     "KernelOf",
     "LandmarkSolver",
+    "SignedLaplacianSolver",
     "Solution",
     "Solver",
     "affinity_graph",
@@ -70,31 +84,29 @@ class AffinitySettings(NamedTuple):
 class Solution(NamedTuple):
     """Answer of a solver to a set of links.
 
-    ``rows`` (N, k) have length one. ``eigenvalues`` (k,) are those of the normalised affinity, largest
-    first; of the signed Laplacian, smallest first. Only the dense solver has an ``affinity`` (N, N).
-    ``trace_ratio`` is the variance left by the links, trace(Kbar) / trace(K), and ``n_wiped`` counts points
-    that lost nearly all of theirs. ``effects`` (L,) are ``ACTIVE``, ``KNOWN`` or ``UNREACHED``. ``n_parts``
-    counts parts of the neighbour graph that neither edges nor must-links join; 1 for other kernels.
-    ``history`` (r, k) are the eigenvalues as they were improved.
+    ``rows`` (N, k) have length one. ``eigenvalues`` (k,), largest first; of the signed Laplacian smallest
+    first. ``affinity`` (N, N) if dense. ``trace_ratio``: trace(Kbar) / trace(K); ``n_wiped``: points that
+    lost nearly all variance. ``effects`` (L,): ``ACTIVE``, ``KNOWN`` or ``UNREACHED``. ``n_parts`` of the
+    neighbour graph that nothing joins. ``history`` (r, k): eigenvalues as they were improved.
     """
 
-    rows: NDArray[np.float64]
-    eigenvalues: NDArray[np.float64]
-    affinity: NDArray[np.float64] | None
+    rows: Floats
+    eigenvalues: Floats
+    affinity: Floats | None
     trace_ratio: float
     n_wiped: int
-    effects: NDArray[np.int64]
+    effects: Ints
     n_parts: int
     extension: Extension
     converged: bool
     n_iter: int
-    history: NDArray[np.float64]
+    history: Floats
 
 
 class Solver(Protocol):
     """Built once from the data, asked once per set of links."""
 
-    def solve(self, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> Solution:
+    def solve(self, pairs: Ints, weights: Floats) -> Solution:
         """Embedding under these links."""
 
 
@@ -104,12 +116,12 @@ def affinity_graph(neighbours: NearestNeighbors, affinity: AffinitySettings) -> 
     return build(neighbours, affinity.n_neighbors)
 
 
-def graph_parts(graph: sparse.csr_array) -> NDArray[np.int64]:
+def graph_parts(graph: sparse.csr_array) -> Ints:
     """Connected part of each point of a graph."""
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def joined_parts(parts: NDArray[np.int64], pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> int:
+def joined_parts(parts: Ints, pairs: Ints, weights: Floats) -> int:
     """Number of parts that are left when must-links join parts of a graph."""
     return group_labels(int(parts.max()) + 1, parts[pairs[weights > 0]])[1]
 
@@ -117,7 +129,7 @@ def joined_parts(parts: NDArray[np.int64], pairs: NDArray[np.int64], weights: ND
 class KernelOf:
     """The kernel of a set of points, with what is needed to extend it."""
 
-    def __init__(self, X: Any, affinity: AffinitySettings, columns: NDArray[np.int64]) -> None:
+    def __init__(self, X: Any, affinity: AffinitySettings, columns: Ints) -> None:
         self.affinity = affinity
         self.columns = columns
         self.points = X
@@ -156,7 +168,7 @@ class DenseSolver:
         self._settings = settings
         self._seed = seed
 
-    def solve(self, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> Solution:
+    def solve(self, pairs: Ints, weights: Floats) -> Solution:
         """Embedding under these links."""
         rng = np.random.default_rng(self._seed)
         cut = solve_kernel(self._kernel.matrix, pairs, weights, self._settings, rng)
@@ -179,7 +191,7 @@ class LandmarkSolver:
         self._drawn = np.random.default_rng(seed).permutation(X.shape[0])[:n_landmarks]
         self._landmarks = np.empty(0, dtype=np.int64)
 
-    def _prepare(self, ends: NDArray[np.int64]) -> None:
+    def _prepare(self, ends: Ints) -> None:
         """Kernel of the landmarks; kept while the landmarks stay the same."""
         landmarks = np.union1d(self._drawn, ends)
         if np.array_equal(landmarks, self._landmarks):
@@ -191,7 +203,7 @@ class LandmarkSolver:
         self._landmarks = landmarks
         self._others = np.setdiff1d(np.arange(self._X.shape[0]), landmarks, assume_unique=True)
 
-    def solve(self, pairs: NDArray[np.int64], weights: NDArray[np.float64]) -> Solution:
+    def solve(self, pairs: Ints, weights: Floats) -> Solution:
         """Embedding under these links."""
         self._prepare(pairs.ravel())
         rng = np.random.default_rng(self._seed)
@@ -207,12 +219,7 @@ class LandmarkSolver:
 
 
 def _solution_of(
-    cut: KernelCut,
-    rows: NDArray[np.float64],
-    extension: Extension,
-    n_parts: int,
-    *,
-    affinity: NDArray[np.float64] | None,
+    cut: KernelCut, rows: Floats, extension: Extension, n_parts: int, *, affinity: Floats | None
 ) -> Solution:
     found = cut.embedding
     return Solution(
@@ -224,3 +231,130 @@ def _solution_of(
 def choose_solver(n_samples: int, affinity: str) -> str:
     """The solver that ``auto`` stands for."""
     return "dense" if n_samples <= DENSE_LIMIT or affinity == "precomputed" else "landmark"
+
+
+#: Columns whose affinities estimate the degrees of all points.
+_DEGREE_COLUMNS = 1000
+
+#: The diffusion time is raised until the last eigenvector of the basis counts exp(-this) in the kernel.
+_LAST_EXPONENT = 4.0
+
+#: Random vectors that estimate the mean diagonal of a kernel; the error is below a few percent.
+_PROBES = 16
+
+_ROWS_AT_ONCE = 4096
+
+
+class _GraphSolver:
+    """The normalised Laplacian of the neighbour graph."""
+
+    def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
+        self._points = X
+        self._neighbours = nearest_neighbours(X)
+        self._affinity = affinity
+        self._settings = settings
+        self._seed = seed
+        graph = affinity_graph(self._neighbours, affinity)
+        self._parts = graph_parts(graph)
+        adjacency = normalised_adjacency(graph)
+        self._laplacian = sparse.csr_array(sparse.eye_array(adjacency.shape[0]) - adjacency)
+
+    def _extension(self, rows: Floats) -> NeighbourExtension:
+        return NeighbourExtension(self._points, self._neighbours, rows, self._affinity.n_neighbors)
+
+
+class SignedLaplacianSolver(_GraphSolver):
+    """Links as edges of the graph: K = (Lap + tau I)^-1, so that Kbar^-1 = Lap + tau I + V E^-1 V^T.
+
+    This precision is sparse. Its smallest eigenvectors do not depend on tau = 1 / diffusion_time, which only
+    sets the scale of the softness.
+    """
+
+    def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
+        super().__init__(X, affinity, settings, seed)
+        self._direct = factor_stays_sparse(self._laplacian)
+        self._scale = self._mean_diagonal()
+
+    def _mean_diagonal(self) -> float:
+        """Mean diagonal of (Lap + tau I)^-1 by Hutchinson's estimator."""
+        n = self._laplacian.shape[0]
+        matrix = self._laplacian + sparse.eye_array(n) / self._affinity.diffusion_time
+        signs = np.random.default_rng(self._seed).choice([-1.0, 1.0], size=(_PROBES, n))
+        return float(np.mean([probe @ cg(matrix, probe, rtol=1e-3)[0] for probe in signs]) / n)
+
+    def solve(self, pairs: Ints, weights: Floats) -> Solution:
+        """Embedding under these links."""
+        n = self._laplacian.shape[0]
+        links = signed_links(pairs, weights, self._settings.softness, self._scale)
+        incidence = signed_incidence(n, links)
+        strength = sparse.diags_array(1.0 / links.variances, shape=(len(pairs), len(pairs)))
+        precision = sparse.csr_array(self._laplacian + incidence @ strength @ incidence.T)
+        tol = 1e-6
+        if not self._direct:
+            tol /= max(1.0, float(precision.diagonal().max()))
+        found = smallest_eigenpairs(
+            precision, self._settings.n_clusters, rng=np.random.default_rng(self._seed), tol=tol,
+            direct=self._direct,
+        )  # fmt: skip
+        rows = row_normalised(found.vectors)
+        return Solution(
+            rows, found.values, None, float("nan"), 0, np.zeros(len(pairs), dtype=np.int64),
+            joined_parts(self._parts, pairs, weights), self._extension(rows), found.converged, found.n_iter,
+            found.history,
+        )  # fmt: skip
+
+
+class BasisSolver(_GraphSolver):
+    """A heat kernel of the m smoothest functions on the graph, found once: K = F F^T with F of shape (N, m).
+
+    Kbar = F (I + F^T V E^-1 V^T F)^-1 F^T: a new set of links costs O(N m²). The diffusion time is raised to
+    4 / lambda_m if it is less, so that what the basis leaves out is small.
+    """
+
+    def __init__(
+        self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int, n_basis: int
+    ) -> None:
+        super().__init__(X, affinity, settings, seed)
+        rng = np.random.default_rng(seed)
+        n = self._laplacian.shape[0]
+        found = smallest_eigenpairs(self._laplacian, min(n_basis, n), rng=rng)
+        values = np.maximum(found.values, 0.0)
+        last = float(values[-1])
+        self.diffusion_time = max(affinity.diffusion_time, _LAST_EXPONENT / last if last > 0.0 else 0.0)
+        self._factor = row_normalised(found.vectors * np.exp(-0.5 * self.diffusion_time * values))
+        self._columns = rng.permutation(n)[:_DEGREE_COLUMNS]
+        self._converged, self._n_iter = found.converged, found.n_iter
+
+    def solve(self, pairs: Ints, weights: Floats) -> Solution:
+        """Embedding under these links."""
+        links = signed_links(pairs, weights, self._settings.softness, 1.0)
+        posterior = posterior_factor(self._factor, links)
+        scaled = posterior / np.sqrt(floored_degrees(self._degrees(posterior)))[:, np.newaxis]
+        values, rotation = eigh(scaled.T @ scaled)
+        k = self._settings.n_clusters
+        rows = row_normalised(scaled @ rotation[:, ::-1][:, :k])
+        variance = np.einsum("nm,nm->n", posterior, posterior)
+        return Solution(
+            rows, values[::-1][:k], None, float(variance.mean()), int((variance < WIPED_SHARE).sum()),
+            np.zeros(len(pairs), dtype=np.int64), joined_parts(self._parts, pairs, weights),
+            self._extension(rows), self._converged, self._n_iter, values[::-1][np.newaxis, :k],
+        )  # fmt: skip
+
+    def _degrees(self, posterior: Floats) -> Floats:
+        """sum_j abs(Kbar_ij), estimated on some columns."""
+        columns = posterior[self._columns].T
+        degrees = np.empty(len(posterior))
+        for start, stop in chunk_bounds(0, len(posterior), _ROWS_AT_ONCE):
+            affinities = posterior[start:stop] @ columns
+            degrees[start:stop] = np.abs(affinities, out=affinities).sum(axis=1)
+        return degrees * (len(posterior) / len(self._columns))
+
+
+def posterior_factor(factor: Floats, links: SignedLinks) -> Floats:
+    """B (N, m) with B B^T = F (I + F^T V E^-1 V^T F)^-1 F^T: the propagated kernel of K = F F^T."""
+    observed = factor[links.pairs[:, 0]] - links.signs[:, np.newaxis] * factor[links.pairs[:, 1]]
+    observed /= np.sqrt(links.variances)[:, np.newaxis]
+    precision = observed.T @ observed
+    precision[np.diag_indices_from(precision)] += 1.0
+    lower = cholesky(precision, lower=True)
+    return np.ascontiguousarray(solve_triangular(lower, factor.T, lower=True).T)

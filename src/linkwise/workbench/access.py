@@ -52,16 +52,7 @@ class Refused(Exception):
 
 
 class Access:
-    """Lets only requests through that may be answered, and adds the headers that protect the page.
-
-    Parameters
-    ----------
-    app : ASGI application
-    token : str
-    port : int
-    is_served : function of a host name, without port
-        Whether requests may name it.
-    """
+    """Lets only requests through that may be answered, and adds the headers that protect the page."""
 
     def __init__(self, app: App, *, token: str, port: int, is_served: Callable[[str], bool]) -> None:
         self._app, self._token, self._port, self._is_served = app, token, port, is_served
@@ -211,11 +202,7 @@ def is_loopback(host: str) -> bool:
 
 
 def served_hosts(host: str) -> Callable[[str], bool]:
-    """Which names requests may have in Host when the server listens at ``host``.
-
-    A server that listens at all addresses takes every address in figures, which no foreign domain can be,
-    and the name of this machine.
-    """
+    """Which names requests may have in Host; at all addresses any in figures, and this machine's name."""
     names = {host.lower()}
     try:
         everywhere = ipaddress.ip_address(host).is_unspecified

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise._files import replacing
 from linkwise.beliefs import ClassBeliefs
 from linkwise.cli.classes import MOST_CLASSES, present_classes, propose_classes, read_beliefs
@@ -212,7 +212,7 @@ class ClassDesk:
     def proposal(self) -> pandas.DataFrame:
         """The rows with their present and their new class."""
         model, report = self._done()
-        labels: NDArray[np.int64] = np.asarray(model.labels_)
+        labels: Ints = np.asarray(model.labels_)
         present = self.table.samples.labels
         assert present is not None
         results = {

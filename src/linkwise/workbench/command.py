@@ -89,9 +89,9 @@ def workbench(
             f'the workbench needs {error.name}; pip install "linkwise[cli,workbench]"'
         ) from None
     from linkwise.workbench.access import is_loopback
+    from linkwise.workbench.app import Server
     from linkwise.workbench.classes import ClassDesk
     from linkwise.workbench.desk import Desk
-    from linkwise.workbench.server import Server
     from linkwise.workbench.table import read_table
 
     out = Output()

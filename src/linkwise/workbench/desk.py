@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.active.contradictions import Contradiction
 from linkwise.active.knowledge import SAYS, UNSURE, Answers
 from linkwise.active.session import ActiveClustering
@@ -46,10 +47,7 @@ class Missing(ValueError):
 
 
 class Held(NamedTuple):
-    """A pair that somebody looks at; ``again``: though its answer may follow from others.
-
-    ``is_random``: no question was prepared, because the model was slower than the person.
-    """
+    """A pair that somebody looks at; ``again``: though it may follow; ``is_random``: not prepared."""
 
     pair: tuple[int, int]
     again: bool
@@ -60,15 +58,8 @@ class Held(NamedTuple):
 class Desk:
     """Questions and answers of one table, for several people and several pages.
 
-    Parameters
-    ----------
-    table : Table
-    session : ActiveClustering
-        Takes the answers, and keeps them in its journal.
-    make : function
-        Makes a session about the same rows, without answers and without a journal, for the model.
-    links : Constraints, optional
-        What both were given at first.
+    ``session`` keeps the answers in its journal; ``make`` makes one about the same rows without answers, for
+    the model; ``links`` were given to both.
     """
 
     def __init__(
@@ -122,8 +113,6 @@ class Desk:
         """Where the answers are kept; None if they are not."""
         path = self._session.journal.path
         return None if path is None else path.parent
-
-    # What is there
 
     @property
     def answers(self) -> Answers:
@@ -220,8 +209,6 @@ class Desk:
                 self._contradictions = self._answers, self._session.contradictions()
             return self._contradictions[1]
 
-    # Questions
-
     def question(self, source: str | None = None) -> dict[str, Any]:
         """The question of one person: the same one until it is answered, and nobody else's."""
         name = source or ""
@@ -265,10 +252,7 @@ class Desk:
         return self.model.questions is not None and self.model.questions.told is self._answers
 
     def _prepared_for(self, name: str) -> Held | None:
-        """The first prepared pair that is not idle, and that nobody else of a name looks at.
-
-        Who has just typed a name goes on with the same question.
-        """
+        """The first prepared pair that is not idle, and that nobody else of a name looks at."""
         now = time.monotonic()
         taken = {
             frozenset(held.pair)
@@ -310,15 +294,10 @@ class Desk:
         """Cluster of a row; None before the model has said anything."""
         return None if self.view is None else int(self.view.labels[row])
 
-    # Answers
-
     def tell(
         self, i: int, j: int, says: str, certainty: float | None = None, source: str | None = None
     ) -> bool:
-        """Keep an answer; when this returns it is on disk. False if the same was kept already.
-
-        A page that did not see the reply, or a second page, sends an answer again: it counts once.
-        """
+        """Keep an answer; when this returns it is on disk. False if the same was kept already."""
         self._look_again()
         with self._changed:
             held = self._held.get(source or "")
@@ -341,11 +320,7 @@ class Desk:
         return False
 
     def undo(self, source: str | None = None) -> None:
-        """Undo the last answer or retraction; with a name, never what somebody else did.
-
-        If the last step was somebody else's, the last answer of that person is taken back. The pair is asked
-        about again.
-        """
+        """Undo the last answer or retraction, with a name of that person; the pair is asked about again."""
         self._look_again()
         with self._changed:
             before = self._answers
@@ -415,10 +390,7 @@ class Desk:
 
 
 class Known:
-    """What follows from answers without any model: rows joined by "same", and groups told apart.
-
-    Links given at first count, too. A pair that several answers are about is joined if one of them says so.
-    """
+    """What follows from answers and links given: rows joined by "same", and groups told apart."""
 
     def __init__(self, links: Constraints | None, answers: Answers) -> None:
         told = answers.says != UNSURE
@@ -428,7 +400,7 @@ class Known:
             same = np.concatenate([links.weights > 0.0, same])
         self._rows, ends = np.unique(pairs, return_inverse=True)
         ends = ends.reshape(-1, 2).astype(np.int64)
-        self._group: NDArray[np.int64] = group_labels(len(self._rows), ends[same])[0]
+        self._group: Ints = group_labels(len(self._rows), ends[same])[0]
         self._apart = {frozenset(pair) for pair in self._group[ends[~same]].tolist()}
         self._asked = {frozenset(pair) for pair in answers.pairs.tolist()}
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from linkwise._arrays import Floats
 from linkwise._pages import Page, TextTable, new_figure, png_of
 from linkwise.active.knowledge import as_constraints, learned_certainty
 from linkwise.cli.ask.conversation import counted
@@ -22,7 +25,7 @@ from linkwise.workbench.desk import Desk, Missing
 from linkwise.workbench.model import View
 from linkwise.workbench.pictures import principal_plane
 
-__all__ = ["labels_csv", "links_csv", "model_zip", "report_html"]
+__all__ = ["answers_of_groups", "labels_csv", "links_csv", "model_zip", "report_html"]
 
 # Lines of a table in the report, and points of its picture.
 _MOST_LINES, _MOST_POINTS = 200, 20_000
@@ -215,3 +218,43 @@ def _seen(desk: Desk) -> View:
     if desk.view is None:
         raise Missing("there are no clusters yet; wait until the first ones are found")
     return desk.view
+
+
+#: Rows that stand for a group.
+N_SPEAKERS = 3
+
+
+def answers_of_groups(
+    X: Floats, relation: str, a: Sequence[int], b: Sequence[int]
+) -> tuple[list[tuple[int, int]], str]:
+    """Pairs, and the answer about each of them, that say what two groups of rows are to each other.
+
+    At most three rows stand for each group: the one nearest to its mean, then the furthest ones. "together"
+    makes a chain of answers "same" through all of them, "apart" up to three answers "different" between them.
+    """
+    first, second = sorted(set(a)), sorted(set(b))
+    if relation == "together":
+        both = [*_speakers(X, first), *(_speakers(X, second) if second else [])]
+        chain = list(dict.fromkeys(both))
+        if len(chain) < 2:
+            raise ValueError("one row belongs together with itself; draw around two rows or more")
+        return list(pairwise(chain)), "same"
+    shared = sorted(set(first) & set(second))
+    if shared:
+        raise ValueError(f"row {shared[0]} is in both groups; draw them so that they do not overlap")
+    if not second:
+        raise ValueError("there is one group; draw around the second one, too")
+    pairs = zip(_speakers(X, first), _speakers(X, second), strict=False)
+    return list(pairs), "different"
+
+
+def _speakers(X: Floats, rows: Sequence[int]) -> list[int]:
+    """The row nearest to the mean, then the furthest from those chosen."""
+    points = X[np.asarray(rows)]
+    chosen = [int(((points - points.mean(axis=0)) ** 2).sum(axis=1).argmin())]
+    away = ((points - points[chosen[0]]) ** 2).sum(axis=1)
+    while len(chosen) < min(N_SPEAKERS, len(rows)):
+        away[chosen] = -1.0
+        chosen.append(int(away.argmax()))
+        away = np.minimum(away, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+    return [int(rows[place]) for place in chosen]

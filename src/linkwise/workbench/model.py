@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.knowledge import NO_ANSWERS, SAYS, Answers
 from linkwise.active.quality import Quality
 from linkwise.active.session import ActiveClustering, Doubt, StopHint
-from linkwise.cli.ask.changes import renamed
+from linkwise.cli.ask.conversation import renamed
 
 __all__ = ["Make", "Model", "Questions", "View"]
 
@@ -44,32 +45,22 @@ class Questions:
 class View:
     """What the model said about the answers ``told``; numbers of clusters stay with their rows.
 
-    Attributes
-    ----------
-    labels : (n,) uint16
-    landmarks : (l,) int64
-        Rows with probabilities of their own, increasing.
-    landmark_of : (n,) int64
-        The row among them that each row has its label from.
-    prob : (l, K + 1) float64
-        Probability of each cluster in ``clusters``, and last of one that no answer has found.
-    clusters : (K,) int64
-        Numbers in ``labels``.
-    wrong : (m,) float64
-        Probability that each answer is wrong.
+    ``labels`` (n,); ``landmarks`` (l,): rows with probabilities of their own, of which ``landmark_of`` (n,)
+    gives each row its label; ``prob`` (l, K + 1): of ``clusters`` (K,), and last of one that no answer has
+    found; ``wrong`` (m,): probability that each answer is wrong.
     """
 
     version: int
     told: Answers
     labels: NDArray[np.uint16]
-    landmarks: NDArray[np.int64]
-    landmark_of: NDArray[np.int64]
-    prob: NDArray[np.float64]
-    clusters: NDArray[np.int64]
+    landmarks: Ints
+    landmark_of: Ints
+    prob: Floats
+    clusters: Ints
     quality: Quality | None = None
     stop: StopHint | None = None
     error_rate: float = 0.0
-    wrong: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    wrong: Floats = field(default_factory=lambda: np.empty(0))
     doubts: tuple[Doubt, ...] = ()
     converged: bool = True
 
@@ -83,7 +74,7 @@ class View:
             "the answers under Doubt.",
         )
 
-    def probabilities(self, row: int) -> NDArray[np.float64]:
+    def probabilities(self, row: int) -> Floats:
         """Probability of each of ``clusters`` for a row, and last of one not found: (K + 1,)."""
         return np.asarray(self.prob[np.searchsorted(self.landmarks, self.landmark_of[row])])
 
@@ -96,11 +87,7 @@ class View:
 
 
 class Model:
-    """A thread that computes questions and labels from the newest answers.
-
-    ``make`` makes the session, without a journal, that the thread works with, with a strategy if one is
-    named. ``news`` is called whenever ``questions`` or ``view`` were replaced.
-    """
+    """A thread that computes questions and labels from the newest answers and calls ``news``."""
 
     def __init__(self, make: Make, news: Callable[[], None]) -> None:
         self._make, self._news = make, news
@@ -190,7 +177,7 @@ class Model:
         return [first, *_pairs(session.suggest(ahead))]
 
 
-def _pairs(found: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _pairs(found: Ints) -> list[tuple[int, int]]:
     return [(i, j) for i, j in found.tolist()]
 
 
@@ -249,7 +236,7 @@ def _seen(session: ActiveClustering, told: Answers, before: View | None) -> View
     )
 
 
-def _small_numbers(labels: NDArray[np.int64], before: NDArray[np.uint16]) -> NDArray[np.int64]:
+def _small_numbers(labels: Ints, before: NDArray[np.uint16]) -> Ints:
     """Give clusters that are new the smallest numbers that are free, so that numbers do not grow."""
     used = np.unique(labels)
     kept = used[used <= before.max()]

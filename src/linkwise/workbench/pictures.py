@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from linkwise._arrays import Floats
+
 __all__ = ["Pictures", "discriminant_plane", "principal_plane", "spectral_plane"]
 
 #: Rows of which the graph is made; the others stand among their neighbours in it.
@@ -23,7 +25,7 @@ _TITLES = {
 }
 
 
-def principal_plane(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def principal_plane(X: Floats) -> Floats:
     """The two directions of largest variance, (n, 2)."""
     centred = X - X.mean(axis=0)
     _, vectors = np.linalg.eigh(centred.T @ centred)
@@ -33,11 +35,11 @@ def principal_plane(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(centred @ plane)
 
 
-def discriminant_plane(X: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[np.float64]:
-    """The plane in which clusters lie furthest apart for their width (Fisher's discriminants), (n, 2).
+def discriminant_plane(X: Floats, labels: NDArray[Any]) -> Floats:
+    """The plane (n, 2) in which clusters lie furthest apart for their width (Fisher's discriminants).
 
-    Two clusters have one such direction; the second one is that of largest variance across it. One cluster
-    has none, and is shown by its principal components.
+    The second direction of two clusters is that of largest variance across the first; one cluster is shown by
+    its principal components.
     """
     centred = X - X.mean(axis=0)
     clusters, place = np.unique(labels, return_inverse=True)
@@ -59,11 +61,8 @@ def discriminant_plane(X: NDArray[np.float64], labels: NDArray[Any]) -> NDArray[
     return np.column_stack([first, principal_plane(across)[:, 0]])
 
 
-def spectral_plane(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The graph of nearest neighbours of at most 2000 rows, laid out by its Laplacian, (n, 2).
-
-    The others stand at the mean of the five nearest rows of the graph, weighted by nearness.
-    """
+def spectral_plane(X: Floats) -> Floats:
+    """The graph of neighbours of at most 2000 rows by its Laplacian, (n, 2); others join their nearest."""
     from sklearn.manifold import SpectralEmbedding
     from sklearn.neighbors import NearestNeighbors
 
@@ -88,7 +87,7 @@ def spectral_plane(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.einsum("nk,nkd->nd", weights, layout[near]))
 
 
-def _bridges(points: NDArray[np.float64], graph: Any) -> Any:
+def _bridges(points: Floats, graph: Any) -> Any:
     """Edges that join the parts of a graph to its largest one: in parts it has no layout."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -111,7 +110,7 @@ def _bridges(points: NDArray[np.float64], graph: Any) -> Any:
     return coo_array((values, (np.append(i, j), np.append(j, i))), shape=graph.shape).tocsr()
 
 
-def scaled(points: NDArray[np.float64]) -> NDArray[np.float32]:
+def scaled(points: Floats) -> NDArray[np.float32]:
     """Points in [-1, 1], with one scale for both directions."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max()) / 2.0

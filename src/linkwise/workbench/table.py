@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._files import replacing
+from linkwise._validation import listed
 from linkwise.cli.ask.records import UNLIKE, Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation, Samples, checked_ids, read_samples
-from linkwise.cli.tables import listed
 from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:
@@ -42,15 +43,11 @@ _IMAGES = {
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file.
-
-    ``X`` (n, d) are the numbers to cluster by, made of ``samples`` by ``preparation``, or of texts, and then
-    there is no preparation. ``notes`` say what was done to the data.
-    """
+    """The rows of a file; ``X`` (n, d) are made by ``preparation``, or of texts without one."""
 
     samples: Samples
     records: Records
-    X: NDArray[np.float64]
+    X: Floats
     preparation: Preparation | None
     notes: tuple[str, ...]
     images: pandas.Series | None = None
@@ -84,10 +81,7 @@ class Table:
         return self.samples.name_of(row) if self.samples.ids is not None else f"row {row}"
 
     def pair(self, i: int, j: int) -> tuple[list[dict[str, Any]], list[str], int]:
-        """Two records, the names of columns that differ, and how many columns are left out.
-
-        Of many columns those of text and the numbers that differ most are shown.
-        """
+        """Two records, the columns that differ, and how many columns are left out."""
         fields, hidden = self.records.fields(i, j)
         left = self._record(i, [(field.name, field.left) for field in fields])
         right = self._record(j, [(field.name, field.right) for field in fields])
@@ -186,7 +180,7 @@ def read_table(
     )  # fmt: skip
 
 
-def _range(numbers: NDArray[np.float64] | None) -> tuple[float, float]:
+def _range(numbers: Floats | None) -> tuple[float, float]:
     """What all but the outermost hundredths of the numbers lie between."""
     assert numbers is not None
     low, high = np.quantile(numbers[np.isfinite(numbers)], _RANGE)
@@ -225,7 +219,7 @@ def _by_words(
     id_column: str | None,
     label_column: str | None,
     session: Path,
-) -> tuple[Samples, NDArray[np.float64]]:
+) -> tuple[Samples, Floats]:
     """Rows by the words of their texts."""
     import pandas
 
@@ -243,11 +237,11 @@ def _by_words(
     return Samples(path, features, ids, labels, None, (note,)), X
 
 
-def _features_of(texts: list[str], session: Path) -> NDArray[np.float64]:
+def _features_of(texts: list[str], session: Path) -> Floats:
     """Directions of texts in the space of their words, (n, d).
 
-    They are kept in the folder of the session: computed again on another machine their last digits would
-    differ, and the answers would seem to be about other data.
+    They are kept in the folder of the session: on another machine their last digits would differ, and the
+    answers would seem to be about other data.
     """
     key = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     kept = session / _FEATURES
@@ -261,7 +255,7 @@ def _features_of(texts: list[str], session: Path) -> NDArray[np.float64]:
     return X
 
 
-def word_features(texts: Sequence[str]) -> NDArray[np.float64]:
+def word_features(texts: Sequence[str]) -> Floats:
     """TF-IDF of hashed words, reduced by a truncated SVD; rows have length 1, or 0 without a word."""
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer

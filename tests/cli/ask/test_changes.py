@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from linkwise.cli.ask.changes import change_in_words, renamed
+from linkwise.cli.ask.conversation import change_in_words, renamed
 
 
 @pytest.mark.parametrize("seed", range(30))

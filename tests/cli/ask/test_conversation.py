@@ -14,8 +14,7 @@ from rich.console import Console
 
 from linkwise.active.contradictions import find_contradictions
 from linkwise.active.journal import Journal
-from linkwise.cli.ask.conversation import Conversation
-from linkwise.cli.ask.keys import END, UNDO
+from linkwise.cli.ask.conversation import END, UNDO, Conversation
 from linkwise.cli.ask.records import Records
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import path_witness

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from linkwise.cli.ask.keys import END, UNDO, Keys
+from linkwise.cli.ask.conversation import END, UNDO, Keys
 from tests.cli.ask.terminal import Terminal
 
 READER = """
 import sys, time
-from linkwise.cli.ask.keys import END, Keys
+from linkwise.cli.ask.conversation import END, Keys
 keys, key = Keys(), ""
 while key != END:
     with keys.listening():

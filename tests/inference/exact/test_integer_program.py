@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.inference.exact.integer_program import milp_labels
+from linkwise.inference.local_polytope import milp_labels
 from linkwise.inference.scoring import problem_score
 from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem, random_problem
 

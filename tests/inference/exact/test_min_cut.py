@@ -8,8 +8,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_flow
 
 from linkwise.graph import adjacency
-from linkwise.inference.exact.max_flow import max_flow
-from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
+from linkwise.inference.exact.min_cut import max_flow, min_cut_labels, signed_two_colouring
 from linkwise.inference.scoring import problem_score
 from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem, random_problem, ring_pairs
 

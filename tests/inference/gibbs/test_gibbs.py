@@ -8,10 +8,9 @@ from scipy import stats
 from scipy.special import softmax
 
 from linkwise.inference import gibbs as module
-from linkwise.inference.gibbs import gibbs
+from linkwise.inference.gibbs import N_BATCHES, Tally, gibbs
 from linkwise.inference.gibbs.block_moves import exchange_labels, may_be_reducible, resample_forest
 from linkwise.inference.gibbs.sweeps import sweep_labels
-from linkwise.inference.gibbs.tally import N_BATCHES, Tally
 from linkwise.inference.sweep_layout import sweep_layout
 from tests.inference.marginal_cases import brute_force, grid_problem, make_problem, random_problem
 

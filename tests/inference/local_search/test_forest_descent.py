@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 
 from linkwise.graph import adjacency, group_labels
-from linkwise.inference.local_search.forest_descent import acyclic_components, forest_descent, polish
+from linkwise.inference.local_search.forest_descent import (
+    OUTSIDE,
+    acyclic_components,
+    forest_descent,
+    grow_forest,
+    polish,
+    root_chosen,
+)
 from linkwise.inference.local_search.icm import icm
-from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen
 from linkwise.inference.local_search.orders import shuffled
 from linkwise.inference.scoring import n_broken, problem_score
 from tests.inference.label_cases import (

@@ -9,8 +9,8 @@ from scipy.sparse import csr_matrix
 
 from linkwise._row_tables import row_products
 from linkwise.kmeans.assignment import weighted_links
+from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.distortions.cosine import cosine_scatter
-from linkwise.kmeans.distortions.registry import make_distortion
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
 

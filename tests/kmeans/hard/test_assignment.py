@@ -11,8 +11,8 @@ from linkwise import Constraints
 from linkwise.exceptions import InfeasibleConstraints, InferenceBudgetExceeded
 from linkwise.graph import adjacency
 from linkwise.inference import best_labels
+from linkwise.kmeans.hard import hard_links
 from linkwise.kmeans.hard.assignment import assign_chunklets
-from linkwise.kmeans.hard.links import hard_links
 from linkwise.kmeans.hard.search import search_parts
 
 # Mycielski's construction from a ring of five: no triangle, but four colours needed.

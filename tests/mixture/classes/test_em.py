@@ -10,7 +10,7 @@ from linkwise.datasets import make_eleven_gaussians
 from linkwise.mixture.classes import em as class_em
 from linkwise.mixture.classes.e_step import class_rows, pair_weights
 from linkwise.mixture.classes.em import ClassStep, run_class_em
-from linkwise.mixture.classes.starts import class_start
+from linkwise.mixture.classes.plan import class_start
 from linkwise.mixture.classes.tables import TablesInMemory
 from linkwise.mixture.gaussian.data import points_of
 from linkwise.mixture.gaussian.shrinkage import covariance_prior

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.datasets import make_eleven_gaussians
-from linkwise.mixture.classes.starts import class_start, half_start
+from linkwise.mixture.classes.plan import class_start, half_start
 
 
 def start(X, codes, n_components, seed=0):

@@ -15,10 +15,12 @@ from linkwise.mixture.gaussian.gaussians import Gaussians, precision_factors
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     automatic_rows,
+    column_moments,
     covariance_prior,
     log_prior,
     mean_covariance,
     pooled_covariance,
+    prior_of_moments,
     pseudo_rows,
     shrink,
 )
@@ -57,7 +59,8 @@ def written_out(covariances, covariance_type, prior, pooled):
     for one in matrices(covariances, covariance_type):
         if covariance_type != "tied":
             value -= prior.pooled / 2 * twice_divergence(pooled, one)
-        value -= prior.wide / 2 * twice_divergence(np.diag(prior.variances), one)
+        wide = np.diag(prior.variances) if prior.covariance is None else prior.covariance
+        value -= prior.wide / 2 * twice_divergence(wide, one)
     return value
 
 
@@ -73,18 +76,25 @@ def quiet_fit(model, X, links=None):
         return model.fit(X, constraints=links)
 
 
-@pytest.mark.parametrize("covariance_type", TYPES)
+@pytest.mark.parametrize(
+    ("covariance_type", "correlated"),
+    [*((kind, False) for kind in TYPES), ("full", True), ("tied", True)],
+)
 @pytest.mark.parametrize("seed", range(3))
 class TestPrior:
-    def case(self, seed, covariance_type):
+    def case(self, seed, covariance_type, correlated):
         rng = np.random.default_rng(seed)
         covariances = random_covariances(rng, covariance_type)
         factors = precision_factors(covariances, covariance_type)
         gaussians = Gaussians(rng.normal(size=(K, D)), factors, covariance_type)
-        return rng, covariances, gaussians, CovariancePrior(5.0, 2.0, rng.uniform(0.5, 2.0, D))
+        prior = CovariancePrior(5.0, 2.0, rng.uniform(0.5, 2.0, D))
+        if correlated:
+            of_data = random_covariances(rng, "tied")
+            prior = prior._replace(variances=np.diagonal(of_data), covariance=of_data)
+        return rng, covariances, gaussians, prior
 
-    def test_is_the_formula_at_the_best_pool(self, seed, covariance_type):
-        rng, covariances, gaussians, prior = self.case(seed, covariance_type)
+    def test_is_the_formula_at_the_best_pool(self, seed, covariance_type, correlated):
+        rng, covariances, gaussians, prior = self.case(seed, covariance_type, correlated)
         pooled = pooled_covariance(gaussians)
         value = log_prior(gaussians, prior)
         best = written_out(covariances, covariance_type, prior, as_matrix(pooled, covariance_type))
@@ -96,9 +106,9 @@ class TestPrior:
                 other = as_matrix(other, covariance_type)
                 assert written_out(covariances, covariance_type, prior, other) < value
 
-    def test_the_m_step_is_a_maximum(self, seed, covariance_type):
+    def test_the_m_step_is_a_maximum(self, seed, covariance_type, correlated):
         """Of the expected log-likelihood with scatter W_k and n_k rows, plus the prior, for a given P."""
-        rng, rows, gaussians, prior = self.case(seed, covariance_type)
+        rng, rows, gaussians, prior = self.case(seed, covariance_type, correlated)
         counts = rng.uniform(3.0, 30.0, K)
         pooled = pooled_covariance(gaussians)
         shrunk = shrink(rows, counts, pooled, prior, covariance_type)
@@ -121,8 +131,8 @@ class TestPrior:
                 step = step + np.swapaxes(step, -1, -2)
             assert value(shrunk + step) < top
 
-    def test_units_do_not_matter(self, seed, covariance_type):
-        rng, covariances, gaussians, prior = self.case(seed, covariance_type)
+    def test_units_do_not_matter(self, seed, covariance_type, correlated):
+        rng, covariances, gaussians, prior = self.case(seed, covariance_type, correlated)
         scale = np.full(D, 7.0) if covariance_type == "spherical" else np.exp(rng.normal(size=D))
         if covariance_type == "spherical":
             scaled = covariances * 49.0
@@ -132,18 +142,35 @@ class TestPrior:
             scaled = covariances * np.outer(scale, scale)
         other = Gaussians(gaussians.means, precision_factors(scaled, covariance_type), covariance_type)
         in_units = prior._replace(variances=prior.variances * scale**2)
+        if correlated:
+            in_units = in_units._replace(covariance=prior.covariance * np.outer(scale, scale))
         assert log_prior(other, in_units) == pytest.approx(log_prior(gaussians, prior), abs=1e-9)
 
 
-def test_pooled_part_knows_no_linear_map():
+@pytest.mark.parametrize("covariance_type", ["full", "tied"])
+def test_linear_maps_do_not_matter(covariance_type):
     rng = np.random.default_rng(0)
-    covariances, turn = random_covariances(rng, "full"), rng.normal(size=(D, D))
-    prior = CovariancePrior(5.0, 0.0, np.ones(D))
-    values = [
-        log_prior(Gaussians(np.zeros((K, D)), precision_factors(given, "full"), "full"), prior)
-        for given in (covariances, turn @ covariances @ turn.T)
-    ]
+    covariances, of_data = random_covariances(rng, covariance_type), random_covariances(rng, "tied")
+    values = []
+    for turn in (np.eye(D), rng.normal(size=(D, D))):
+        prior = CovariancePrior(5.0, 3.0, np.full(D, np.nan), turn @ of_data @ turn.T)
+        factors = precision_factors(turn @ covariances @ turn.T, covariance_type)
+        values.append(log_prior(Gaussians(np.zeros((K, D)), factors, covariance_type), prior))
     assert values[0] == pytest.approx(values[1], abs=1e-9)
+
+
+def test_moments_of_correlated_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, 3)) + 1e3
+    prior = prior_of_moments(column_moments(points_of(X), "full"), len(X), 32.0, 1e-3)
+    np.testing.assert_allclose(prior.covariance, np.cov(X.T, bias=True) + 1e-3 * np.eye(3), rtol=1e-8)
+    np.testing.assert_array_equal(prior.variances, np.diagonal(prior.covariance))
+    # Columns that depend on each other leave no room in some direction; one column has no correlations.
+    X[:, 2] = X[:, 0]
+    assert prior_of_moments(column_moments(points_of(X), "full"), len(X), 32.0, 0.0).covariance is None
+    alone = prior_of_moments(column_moments(points_of(X[:, :1]), "full"), len(X), 32.0, 0.0)
+    assert alone.covariance is None
+    np.testing.assert_allclose(alone.variances, X[:, 0].var())
 
 
 def test_rows_and_variances():
@@ -169,6 +196,9 @@ class TestFits:
     rng = np.random.default_rng(4)
     y = np.repeat([0, 1, 2], 25)
     X = rng.normal(size=(75, 3)) * [1.0, 0.5, 2.0] + 3.0 * np.eye(3)[y]
+    wide = rng.normal(size=(120, 11)) @ rng.normal(size=(11, 11)) + 6.0 * np.repeat(
+        [[0.0], [1.0]], 60, axis=0
+    )
     kinds: ClassVar = {
         "none": None,
         "soft": Constraints.sample(y, 20, certainty=0.9, overlap=True, random_state=0),
@@ -199,6 +229,23 @@ class TestFits:
         expected = model.score(self.X) + log_prior(gaussians, prior) / len(self.X)
         assert model.lower_bound_ == pytest.approx(expected, abs=1e-9)
 
+    @pytest.mark.parametrize("covariance_type", TYPES)
+    @pytest.mark.parametrize("n_samples", [110, 109])
+    def test_the_objective_has_the_covariance_of_many_columns_in_it(self, covariance_type, n_samples):
+        """Eleven columns, from ten rows for each of them on."""
+        X = self.wide[:n_samples]
+        model = PPC(2, covariance_type=covariance_type, tol=1e-13, max_iter=5000, reg_covar=0.0,
+                    random_state=0)  # fmt: skip
+        quiet_fit(model, X)
+        gaussians = Gaussians(model.means_, model.precisions_cholesky_, covariance_type)
+        correlated = n_samples == 110 and covariance_type in ("full", "tied")
+        n_rows = 60.5 if correlated else 55.0
+        assert model.shrinkage_ == n_rows
+        covariance = np.cov(X.T, bias=True) if correlated else None
+        prior = CovariancePrior(n_rows * 15 / 16, n_rows / 16, X.var(axis=0), covariance)
+        expected = model.score(X) + log_prior(gaussians, prior) / len(X)
+        assert model.lower_bound_ == pytest.approx(expected, abs=1e-8)
+
     @pytest.mark.parametrize("covariance_type", ["full", "tied", "diag"])
     def test_units_do_not_matter(self, covariance_type):
         scale = np.array([1e-3, 1.0, 1e4])
@@ -222,6 +269,24 @@ class TestFits:
         assert first.n_iter_ == other.n_iter_ > 2
         np.testing.assert_allclose(other.responsibilities_, first.responsibilities_, atol=1e-7)
         np.testing.assert_allclose(other.means_, first.means_ * scale, rtol=1e-6)
+
+    @pytest.mark.parametrize("covariance_type", ["full", "tied"])
+    def test_linear_maps_of_many_columns_do_not_matter(self, covariance_type):
+        links = Constraints.sample(np.repeat([0, 1], 60), 20, certainty=0.9, random_state=0)
+        turn = np.random.default_rng(1).normal(size=(11, 11))
+        back = np.linalg.inv(turn)
+        means = np.array([self.wide[0], self.wide[-1]])
+        found = []
+        for move, shape in ((np.eye(11), np.eye(11)), (turn, back @ back.T)):
+            model = PPC(
+                2, covariance_type=covariance_type, means_init=means @ move, reg_covar=0.0,
+                weights_init=np.full(2, 0.5), tol=1e-6, max_iter=1000,
+                precisions_init=shape if covariance_type == "tied" else np.array([shape] * 2),
+            )  # fmt: skip
+            found.append(quiet_fit(model, self.wide @ move, links))
+        assert found[0].n_iter_ == found[1].n_iter_ > 2
+        np.testing.assert_allclose(found[1].responsibilities_, found[0].responsibilities_, atol=1e-6)
+        np.testing.assert_allclose(found[1].means_, found[0].means_ @ turn, atol=1e-5)
 
     def test_single_precision(self):
         links = self.kinds["soft"]
@@ -263,3 +328,17 @@ class TestFits:
 def precisions(scale, covariance_type):
     one = np.diag(scale**-2.0)
     return {"full": np.array([one] * 3), "tied": one, "diag": np.array([scale**-2.0] * 3)}[covariance_type]
+
+
+def test_only_automatic_pseudo_rows_have_the_correlations_of_many_columns():
+    """One component is its own pool, so that S = (w V + n W) / (w + n), with V = W or its diagonal."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 12)) @ rng.normal(size=(12, 12))
+    found = np.cov(X.T, bias=True)
+    automatic = quiet_fit(PPC(1, reg_covar=0.0, tol=1e-12), X)
+    assert automatic.shrinkage_ == pytest.approx(66.0)
+    np.testing.assert_allclose(automatic.covariances_[0], found, rtol=1e-6)
+    given = quiet_fit(PPC(1, shrinkage=66.0, reg_covar=0.0, tol=1e-12), X)
+    wide = 66.0 / 16.0
+    expected = (wide * np.diag(np.diag(found)) + 200.0 * found) / (wide + 200.0)
+    np.testing.assert_allclose(given.covariances_[0], expected, rtol=1e-6)

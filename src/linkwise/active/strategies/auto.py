@@ -25,5 +25,6 @@ _EXPLORED = 12
 @strategy("auto")
 def auto(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Questions of ``spread`` for the first 12 answers, then of ``information``."""
+    _ = knowledge.surveyed.start  # clustered with the first question: later ones need it at once
     n_told = int((knowledge.answers.says != UNSURE).sum())
     return (spread if n_told < _EXPLORED else information)(knowledge, n_pairs, rng)

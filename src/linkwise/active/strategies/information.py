@@ -50,7 +50,8 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
     worth = entropy / expected_questions(prob, allowed)
     worth[~allowed.any(axis=1)] = 0.0
     doubt = 1.0 - prob.max(axis=1)
-    covariance, factor = _covariance(posterior)
+    similarity = np.tensordot(posterior.kernel_weights, landscape.kernels, 1)
+    covariance, factor = _covariance(similarity, posterior)
     best_group = np.where(allowed, prob[:, :n_groups], -1.0).argmax(axis=1)
     merges = _group_questions(landscape.distances, posterior, asked)
     chosen: list[tuple[int, int]] = []
@@ -133,14 +134,16 @@ def _partners(
     return partners
 
 
-def _covariance(posterior: Posterior) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _covariance(
+    kernel: NDArray[np.float64], posterior: Posterior
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Covariance of the landmarks given those that were asked about, (l, l), and a factor for each row (l,).
 
     A landmark whose group is still open counts as observed, too, with more noise: else one question would be
     asked about each of its neighbours, instead of another question about itself. Times its factor, the row of
     an asked landmark is what it would be if that landmark had not been asked about.
     """
-    kernel, asked = posterior.similarity, posterior.asked
+    asked = posterior.asked
     noise = _NOISE / np.maximum(2.0 * posterior.trust - 1.0, _OPEN) ** 2
     columns = kernel[:, asked]
     covariance = kernel - columns @ np.linalg.solve(columns[asked] + np.diag(noise), columns.T)

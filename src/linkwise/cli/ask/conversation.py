@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
+import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from linkwise.cli.ask.changes import change_in_words, renamed
-from linkwise.cli.ask.keys import END, UNDO, Keys
+from linkwise._arrays import Ints
+from linkwise._validation import counted
 from linkwise.cli.ask.records import UNLIKE, Records, drawn, open_images
 
 if TYPE_CHECKING:
@@ -18,7 +23,133 @@ if TYPE_CHECKING:
 
     from linkwise.active.contradictions import Contradiction
 
-__all__ = ["Conversation", "counted"]
+__all__ = ["END", "UNDO", "Conversation", "Keys", "change_in_words", "counted", "renamed"]
+
+try:
+    import termios
+    import tty
+except ImportError:  # Windows: the keys are read as from a pipe, so that the user ends them with Enter
+    termios = tty = None  # type: ignore[assignment]
+
+
+END, UNDO = "end", "undo"
+_BACKSPACE, _END_OF_INPUT, _ESCAPE = (b"\x7f", b"\x08"), b"\x04", b"\x1b"
+# The rest of the sequence of an arrow or function key follows its first byte at once.
+_SEQUENCE_PAUSE = 0.05
+
+
+class Keys:
+    """Read one key after the other from standard input, without Enter where it is a terminal."""
+
+    def __init__(self) -> None:
+        self._stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
+        self.at_terminal = termios is not None and sys.stdin is not None and sys.stdin.isatty()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Make single keys readable inside the block; what was typed at a terminal before is dropped."""
+        if not self.at_terminal:
+            yield
+            return
+        handle = self._stream.fileno()
+        before = termios.tcgetattr(handle)
+
+        def prepare(*_: object) -> None:
+            tty.setcbreak(handle, termios.TCSAFLUSH)
+
+        # A shell gives the terminal back in its own mode when a stopped session is continued.
+        continued = signal.signal(signal.SIGCONT, prepare)
+        try:
+            prepare()
+            yield
+        finally:
+            with suppress(termios.error):  # the terminal was closed
+                termios.tcsetattr(handle, termios.TCSADRAIN, before)
+            signal.signal(signal.SIGCONT, continued)
+
+    def read(self) -> str:
+        """Wait for a key: a character in lower case, ``UNDO`` or ``END``; arrows and blanks are no keys."""
+        while True:
+            key = self._byte()
+            if key == _ESCAPE:
+                self._pass_over_sequence()
+            elif key in (b"", _END_OF_INPUT):
+                return END
+            elif key in _BACKSPACE:
+                return UNDO
+            elif key.strip():
+                return self._character(key).lower()
+
+    def _byte(self) -> bytes:
+        try:
+            if self.at_terminal:
+                return os.read(self._stream.fileno(), 1)
+            return bytes(self._stream.read(1))
+        except OSError:  # the terminal was closed
+            return b""
+
+    def _character(self, first: bytes) -> str:
+        """The whole character that begins with this byte, in UTF-8."""
+        length = 1 + sum(first[0] >= start for start in (0xC2, 0xE0, 0xF0)) if first[0] < 0xF5 else 1
+        text = first + b"".join(self._byte() for _ in range(length - 1))
+        try:
+            return text.decode()
+        except UnicodeDecodeError:
+            return "�"
+
+    def _pass_over_sequence(self) -> None:
+        """Read on to the end of what an arrow or function key sends: the D of ESC [ D is no answer."""
+        if self.at_terminal and not select.select([self._stream.fileno()], [], [], _SEQUENCE_PAUSE)[0]:
+            return  # the key Esc alone
+        second = self._byte()
+        if second == b"O":
+            self._byte()
+        elif second == b"[":
+            while True:
+                key = self._byte()
+                if not key or b"@" <= key <= b"~":
+                    return
+
+
+# Moves that are listed one by one.
+_TOLD = 3
+
+
+def renamed(before: Ints, after: Ints) -> Ints:
+    """The new labels, numbered so that the fewest rows move; clusters without a match get new numbers."""
+    old, old_of = np.unique(before, return_inverse=True)
+    new, new_of = np.unique(after, return_inverse=True)
+    shared = np.bincount(old_of * len(new) + new_of, minlength=len(old) * len(new)).reshape(
+        len(old), len(new)
+    )
+    names = np.full(len(new), -1, dtype=np.int64)
+    for row, column in zip(*linear_sum_assignment(shared, maximize=True), strict=True):
+        if shared[row, column]:
+            names[column] = old[row]
+    free = names < 0
+    names[free] = int(old.max()) + 1 + np.arange(np.count_nonzero(free))
+    return names[new_of]
+
+
+def change_in_words(before: Ints, after: Ints) -> str:
+    """Say which rows moved; ``after`` has the numbers of ``renamed``."""
+    moved = before != after
+    if not moved.any():
+        return "no row moved"
+    pairs, counts = np.unique(np.column_stack([before, after])[moved], axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    parts = []
+    for place in order[:_TOLD].tolist():
+        source, target = pairs[place].tolist()
+        gone = "" if (after == source).any() else " (gone)"
+        new = "" if (before == target).any() else " (new)"
+        parts.append(f"{counts[place]} from cluster {source}{gone} to {target}{new}")
+    rest = int(counts[order[_TOLD:]].sum())
+    if rest:
+        parts.append(f"{rest} elsewhere")
+    total = int(moved.sum())
+    return f"{counted(total, 'row')} moved: {', '.join(parts)}"
+
 
 _ANSWERS = {"s": "same", "d": "different", "u": "unsure"}
 _MENU = ("s same", "d different", "u unsure", "z undo", "q quit", "? help")
@@ -51,7 +182,7 @@ class Conversation:
         self.session, self.records, self.name = session, records, name
         self.console, self.keys = console, keys
         self.source, self.certainty, self.most = source, certainty, most
-        self._labels: NDArray[np.int64] = np.asarray(session.labels_)
+        self._labels: Ints = np.asarray(session.labels_)
         # Contradictions that the user has seen and left as they are: the pairs and what was said of them.
         self._left: set[frozenset[Any]] = set()
         self._told_to_stop = False
@@ -90,8 +221,6 @@ class Conversation:
             raise
         return int(i), int(j)
 
-    # What is shown
-
     def _say(self, text: str = "", *, style: str | None = None) -> None:
         """Print a paragraph, broken between words."""
         for line in text.splitlines() or [""]:
@@ -121,8 +250,6 @@ class Conversation:
         if hidden:
             self._say(f"and {counted(hidden, 'column')} more that differ less (--show chooses)")
         self._say()
-
-    # What the keys do
 
     def _answer(self, i: int, j: int) -> str:
         """Wait for a key that is an answer, ``UNDO`` or ``END``."""
@@ -207,8 +334,6 @@ class Conversation:
         self._say(f"{what}: {change_in_words(self._labels, after)}")
         self._labels = after
 
-    # Contradictions
-
     def _settle_contradictions(self, newest: int | None) -> int:
         """Show each contradiction once, and take back what the user chooses; gives how many were."""
         taken_back = 0
@@ -262,8 +387,3 @@ class Conversation:
             (frozenset(pair), says)
             for pair, says in zip(contradiction.pairs, contradiction.says, strict=True)
         )
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 answer`` or ``3 answers``."""
-    return f"1 {noun}" if count == 1 else f"{count} {noun}s"

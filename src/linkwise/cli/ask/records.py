@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise.cli.tables import MISSING, column_names, read_frame, refuse_unknown
 from linkwise.constraints.cells import cell_text
 
@@ -40,7 +40,7 @@ def text_frame(path: Path) -> pandas.DataFrame:
     return read_frame(path, column_names(path))
 
 
-def as_numbers(column: pandas.Series) -> NDArray[np.float64] | None:
+def as_numbers(column: pandas.Series) -> Floats | None:
     """The numbers in a column, NaN where there is none; None if most cells are something else."""
     import pandas
 

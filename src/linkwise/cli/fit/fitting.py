@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.cli.compare import TruthScores, score_truth
 from linkwise.cli.errors import CommandError
 from linkwise.cli.options import METHODS, MethodName, Settings, probabilities_of
@@ -36,7 +37,7 @@ class Fit:
     model: Any
     X: pandas.DataFrame
     preparation: Preparation
-    labels: NDArray[np.int64]
+    labels: Ints
     probabilities: NDArray[np.floating] | None
     truth: TruthScores | None
     seconds: float
@@ -146,11 +147,7 @@ def _allow(links: Constraints, n_clusters: int) -> bool:
 def sweep_counts(
     out: Output, estimator: Any, X: Any, y: Any, counts: Sequence[int], *, ignored: str = "", **options: Any
 ) -> ComponentSweep:
-    """Fit every number of clusters several times, with a bar that shows how far it is.
-
-    Warnings that match ``ignored`` would bury the table, which counts empty clusters and runs that did not
-    converge. ``options`` are those of ``sweep_components``.
-    """
+    """Fit every number of clusters several times, with a bar; warnings that match ``ignored`` are dropped."""
     from linkwise.model_selection import ComponentSweep, sweep_components
 
     parts = []

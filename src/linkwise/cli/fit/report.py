@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable, new_figure, png_of
 from linkwise.auto import summary
 from linkwise.cli.compare import links_kept
@@ -292,7 +293,7 @@ def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: 
     return png_of(figure)
 
 
-def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> NDArray[np.int64]:
+def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> Ints:
     """Choose linked rows first, then others at random."""
     order = np.random.default_rng(seed).permutation(n_rows)
     if links is not None and links.n_pairs:

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
+from linkwise._validation import listed
 from linkwise.cli.map.legend import NewLegend
 from linkwise.cli.output import Output
-from linkwise.cli.tables import listed
 
 if TYPE_CHECKING:
     from linkwise.raster import TrainingRows
 
 #: From bands (n, d) and new classes (n,), 0 to K - 1, to a fitted model with ``predict_proba``.
-Fit = Callable[[NDArray[np.float64], NDArray[np.int64]], Any]
+Fit = Callable[[Floats, Ints], Any]
 
 _FOLDS = 5
 
@@ -38,7 +39,7 @@ def mixture_by_labels(legend: NewLegend, seed: int) -> Fit:
     names = ("covariance_type", "reg_covar", "shrinkage")
     settings = {name: getattr(legend.mixture, name) for name in names}
 
-    def fit(X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+    def fit(X: Floats, labels: Ints) -> Any:
         model = CPPC(int(labels.max()) + 1, random_state=seed, **settings)
         return legend.after_scaling(model.fit(legend.scaled(X), labels))
 
@@ -49,7 +50,7 @@ def trees_by_labels(seed: int) -> Fit:
     """Fit the boosted trees of Preston et al. 2010, section 3.3."""
     from linkwise.mixture.classes.relabel import boosted_trees, one_thread
 
-    def fit(X: NDArray[np.float64], labels: NDArray[np.int64]) -> Any:
+    def fit(X: Floats, labels: Ints) -> Any:
         with one_thread(len(X)):
             return boosted_trees(np.bincount(labels), seed).fit(X, labels)
 
@@ -58,15 +59,11 @@ def trees_by_labels(seed: int) -> Fit:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Classes of samples by classifiers that saw no sample of their point or polygon.
+    """Samples, classified by what others taught: map by new class (K, K), and by given class (L, K)."""
 
-    ``confusion`` (K, K): samples by class on the map (rows) and new class (columns). ``by_class`` (L, K):
-    samples by the class they came with, of ``classes``, and class on the map.
-    """
-
-    confusion: NDArray[np.int64]
+    confusion: Ints
     classes: list[str]
-    by_class: NDArray[np.int64]
+    by_class: Ints
     n_folds: int
     n_groups: int
 
@@ -85,20 +82,9 @@ class HeldOut:
 
 
 def held_out(
-    fit: Fit,
-    X: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    given: NDArray[Any],
-    groups: NDArray[Any],
-    *,
-    n_classes: int,
-    seed: int,
+    fit: Fit, X: Floats, labels: Ints, given: NDArray[Any], groups: NDArray[Any], *, n_classes: int, seed: int
 ) -> HeldOut | None:
-    """Classify every sample by what other points and polygons taught; None if there is only one of them.
-
-    ``labels`` (n,) are the new classes, ``given`` (n,) those the samples came with, ``groups`` (n,) the
-    points or polygons.
-    """
+    """Classify samples by what other ``groups`` (n,) taught; None for one group. ``given``: old classes."""
     _, group = np.unique(groups, return_inverse=True)
     n_groups = int(group.max()) + 1
     if n_groups < 2:
@@ -118,9 +104,7 @@ def held_out(
     return HeldOut(confusion, [str(name) for name in names], by_class, len(folds), n_groups)
 
 
-def _folds(
-    n_folds: int, labels: NDArray[np.int64], groups: NDArray[np.int64], seed: int
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _folds(n_folds: int, labels: Ints, groups: Ints, seed: int) -> list[tuple[Ints, Ints]]:
     """Divide the groups into folds with a share of every class where it has enough of them."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 

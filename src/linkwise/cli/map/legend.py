@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
+from linkwise._validation import listed
 from linkwise.cli import options
 from linkwise.cli.classes import propose_classes, read_beliefs, sweep_classes
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.samples import Preparation, load_prepared_model
-from linkwise.cli.tables import listed
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
@@ -46,19 +46,18 @@ class FitSettings:
 class NewLegend:
     """Names of the new classes and the mixture that tells them, in the units of ``preparation``.
 
-    ``whole`` is the mixture with clusters that have no samples, whose names are in ``preparation``.
-    ``labels`` (n,) are the new classes of the samples, 0 to K - 1. Of a mixture that was fitted before, there
-    are neither labels nor a report.
+    ``whole`` also has clusters without samples. ``labels`` (n,) of the samples are 0 to K - 1; a mixture that
+    was fitted before has neither labels nor a report.
     """
 
     names: list[str]
     mixture: Any
     whole: Any
     preparation: Preparation
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
     report: ClassReport | None = None
 
-    def scaled(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scaled(self, X: Floats) -> Floats:
         """Bring bands to the units of the mixture."""
         return (X - np.array(self.preparation.centres)) / np.array(self.preparation.scales)
 
@@ -153,7 +152,7 @@ def renamed(legend: NewLegend, wanted: Sequence[str]) -> NewLegend:
     return replace(legend, names=names, preparation=replace(legend.preparation, clusters=clusters))
 
 
-def _preparation(X: NDArray[np.float64], bands: Sequence[str], standardize: bool) -> Preparation:
+def _preparation(X: Floats, bands: Sequence[str], standardize: bool) -> Preparation:
     """Learn the scales of the bands from the samples."""
     import pandas
 
@@ -163,7 +162,7 @@ def _preparation(X: NDArray[np.float64], bands: Sequence[str], standardize: bool
     return Preparation.of(samples, standardize=standardize, clusters=[])
 
 
-def _occupied(model: Any, names: Sequence[str]) -> tuple[Any, list[str], NDArray[np.int64]]:
+def _occupied(model: Any, names: Sequence[str]) -> tuple[Any, list[str], Ints]:
     """Leave out clusters without samples: the mixture, the names, and new numbers, -1 for none."""
     kept = np.array([name != _EMPTY for name in names])
     numbers = np.where(kept, np.cumsum(kept) - 1, -1)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._pages import Markup, Page, TextTable, new_figure, png_of
+from linkwise._validation import listed
 from linkwise.cli.classes import decision_table, say_evidence
 from linkwise.cli.map.classifier import Classifier, HeldOut
 from linkwise.cli.map.legend import FitSettings, NewLegend
 from linkwise.cli.output import Output
-from linkwise.cli.tables import listed
 
 if TYPE_CHECKING:
     import pandas

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
 from linkwise.cli.errors import CommandError
 from linkwise.cli.options import METHODS, Settings
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
-from linkwise.cli.parts.files import Parts, find_parts, id_rows, read_columns
+from linkwise.cli.parts import Parts, find_parts, id_rows, read_columns
 from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
 from linkwise.cli.samples import Preparation, free_name, safe_scales, save_prepared_model
 from linkwise.cli.tables import build_links, check_links, link_frame, read_link_list, write_frame
@@ -208,7 +209,7 @@ def _build(request: PartsRequest, client: Any, checkpoint: Path) -> Any:
 
 def _write_labels(
     folder: Path, parts: Parts, model: Any, X: Any, n_clusters: int, progress: Progress
-) -> NDArray[np.int64]:
+) -> Ints:
     """Write a Parquet file of clusters and probabilities for every file; return the rows of each cluster."""
     sizes = np.zeros(n_clusters, dtype=np.int64)
     best = getattr(model, "best_estimator_", model)
@@ -247,7 +248,7 @@ def batches(parts: Parts) -> Iterator[list[int]]:
     yield batch
 
 
-def _computed(labels: Any, prob: Any, pieces: list[int]) -> tuple[NDArray[np.int64], Any]:
+def _computed(labels: Any, prob: Any, pieces: list[int]) -> tuple[Ints, Any]:
     """Labels and probabilities of some pieces, read once for both."""
     import dask
 
@@ -259,12 +260,7 @@ def _computed(labels: Any, prob: Any, pieces: list[int]) -> tuple[NDArray[np.int
 
 
 def write_part(
-    folder: Path,
-    parts: Parts,
-    file: int,
-    first_row: int,
-    labels: NDArray[np.int64],
-    prob: NDArray[np.floating] | None,
+    folder: Path, parts: Parts, file: int, first_row: int, labels: Ints, prob: NDArray[np.floating] | None
 ) -> None:
     """Write the results of one file: ids or row numbers of all files together, clusters, probabilities."""
     import pyarrow  # type: ignore[import-untyped]
@@ -291,12 +287,7 @@ def write_part(
 
 
 def _tables(
-    request: PartsRequest,
-    parts: Parts,
-    links: _Links | None,
-    model: Any,
-    sizes: NDArray[np.int64],
-    seconds: float,
+    request: PartsRequest, parts: Parts, links: _Links | None, model: Any, sizes: Ints, seconds: float
 ) -> list[TextTable]:
     best = getattr(model, "best_estimator_", model)
     method = METHODS[request.method].title

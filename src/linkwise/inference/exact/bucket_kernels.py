@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 
@@ -23,18 +24,10 @@ __all__ = ["fill_best_labels", "fill_marginals"]
 
 
 @kernel
-def _runs(
-    bucket: NDArray[np.int64],
-    separator: NDArray[np.int64],
-    n_labels: int,
-    sizes: NDArray[np.int64],
-    strides: NDArray[np.int64],
-) -> int:
-    """How a message over a separator lies in the bucket of its parent; the number of runs.
+def _runs(bucket: Ints, separator: Ints, n_labels: int, sizes: Ints, strides: Ints) -> int:
+    """Joined axes, fastest first, in which a message lies in its parent's ``bucket``: sizes and strides.
 
-    The axes of the bucket are the parent step and ``bucket``, its separator; both lists ascend. From
-    the fastest axis on, neighbouring axes that the message has all, or lacks all, are joined to
-    runs. Run r has ``sizes[r]`` entries; the message moves by ``strides[r]`` along it, 0 if it lacks it.
+    A stride is 0 along axes that the message lacks. Both lists of axes ascend. Returns the number of runs.
     """
     match = separator.shape[0] - 1
     stride = 1
@@ -55,9 +48,7 @@ def _runs(
 
 
 @kernel
-def _advance(
-    digits: NDArray[np.int64], n_runs: int, sizes: NDArray[np.int64], strides: NDArray[np.int64], at: int
-) -> int:
+def _advance(digits: Ints, n_runs: int, sizes: Ints, strides: Ints, at: int) -> int:
     """Next place of the odometer over all runs but the fastest two; the place in the message."""
     for run in range(2, n_runs):
         digits[run] += 1
@@ -71,12 +62,7 @@ def _advance(
 
 @kernel
 def _add_message(
-    table: NDArray[np.float64],
-    n_runs: int,
-    sizes: NDArray[np.int64],
-    strides: NDArray[np.int64],
-    message: NDArray[np.float64],
-    digits: NDArray[np.int64],
+    table: Floats, n_runs: int, sizes: Ints, strides: Ints, message: Floats, digits: Ints
 ) -> None:
     """Add a message to every entry of a table that projects onto it."""
     inner = sizes[0]
@@ -101,14 +87,7 @@ def _add_message(
 
 
 @reassociating_kernel
-def _project(
-    table: NDArray[np.float64],
-    n_runs: int,
-    sizes: NDArray[np.int64],
-    strides: NDArray[np.int64],
-    message: NDArray[np.float64],
-    digits: NDArray[np.int64],
-) -> None:
+def _project(table: Floats, n_runs: int, sizes: Ints, strides: Ints, message: Floats, digits: Ints) -> None:
     """Sum a table onto the axes of a message."""
     inner = sizes[0]
     middle = sizes[1] if n_runs > 1 else 1
@@ -135,9 +114,7 @@ def _project(
 
 
 @kernel
-def _add_link(
-    table: NDArray[np.float64], n_labels: int, stride: int, coupling: NDArray[np.float64], rewards: bool
-) -> None:
+def _add_link(table: Floats, n_labels: int, stride: int, coupling: Floats, rewards: bool) -> None:
     """Add the link between the node of a bucket and the separator axis of this stride."""
     size = table.shape[0] // n_labels
     differ = 0.0 if rewards else -max(coupling[0], 0.0)
@@ -153,7 +130,7 @@ def _add_link(
 
 
 @reassociating_kernel
-def _agreement(table: NDArray[np.float64], n_labels: int, stride: int) -> float:
+def _agreement(table: Floats, n_labels: int, stride: int) -> float:
     """Sum of the entries where the node and the separator axis of this stride have the same label."""
     size = table.shape[0] // n_labels
     total = 0.0
@@ -166,9 +143,7 @@ def _agreement(table: NDArray[np.float64], n_labels: int, stride: int) -> float:
 
 
 @kernel
-def _eliminate_sum(
-    table: NDArray[np.float64], n_labels: int, message: NDArray[np.float64], total: NDArray[np.float64]
-) -> float:
+def _eliminate_sum(table: Floats, n_labels: int, message: Floats, total: Floats) -> float:
     """Log-sum over the node, shifted to maximum 0, into ``message``; the conditional stays. The shift."""
     size = message.shape[0]
     for x in range(size):
@@ -204,7 +179,7 @@ def _eliminate_sum(
 
 
 @kernel
-def _eliminate_max(table: NDArray[np.float64], n_labels: int, message: NDArray[np.float64]) -> None:
+def _eliminate_max(table: Floats, n_labels: int, message: Floats) -> None:
     """Maximum over the node, shifted to maximum 0, into ``message``."""
     size = message.shape[0]
     for x in range(size):
@@ -224,24 +199,20 @@ def _eliminate_max(table: NDArray[np.float64], n_labels: int, message: NDArray[n
 def _load_component(
     first: int,
     last: int,
-    unary: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    unary: Floats,
+    coupling: Floats,
     rewards: bool,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    order: NDArray[np.int64],
-    step_of: NDArray[np.int64],
-    separator_indptr: NDArray[np.int64],
-    separators: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    tables: NDArray[np.float64],
+    edges: Ints,
+    order: Ints,
+    step_of: Ints,
+    separator_indptr: Ints,
+    separators: Ints,
+    offset: Ints,
+    tables: Floats,
 ) -> None:
-    """Unary scores and links of the nodes eliminated at steps ``first`` to ``last`` into their tables.
-
-    ``coupling`` (m, K) if it is ``rewards``, else (m, 1): see :mod:`linkwise.inference.problem`. One type for
-    both forms, so that one kernel is compiled.
-    """
+    """Scores and links of steps ``first`` to ``last`` into their tables; ``coupling`` (m, K) or (m, 1)."""
     n_labels = unary.shape[1]
     for step in range(first, last):
         node = order[step]
@@ -261,29 +232,25 @@ def _load_component(
 
 @kernel
 def fill_marginals(
-    unary: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    unary: Floats,
+    coupling: Floats,
     rewards: bool,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    order: NDArray[np.int64],
-    step_of: NDArray[np.int64],
-    separator_indptr: NDArray[np.int64],
-    separators: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    component_start: NDArray[np.int64],
+    edges: Ints,
+    order: Ints,
+    step_of: Ints,
+    separator_indptr: Ints,
+    separators: Ints,
+    offset: Ints,
+    component_start: Ints,
     n_entries: int,
     n_message: int,
-    prob: NDArray[np.float64],
-    agreement: NDArray[np.float64],
-    shift: NDArray[np.float64],
+    prob: Floats,
+    agreement: Floats,
+    shift: Floats,
 ) -> None:
-    """Marginals of the nodes in ``order`` and agreement of their links, one component after the other.
-
-    ``offset`` restarts at 0 with every component, so the ``n_entries`` of the largest one are enough.
-    ``shift`` (t,) receives the terms of the log partition.
-    """
+    """Marginals of the nodes in ``order`` and agreement of their links; ``shift`` (t,): log partition."""
     n_labels = unary.shape[1]
     tables = np.empty(n_entries)
     buffer = np.empty(n_message)
@@ -346,21 +313,21 @@ def fill_marginals(
 
 @kernel
 def fill_best_labels(
-    unary: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    unary: Floats,
+    coupling: Floats,
     rewards: bool,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    order: NDArray[np.int64],
-    step_of: NDArray[np.int64],
-    separator_indptr: NDArray[np.int64],
-    separators: NDArray[np.int64],
-    offset: NDArray[np.int64],
-    component_start: NDArray[np.int64],
+    edges: Ints,
+    order: Ints,
+    step_of: Ints,
+    separator_indptr: Ints,
+    separators: Ints,
+    offset: Ints,
+    component_start: Ints,
     n_entries: int,
     n_message: int,
-    labels: NDArray[np.int64],
+    labels: Ints,
 ) -> None:
     """A labelling of highest score of the nodes in ``order``, by back-tracking through the tables."""
     n_labels = unary.shape[1]

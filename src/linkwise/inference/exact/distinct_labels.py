@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.inference.problem import Problem
 
@@ -30,9 +31,7 @@ def n_set_entries(n_labels: int) -> int:
     return n_labels * 2**n_labels
 
 
-def distinct_components(
-    problem: Problem, component: NDArray[np.int64], sizes: NDArray[np.int64], max_table: int
-) -> NDArray[np.bool_]:
+def distinct_components(problem: Problem, component: Ints, sizes: Ints, max_table: int) -> Bools:
     """Components (c,) whose nodes are all linked apart by hard links, and that tables suit less than sets."""
     n_labels = problem.unary.shape[1]
     if n_set_entries(n_labels) > max_table:
@@ -41,23 +40,18 @@ def distinct_components(
     hard = hard if hard.ndim == 1 else hard.all(axis=1)
     n_hard = np.bincount(component[problem.pairs[hard, 0]], minlength=len(sizes))
     large = float(n_labels) ** np.minimum(sizes, n_labels) > _SMALL_TABLE
-    found: NDArray[np.bool_] = large & (sizes <= n_labels) & (2 * n_hard == sizes * (sizes - 1))
+    found: Bools = large & (sizes <= n_labels) & (2 * n_hard == sizes * (sizes - 1))
     return found
 
 
-def distinct_marginals(
-    unary: NDArray[np.float64], nodes: NDArray[np.integer], prob: NDArray[np.float64]
-) -> float:
-    """Write P(z_i = k) of these nodes into their rows of ``prob`` (n, K); returns their log partition.
-
-    NaN and -inf where the labels that are not forbidden do not suffice. ``prob`` may be ``unary`` itself.
-    """
+def distinct_marginals(unary: Floats, nodes: NDArray[np.integer], prob: Floats) -> float:
+    """Write P(z_i = k) into rows of ``prob`` (n, K), NaN if labels do not suffice; the log partition."""
     table, log_partition = _set_marginals(np.ascontiguousarray(unary[nodes]))
     prob[nodes] = table
     return float(log_partition)
 
 
-def distinct_best_labels(unary: NDArray[np.float64]) -> NDArray[np.int64]:
+def distinct_best_labels(unary: Floats) -> Ints:
     """Different labels (n,) of highest score for all rows, an assignment problem; zeros if there are none."""
     try:
         return np.asarray(linear_sum_assignment(unary, maximize=True)[1], dtype=np.int64)
@@ -66,7 +60,7 @@ def distinct_best_labels(unary: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 @kernel
-def _set_marginals(unary: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _set_marginals(unary: Floats) -> tuple[Floats, float]:
     """Marginals (n, K) and log partition of n <= K nodes with different labels, in logarithms."""
     n_nodes, n_labels = unary.shape
     n_sets = 1 << n_labels
@@ -114,7 +108,7 @@ def _set_marginals(unary: NDArray[np.float64]) -> tuple[NDArray[np.float64], flo
 
 
 @kernel
-def _log_sum(terms: NDArray[np.float64], largest: float) -> float:
+def _log_sum(terms: Floats, largest: float) -> float:
     """log(sum(exp(terms))), given the largest of them."""
     if largest == -np.inf:
         return largest

@@ -15,6 +15,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.graph import adjacency, induced_subgraph
 from linkwise.inference.engines import (
@@ -33,7 +34,6 @@ from linkwise.inference.exact.forest import (
     forest_marginals,
     root_forest,
 )
-from linkwise.inference.exact.integer_program import milp_labels
 from linkwise.inference.exact.junction_tree import (
     MAX_TABLE,
     Plan,
@@ -45,6 +45,7 @@ from linkwise.inference.exact.junction_tree import (
 )
 from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
 from linkwise.inference.exact.tree import maximum_spanning_forest
+from linkwise.inference.local_polytope import milp_labels
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
 
@@ -54,13 +55,10 @@ __all__ = ["exact_best_labels", "exact_marginals", "exact_parts", "solve_margina
 MAX_VARIABLES = 2_000_000
 
 
-def solve_marginals(
-    problem: Problem, planned: Plan
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+def solve_marginals(problem: Problem, planned: Plan) -> tuple[Floats, Floats, float]:
     """Marginals (n, K), agreement (m,) and log partition of every component that its plan calls feasible.
 
-    NaN where the hard links allow no labelling (log partition -inf). Other components have NaN as agreement
-    and keep their scores. Written over the scores if the problem allows it.
+    NaN where the hard links allow no labelling. Other components have NaN as agreement and keep their scores.
     """
     if planned.forest.all():
         return forest_marginals(problem, planned.component)
@@ -82,7 +80,7 @@ def solve_marginals(
     return prob, agreement, log_partition
 
 
-def _distinct_parts(problem: Problem, planned: Plan) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _distinct_parts(problem: Problem, planned: Plan) -> list[tuple[Ints, Ints]]:
     """Nodes and links of each component whose nodes need different labels."""
     of_links = planned.component[problem.pairs[:, 0]]
     return [
@@ -103,7 +101,7 @@ def exact_marginals(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.float64] | None = None,
+    initial: Floats | None = None,
     n_threads: int = 1,
     max_table: int = MAX_TABLE,
 ) -> EngineMarginals:
@@ -156,7 +154,7 @@ def exact_best_labels(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.int64] | None = None,
+    initial: Ints | None = None,
     n_threads: int = 1,
     max_table: int = MAX_TABLE,
     time_limit: float = 30.0,
@@ -225,17 +223,13 @@ def exact_best_labels(
 
 
 class _WideLabels(NamedTuple):
-    labels: NDArray[np.int64]
+    labels: Ints
     upper_bound: float
     optimal: bool
 
 
 def _solve_wide(
-    problem: Problem,
-    planned: Plan,
-    initial: NDArray[np.int64] | None,
-    rng: np.random.Generator,
-    time_limit: float,
+    problem: Problem, planned: Plan, initial: Ints | None, rng: np.random.Generator, time_limit: float
 ) -> Iterator[tuple[int, _WideLabels]]:
     """Integer programs of the components that are too wide for tables, the smallest first."""
     n_labels = problem.unary.shape[1]
@@ -260,7 +254,7 @@ def _solve_wide(
 
 
 def _solve_component(
-    problem: Problem, initial: NDArray[np.int64] | None, rng: np.random.Generator, deadline: float
+    problem: Problem, initial: Ints | None, rng: np.random.Generator, deadline: float
 ) -> _WideLabels:
     """Best of a spanning forest's labels, the initial ones and those of the integer program."""
     kept = maximum_spanning_forest(problem, rng)

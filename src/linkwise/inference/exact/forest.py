@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.simd import prefetch
@@ -45,11 +46,7 @@ _CACHE_LINE = 8  # numbers
 
 
 class RootedForest(NamedTuple):
-    """A forest in breadth-first order: parents before children, components contiguous.
-
-    ``order`` (n,) is the node at each place, ``parent`` (n,) the place of its parent and ``edge`` (n,) the
-    row of ``pairs`` that joins the two, both -1 at a root.
-    """
+    """Breadth-first order (n,) of a forest, place (n,) of each parent and edge (n,) to it, -1 at roots."""
 
     order: NDArray[np.int32]
     parent: NDArray[np.int32]
@@ -57,10 +54,7 @@ class RootedForest(NamedTuple):
 
 
 def root_forest(graph: Adjacency, component: NDArray[np.integer] | None = None) -> RootedForest:
-    """Root every tree of a forest at its first node.
-
-    ``component`` (n,): numbers of the trees in order of first appearance, if it is known to be a forest.
-    """
+    """Root every tree of a forest, ``component`` (n,) if that is known, at its first node."""
     n_nodes = len(graph.indptr) - 1
     rows = np.repeat(np.arange(n_nodes, dtype=np.int32), np.diff(graph.indptr))
     if component is None:
@@ -89,17 +83,9 @@ def root_forest(graph: Adjacency, component: NDArray[np.integer] | None = None) 
 
 @kernel
 def send_message(
-    h: NDArray[np.float64],
-    coupling: NDArray[np.float64],
-    edge: int,
-    agree: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    message: NDArray[np.float64],
+    h: Floats, coupling: Floats, edge: int, agree: Floats, weight: Floats, message: Floats
 ) -> tuple[float, int]:
-    """Shift h so that its maximum is 0 and write its message over the edge; the shift and the top label.
-
-    ``agree`` (K,) becomes the log potential of agreeing on each label and ``weight`` exp(h).
-    """
+    """Shift h to a maximum of 0 and write its message over the edge; the shift and the top label."""
     n_labels = h.shape[0]
     top = 0
     for a in range(1, n_labels):
@@ -158,23 +144,19 @@ def send_message(
 
 @kernel
 def _solve_forest(
-    table: NDArray[np.float64],
+    table: Floats,
     order: NDArray[np.int32],
     parent: NDArray[np.int32],
     edge: NDArray[np.int32],
-    coupling: NDArray[np.float64],
-    agreement: NDArray[np.float64],
+    coupling: Floats,
+    agreement: Floats,
     up: bool,
     down: bool,
-    same: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    message: NDArray[np.float64],
+    same: Floats,
+    weight: Floats,
+    message: Floats,
 ) -> float:
-    """Scores of the nodes in ``order`` become marginals, one tree after the other; the log partition.
-
-    Only ``up``: all trees send to their roots; what the shifts of scores add to the log partition. Only
-    ``down``: the rows of the roots are their marginals already.
-    """
+    """Scores of nodes in ``order`` become marginals; log partition. ``up``, ``down``: one pass alone."""
     n_places = order.shape[0]
     n_labels = table.shape[1]
     log_partition = 0.0
@@ -252,12 +234,8 @@ def _solve_forest(
 
 def forest_marginals(
     problem: Problem, component: NDArray[np.integer] | None = None
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Marginals (n, K), agreement (m,) and log partition of a problem whose graph is a forest.
-
-    ``component`` (n,) are its trees, if they are known (see ``root_forest``). The log partition is ``-inf``
-    and the marginals of a tree are NaN if its hard links allow no labelling.
-    """
+) -> tuple[Floats, Floats, float]:
+    """Marginals (n, K), NaN if impossible, agreement (m,) and log partition of a problem on a forest."""
     forest = cached(problem, "rooted forest", lambda: root_forest(problem.graph, component))
     prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.empty(len(problem.pairs))
@@ -266,30 +244,23 @@ def forest_marginals(
 
 def fill_forest(
     forest: RootedForest,
-    coupling: NDArray[np.float64],
-    table: NDArray[np.float64],
-    agreement: NDArray[np.float64],
+    coupling: Floats,
+    table: Floats,
+    agreement: Floats,
     *,
     up: bool = True,
     down: bool = True,
 ) -> float:
-    """Marginals of a forest among the nodes of a problem; its log partition.
+    """Scores of a forest in ``table`` (n, K) become marginals, with agreement (m,); its log partition.
 
-    In ``table`` (n, K) the scores of its nodes become P(z_i = k), and ``agreement`` (m,) receives
-    P(z_i == z_j) of its links. The passes may be made apart: ``up`` adds to the scores of the roots what is
-    below them and returns the rest of the log partition, ``down`` needs the marginals of the roots.
+    ``up`` alone adds to the scores of the roots what is below them, ``down`` needs marginals of the roots.
     """
     room = np.empty((3, table.shape[1]))
     return float(_solve_forest(table, *forest, coupling, agreement, up, down, *room))
 
 
 @kernel
-def _maximise(
-    h: NDArray[np.float64],
-    parent: NDArray[np.int32],
-    edge: NDArray[np.int32],
-    coupling: NDArray[np.float64],
-) -> NDArray[np.int64]:
+def _maximise(h: Floats, parent: NDArray[np.int32], edge: NDArray[np.int32], coupling: Floats) -> Ints:
     """Max-product up, choices back down; ``h`` comes in as the unary scores by place."""
     n_places, n_labels = h.shape
     top = np.zeros(n_places, dtype=np.int64)
@@ -333,11 +304,8 @@ def _maximise(
     return labels
 
 
-def forest_best_labels(problem: Problem) -> NDArray[np.int64]:
-    """Max-product on a forest: a labelling (n,) of highest score, ``-inf`` only if none is allowed.
-
-    Ties are settled by back-tracking.
-    """
+def forest_best_labels(problem: Problem) -> Ints:
+    """Max-product on a forest with back-tracking: labels (n,) of highest score, -inf if none is allowed."""
     order, parent, edge = root_forest(problem.graph)
     labels = np.empty(len(order), dtype=np.int64)
     labels[order] = _maximise(problem.unary[order], parent, edge, problem.coupling)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, core_numbers, group_labels, induced_subgraph, min_fill_order
 from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_marginals
@@ -42,20 +43,18 @@ _PROBES = (2**12, 2**16)
 class Buckets(NamedTuple):
     """Elimination of the narrow components with loops, one component after the other.
 
-    ``order`` (t,): node eliminated at each step. ``step_of`` (n,): step of each node, -1 for nodes of other
-    components; empty if there are no steps. ``separators[separator_indptr[s]:separator_indptr[s + 1]]``:
-    the later steps that step s is joined to when its turn comes, ascending. ``offset`` (t,): where the
-    table of a step begins; from 0 in every component. ``component_start`` (c + 1,): first step of each
-    component. ``n_entries``, ``n_message``: entries of the tables of the largest component, and of the
-    largest message.
+    ``order`` (t,): node of each step; ``step_of`` (n,): step of each node, or -1. ``separators`` from
+    ``separator_indptr[s]``: later steps that step s is joined to. ``offset`` (t,): place of its table.
+    ``component_start`` (c + 1,): first steps. ``n_entries``, ``n_message``: of the largest tables and
+    message.
     """
 
-    order: NDArray[np.int64]
-    step_of: NDArray[np.int64]
-    separator_indptr: NDArray[np.int64]
-    separators: NDArray[np.int64]
-    offset: NDArray[np.int64]
-    component_start: NDArray[np.int64]
+    order: Ints
+    step_of: Ints
+    separator_indptr: Ints
+    separators: Ints
+    offset: Ints
+    component_start: Ints
     n_entries: int
     n_message: int
 
@@ -63,26 +62,21 @@ class Buckets(NamedTuple):
 class Plan(NamedTuple):
     """Which components of a problem exact inference can solve.
 
-    ``component`` (n,) of each node, numbered in order of first appearance; ``sizes`` (c,) in nodes;
-    ``forest`` (c,): a single node or a tree; ``distinct`` (c,): all nodes need different labels, so sums over
-    sets of labels suffice; ``feasible`` (c,): solvable within the budget, always true for these two;
-    ``buckets``: the elimination of the other feasible components. ``widths`` (c,) of
-    the elimination order found: 0 for a node, 1 for a tree; where none within the budget was found, a width
-    above the budget that the order (or any order) needs at least.
+    ``component`` (n,) of each node; ``sizes`` (c,); ``forest`` (c,): a node or a tree; ``distinct`` (c,): all
+    nodes need different labels; ``feasible`` (c,): within the budget; ``buckets``: elimination of the other
+    feasible ones; ``widths`` (c,): of the order found, or a lower bound above the budget.
     """
 
     component: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    forest: NDArray[np.bool_]
-    widths: NDArray[np.int64]
-    feasible: NDArray[np.bool_]
+    sizes: Ints
+    forest: Bools
+    widths: Ints
+    feasible: Bools
     buckets: Buckets
-    distinct: NDArray[np.bool_]
+    distinct: Bools
 
 
-def find_components(
-    problem: Problem,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def find_components(problem: Problem) -> tuple[Ints, Ints, Bools]:
     """Connected component (n,) of each node, their sizes (c,), and which (c,) have no ring."""
     component, n_components = group_labels(len(problem.unary), problem.pairs)
     sizes = np.bincount(component, minlength=n_components)
@@ -93,8 +87,8 @@ def find_components(
 def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     """Find elimination orders by min-fill and decide which components are narrow enough.
 
-    Only the links and the number of labels matter. A table may have ``max_table`` entries; all tables of a
-    component may add up to 2 ** 26, or to 16 times ``max_table`` if that is more.
+    A table may have ``max_table`` entries; those of a component 2 ** 26, or 16 times ``max_table`` if that is
+    more.
     """
     n_labels = problem.unary.shape[1]
     component, sizes, forest = find_components(problem)
@@ -137,29 +131,19 @@ def _largest_width(max_table: int, n_labels: int) -> int:
 class _Elimination(NamedTuple):
     """Steps in order: node, size of its bag, and the bags end to end."""
 
-    order: NDArray[np.int64]
-    bag_sizes: NDArray[np.int64]
-    bags: NDArray[np.int64]
+    order: Ints
+    bag_sizes: Ints
+    bags: Ints
 
-    def select(self, rows: NDArray[np.bool_]) -> _Elimination:
+    def select(self, rows: Bools) -> _Elimination:
         """Some of the steps."""
         return _Elimination(
             self.order[rows], self.bag_sizes[rows], self.bags[np.repeat(rows, self.bag_sizes)]
         )
 
 
-def _eliminate(
-    graph: Adjacency,
-    nodes: NDArray[np.int64],
-    component: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    max_width: int,
-) -> _Elimination:
-    """Eliminate the components these nodes form, leaving out those that are too wide; set ``widths``.
-
-    Small components go all at once. The search stops at the first node that is too wide, which is rarely
-    before the narrow components are through; what is left is tried one component at a time.
-    """
+def _eliminate(graph: Adjacency, nodes: Ints, component: Ints, widths: Ints, max_width: int) -> _Elimination:
+    """Eliminate the components of these nodes, but those that are too wide; small ones all at once."""
     if nodes.size == 0:
         return _Elimination(nodes, nodes, nodes)
     left_of = np.bincount(component[nodes], minlength=len(widths))
@@ -193,7 +177,7 @@ def _eliminate(
     return steps.select(widths[component[steps.order]] <= max_width)
 
 
-def _part(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
+def _part(graph: Adjacency, nodes: Ints) -> Adjacency:
     """The subgraph on these nodes, without a copy if they are all nodes in order."""
     if len(nodes) == len(graph.indptr) - 1 and (np.diff(nodes) == 1).all():
         return graph
@@ -201,7 +185,7 @@ def _part(graph: Adjacency, nodes: NDArray[np.int64]) -> Adjacency:
 
 
 @kernel
-def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], size: int) -> NDArray[np.int64]:
+def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], size: int) -> Ints:
     """The first nodes that a breadth-first search from node 0 meets."""
     near = np.empty(size, dtype=np.int64)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)
@@ -223,11 +207,7 @@ def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], siz
 
 
 def _probe(graph: Adjacency, max_width: int) -> int:
-    """Width of a neighbourhood, if it is too wide already; otherwise 0.
-
-    A part is never wider than the whole, and that of a large loopy graph nearly always tells: milliseconds
-    instead of the seconds that a search through a million nodes takes before it gives up.
-    """
+    """Width of a neighbourhood if it is too wide, else 0: milliseconds where a whole search takes seconds."""
     for size in _PROBES:
         if 4 * size < len(graph.indptr):
             near = _neighbourhood(graph.indptr, graph.neighbours, size)
@@ -237,13 +217,13 @@ def _probe(graph: Adjacency, max_width: int) -> int:
     return 0
 
 
-def _min_fill(graph: Adjacency, nodes: NDArray[np.int64], max_width: int) -> tuple[_Elimination, int]:
+def _min_fill(graph: Adjacency, nodes: Ints, max_width: int) -> tuple[_Elimination, int]:
     """Min-fill elimination of a subgraph, in the numbering of the whole graph, and its width."""
     found = min_fill_order(graph, max_width)
     return _Elimination(nodes[found.order], np.diff(found.bags_indptr), nodes[found.bags]), found.width
 
 
-def _buckets(steps: _Elimination, component: NDArray[np.int64], n_labels: int) -> Buckets:
+def _buckets(steps: _Elimination, component: Ints, n_labels: int) -> Buckets:
     """Renumber by step, components contiguous, separators ascending."""
     order, bag_sizes, bags = steps
     if order.size == 0:
@@ -284,14 +264,8 @@ def _no_buckets() -> Buckets:
 _ENTRIES_AT_ONCE = 2**24
 
 
-def junction_marginals(
-    problem: Problem, buckets: Buckets, prob: NDArray[np.float64], agreement: NDArray[np.float64]
-) -> float:
-    """Calibrate the junction trees of the narrow components: one pass there, one pass back.
-
-    ``prob`` (n, K) receives P(z_i = k) in the rows of the nodes eliminated, NaN where no labelling is
-    allowed, and ``agreement`` (m,) P(z_i == z_j) of their links. Returns their log partition.
-    """
+def junction_marginals(problem: Problem, buckets: Buckets, prob: Floats, agreement: Floats) -> float:
+    """Calibrate the junction trees: rows of ``prob`` (n, K), ``agreement`` (m,), and the log partition."""
     graph, links = problem.graph, _links(problem)
     shift = np.zeros(len(buckets.order))
     for some in _at_a_time(buckets, problem.unary.shape[1]):
@@ -299,17 +273,14 @@ def junction_marginals(
     return float(shift.sum())
 
 
-def junction_best_labels(problem: Problem, buckets: Buckets, labels: NDArray[np.int64]) -> None:
-    """Max-sum on the junction trees of the narrow components, ties settled by back-tracking.
-
-    ``labels`` (n,) receives a labelling of highest score at the nodes eliminated.
-    """
+def junction_best_labels(problem: Problem, buckets: Buckets, labels: Ints) -> None:
+    """Max-sum on the junction trees with back-tracking, written into ``labels`` (n,)."""
     graph, links = problem.graph, _links(problem)
     for some in _at_a_time(buckets, problem.unary.shape[1]):
         fill_best_labels(problem.unary, *links, *graph, *some, labels)
 
 
-def _links(problem: Problem) -> tuple[NDArray[np.float64], bool]:
+def _links(problem: Problem) -> tuple[Floats, bool]:
     """Coupling as a table (m, K) or (m, 1), and whether it is rewards for each label."""
     rewards = problem.coupling.ndim == 2
     return problem.coupling if rewards else problem.coupling[:, np.newaxis], rewards

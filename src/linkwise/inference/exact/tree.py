@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import adjacency
-from linkwise.graph.disjoint_set import find
+from linkwise.graph.csr import find
 from linkwise.inference.engines import EngineMarginals, marginals_engine
 from linkwise.inference.exact.forest import forest_marginals
 from linkwise.inference.problem import Problem
@@ -19,7 +19,7 @@ __all__ = ["maximum_spanning_forest", "spanning_forest"]
 
 
 @kernel
-def _kruskal(n_nodes: int, pairs: NDArray[np.int64], order: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _kruskal(n_nodes: int, pairs: Ints, order: Ints) -> Bools:
     """Keep each pair, in this order, that joins two groups not yet joined."""
     parent = np.arange(n_nodes)
     kept = np.zeros(pairs.shape[0], dtype=np.bool_)
@@ -32,12 +32,8 @@ def _kruskal(n_nodes: int, pairs: NDArray[np.int64], order: NDArray[np.int64]) -
     return kept
 
 
-def maximum_spanning_forest(problem: Problem, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """The links (m,) of a spanning forest of largest total strength; hard links come first.
-
-    The strength of a link is the absolute value of its coupling, the largest one over the labels if there
-    are several; ``rng`` decides between links of equal strength.
-    """
+def maximum_spanning_forest(problem: Problem, rng: np.random.Generator) -> Bools:
+    """The links (m,) of a spanning forest of largest total abs(coupling); ``rng`` settles ties."""
     strength = np.abs(problem.coupling)
     if strength.ndim == 2:
         strength = strength.max(axis=1)
@@ -48,11 +44,7 @@ def maximum_spanning_forest(problem: Problem, rng: np.random.Generator) -> NDArr
 
 @marginals_engine("tree", uses_initial=False, differentiable=True)
 def spanning_forest(
-    problem: Problem,
-    rng: np.random.Generator,
-    *,
-    initial: NDArray[np.float64] | None = None,
-    n_threads: int = 1,
+    problem: Problem, rng: np.random.Generator, *, initial: Floats | None = None, n_threads: int = 1
 ) -> EngineMarginals:
     """Exact marginals of the field without the links outside a maximum spanning forest.
 
@@ -93,7 +85,7 @@ def spanning_forest(
     )
 
 
-def _kind(dropped: NDArray[np.float64]) -> str:
+def _kind(dropped: Floats) -> str:
     """What the partition function without these links is of the one with them."""
     if dropped.ndim == 1 or not (dropped > 0).any():
         return "upper_bound"

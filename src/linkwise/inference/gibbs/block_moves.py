@@ -21,14 +21,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.graph import adjacency, core_numbers, group_labels, induced_subgraph, two_colouring
-from linkwise.graph.disjoint_set import find
+from linkwise.graph.csr import find
 from linkwise.inference.exact.forest import send_message
 from linkwise.inference.gibbs.sweeps import draw_label
+from linkwise.inference.local_search.forest_descent import OUTSIDE, grow_forest, root_chosen
 from linkwise.inference.local_search.hard_links import hard_rows
-from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen
 from linkwise.inference.problem import Problem
 
 __all__ = [
@@ -42,10 +43,7 @@ __all__ = [
 
 
 def may_be_reducible(problem: Problem) -> bool:
-    """Whether some labellings might never be reached from others, because of hard cannot-links.
-
-    False is a proof, by the theorems quoted above; True is not.
-    """
+    """Whether hard cannot-links might keep some labellings apart; False is a proof (see above)."""
     hard = hard_rows(problem)
     if not hard.any():
         return False
@@ -62,7 +60,7 @@ def may_be_reducible(problem: Problem) -> bool:
 
 
 @kernel
-def _pair_labels(n_labels: int, seed: np.uint64, sweep: int) -> NDArray[np.int64]:
+def _pair_labels(n_labels: int, seed: np.uint64, sweep: int) -> Ints:
     """Partner of each label in a random pairing; with an odd number of labels one is its own."""
     shuffled = np.arange(n_labels)
     for last in range(n_labels - 1, 0, -1):
@@ -77,16 +75,16 @@ def _pair_labels(n_labels: int, seed: np.uint64, sweep: int) -> NDArray[np.int64
 
 @kernel
 def exchange_labels(
-    nodes: NDArray[np.int64],
-    sticky: NDArray[np.bool_],
-    unary: NDArray[np.float64],
+    nodes: Ints,
+    sticky: Bools,
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
+    edges: Ints,
+    coupling: Floats,
     seeds: NDArray[np.uint64],
     sweep: int,
-    labels: NDArray[np.int64],
+    labels: Ints,
 ) -> None:
     """One cluster move over ``nodes`` (those that are ``sticky``), given all others; changes ``labels``.
 
@@ -143,12 +141,8 @@ def exchange_labels(
 
 @kernel
 def _forest_order(
-    nodes: NDArray[np.int64],
-    strong_pairs: NDArray[np.int64],
-    n_nodes: int,
-    seeds: NDArray[np.uint64],
-    sweep: int,
-) -> NDArray[np.int64]:
+    nodes: Ints, strong_pairs: Ints, n_nodes: int, seeds: NDArray[np.uint64], sweep: int
+) -> Ints:
     """Nodes in the order they apply for the forest: ends of strong links in random order, then the others."""
     order = np.empty(nodes.shape[0], dtype=np.int64)
     taken = np.zeros(n_nodes, dtype=np.bool_)
@@ -176,21 +170,18 @@ def _forest_order(
 
 @kernel
 def resample_forest(
-    nodes: NDArray[np.int64],
-    strong_pairs: NDArray[np.int64],
-    unary: NDArray[np.float64],
+    nodes: Ints,
+    strong_pairs: Ints,
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
+    edges: Ints,
+    coupling: Floats,
     seeds: NDArray[np.uint64],
     sweep: int,
-    labels: NDArray[np.int64],
+    labels: Ints,
 ) -> None:
-    """Draw the labels of a random induced forest among ``nodes`` from their conditional distribution.
-
-    The forest is chosen without looking at the labels, so the move leaves the field's distribution as it is.
-    """
+    """Draw the labels of a random induced forest among ``nodes``, chosen without looking at the labels."""
     n_nodes, n_labels = unary.shape
     applicants = _forest_order(nodes, strong_pairs, n_nodes, seeds, sweep)
     tree = np.full((n_nodes, 2), OUTSIDE)
@@ -241,13 +232,11 @@ _N_STEPS = 32
 _N_AVERAGED = 16
 
 
-def sticky_nodes(problem: Problem) -> NDArray[np.bool_]:
+def sticky_nodes(problem: Problem) -> Bools:
     """Nodes for block moves: those that their neighbours hold, where that carries far.
 
-    A node may stick if it has a strong link, or if the influences of its neighbours on it add up to 1: where
-    they do so nowhere, single draws mix fast (Dobrushin 1968). That bound takes all neighbours to pull in the
-    same direction for ever. Where links are weak and correlations soon die out all the same
-    (:func:`correlation_growth`), as on graphs whose links disagree, single draws are enough.
+    A node may stick if it has a strong link, or if the influences of its neighbours add up to 1: otherwise
+    single draws mix fast (Dobrushin 1968). Where correlations die out all the same, single draws are enough.
     """
     n_nodes, n_labels = problem.unary.shape
     strength, influence = np.abs(problem.coupling), _influence(problem.coupling, n_labels)
@@ -264,15 +253,11 @@ def sticky_nodes(problem: Problem) -> NDArray[np.bool_]:
     return held
 
 
-def correlation_growth(n_nodes: int, pairs: NDArray[np.int64], influence: NDArray[np.float64]) -> float:
-    """Factor by which a small disturbance grows with every link that it passes, none twice in a row.
+def correlation_growth(n_nodes: int, pairs: Ints, influence: Floats) -> float:
+    """Factor by which a disturbance grows with every link it passes, none twice in a row; 0 on small trees.
 
-    The spectral radius of the non-backtracking operator of the graph with signed influences as weights. Below
-    1 the flat fixed point of belief propagation is stable (Mooij & Kappen 2005); on random graphs with links
-    of both signs that is so up to links that are much stronger than with links of one sign.
-
-    ``influence`` (m,) is that of one end on the other, negative if it pushes away. 0 on small trees, where
-    every way ends.
+    The spectral radius of the non-backtracking operator with the influences (m,) as weights, negative if they
+    push away. Below 1 the flat fixed point of belief propagation is stable (Mooij & Kappen 2005).
     """
     signals = np.random.default_rng(0).normal(size=(len(pairs), 2))
     received = np.empty(n_nodes)
@@ -290,12 +275,7 @@ def correlation_growth(n_nodes: int, pairs: NDArray[np.int64], influence: NDArra
 
 
 @kernel
-def _pass_on(
-    pairs: NDArray[np.int64],
-    influence: NDArray[np.float64],
-    signals: NDArray[np.float64],
-    received: NDArray[np.float64],
-) -> None:
+def _pass_on(pairs: Ints, influence: Floats, signals: Floats, received: Floats) -> None:
     """One step: a link passes on what an end received from other links. Column 0 goes to the second end."""
     received[:] = 0.0
     for edge in range(pairs.shape[0]):
@@ -307,7 +287,7 @@ def _pass_on(
         signals[edge, 1] = influence[edge] * (received[pairs[edge, 1]] - forth)
 
 
-def _influence(coupling: NDArray[np.float64], n_labels: int) -> NDArray[np.float64]:
+def _influence(coupling: Floats, n_labels: int) -> Floats:
     """How far a neighbour's label moves a point's distribution (total variation), all else being flat."""
     weight = np.exp(-np.abs(coupling))
     others = max(n_labels - 1, 1)

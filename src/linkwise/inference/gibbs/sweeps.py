@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.random import counter_uniform
@@ -18,7 +19,7 @@ BELOW_ONE = 1.0 - 2.0**-52
 
 
 @kernel
-def draw_label(scores: NDArray[np.float64], uniform: float) -> int:
+def draw_label(scores: Floats, uniform: float) -> int:
     """Label with probability proportional to exp(scores); overwrites the scores."""
     n_labels = scores.shape[0]
     top = scores.max()
@@ -39,25 +40,24 @@ def draw_label(scores: NDArray[np.float64], uniform: float) -> int:
 def sweep_labels(
     first_block: int,
     last_block: int,
-    blocks: NDArray[np.int64],
-    order: NDArray[np.int64],
-    unary: NDArray[np.float64],
+    blocks: Ints,
+    order: Ints,
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
+    edges: Ints,
+    coupling: Floats,
     scattered: bool,
     seed: np.uint64,
     sweep: int,
     record: bool,
-    labels: NDArray[np.int64],
-    prob_sum: NDArray[np.float64],
-    agreement_sum: NDArray[np.float64],
+    labels: Ints,
+    prob_sum: Floats,
+    agreement_sum: Floats,
 ) -> float:
-    """Draw new labels for the nodes of some blocks; add their conditional distributions to the sums.
+    """Draw labels for the nodes of some blocks and add their distributions, whose squares it sums.
 
-    Returns the sum of squares of what was added to ``prob_sum``. Weights are kept (label, lane): lanes are
-    nodes, and loops over them vectorise for any K.
+    Weights are kept (label, lane): lanes are nodes, and loops over them vectorise for any K.
     """
     n_labels = unary.shape[1]
     weight = np.empty((n_labels, BLOCK))

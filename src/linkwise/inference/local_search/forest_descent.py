@@ -10,18 +10,131 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._kernels import kernel
+from linkwise._arrays import Bools, Floats, Ints
+from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.simd import prefetch
 from linkwise.graph import group_labels
 from linkwise.inference.engines import EngineLabels, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
 from linkwise.inference.local_search.icm import descend
-from linkwise.inference.local_search.induced_forest import OUTSIDE, grow_forest, root_chosen
 from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, shuffled
 from linkwise.inference.problem import Problem, log_agree, log_differ, log_ratio
 from linkwise.inference.scoring import n_broken, problem_score
 
-__all__ = ["acyclic_components", "forest_descent", "polish"]
+__all__ = ["OUTSIDE", "acyclic_components", "forest_descent", "grow_forest", "polish", "root_chosen"]
+
+#: ``tree[node, 0]`` of a node that is not in the forest.
+OUTSIDE = -(1 << 62)
+
+
+@inline_kernel
+def _find(tree: Ints, node: int) -> int:
+    """Root of a node of the forest; a root holds minus the size of its tree. Halves the path."""
+    while tree[node, 0] >= 0:
+        above = tree[node, 0]
+        if tree[above, 0] >= 0:
+            tree[node, 0] = tree[above, 0]
+            above = tree[above, 0]
+        node = above
+    return node
+
+
+@kernel
+def grow_forest(
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, tree: Ints, roots: Ints
+) -> None:
+    """Take each node of ``order`` into the forest unless two of its neighbours there are in one tree.
+
+    ``tree`` (n, 2) is a union-find by size: column 0 becomes the node above, minus the size of the tree at
+    its root, or ``OUTSIDE``. Column 1 and ``roots`` (largest degree,) are scratch.
+    """
+    n_candidates = order.shape[0]
+    flat = tree.reshape(-1)
+    for node in order:
+        tree[node, 0] = OUTSIDE
+        tree[node, 1] = -1
+    for turn in range(n_candidates):
+        prefetch(indptr, order[min(turn + AHEAD_ROW, n_candidates - 1)])
+        prefetch(neighbours, indptr[order[min(turn + AHEAD_LINKS, n_candidates - 1)]])
+        ahead = order[min(turn + AHEAD_ENDS, n_candidates - 1)]
+        for slot in range(indptr[ahead], indptr[ahead + 1]):
+            prefetch(flat, 2 * neighbours[slot])
+
+        node = order[turn]
+        n_trees = 0
+        closes_cycle = False
+        for slot in range(indptr[node], indptr[node + 1]):
+            other = neighbours[slot]
+            if tree[other, 0] != OUTSIDE:
+                root = _find(tree, other)
+                if tree[root, 1] == node:
+                    closes_cycle = True
+                    break
+                tree[root, 1] = node
+                roots[n_trees] = root
+                n_trees += 1
+        if closes_cycle:
+            continue
+        if n_trees == 0:
+            tree[node, 0] = -1
+            continue
+        largest = roots[0]
+        for index in range(1, n_trees):
+            if tree[roots[index], 0] < tree[largest, 0]:
+                largest = roots[index]
+        minus_size = tree[largest, 0] - 1
+        for index in range(n_trees):
+            if roots[index] != largest:
+                minus_size += tree[roots[index], 0]
+                tree[roots[index], 0] = largest
+        tree[largest, 0] = minus_size
+        tree[node, 0] = largest
+
+
+@kernel
+def root_chosen(
+    indptr: NDArray[np.int32],
+    neighbours: NDArray[np.int32],
+    edges: Ints,
+    candidates: Ints,
+    tree: Ints,
+    order: Ints,
+    parent: Ints,
+    parent_edge: Ints,
+) -> int:
+    """Fill ``order``, ``parent`` places and ``parent_edge`` rows breadth first; the number of nodes."""
+    flat = tree.reshape(-1)
+    for node in candidates:
+        tree[node, 1] = -1
+    head = 0
+    tail = 0
+    for start in candidates:
+        if tree[start, 0] == OUTSIDE or tree[start, 1] >= 0:
+            continue
+        tree[start, 1] = tail
+        order[tail] = start
+        parent[tail] = -1
+        parent_edge[tail] = -1
+        tail += 1
+        while head < tail:
+            prefetch(indptr, order[min(head + AHEAD_ROW, tail - 1)])
+            prefetch(neighbours, indptr[order[min(head + AHEAD_LINKS, tail - 1)]])
+            ahead = order[min(head + AHEAD_ENDS, tail - 1)]
+            for slot in range(indptr[ahead], indptr[ahead + 1]):
+                prefetch(flat, 2 * neighbours[slot])
+
+            node = order[head]
+            for slot in range(indptr[node], indptr[node + 1]):
+                other = neighbours[slot]
+                if tree[other, 0] != OUTSIDE and tree[other, 1] < 0:
+                    tree[other, 1] = tail
+                    order[tail] = other
+                    parent[tail] = head
+                    parent_edge[tail] = edges[slot]
+                    tail += 1
+            head += 1
+    return tail
+
 
 # Gains below this share of the terms that changed are rounding: the forest counts as no improvement.
 _ROUNDING = 1e-14
@@ -29,20 +142,17 @@ _ROUNDING = 1e-14
 
 @kernel
 def _condition(
-    unary: NDArray[np.float64],
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    order: NDArray[np.int64],
-    tree: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    h: NDArray[np.float64],
+    edges: Ints,
+    coupling: Floats,
+    order: Ints,
+    tree: Ints,
+    labels: Ints,
+    h: Floats,
 ) -> None:
-    """Unary scores of the forest's nodes by place, with the links to nodes outside added to them.
-
-    Links count by log_ratio: what they give when their ends differ is a constant.
-    """
+    """Unary scores of the forest's nodes by place, plus log_ratio of their links to nodes outside."""
     n_places = order.shape[0]
     n_labels = unary.shape[1]
     rows = unary.reshape(-1)
@@ -73,21 +183,19 @@ def _condition(
 
 @kernel
 def _maximise(
-    coupling: NDArray[np.float64],
-    order: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    parent_edge: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    h: NDArray[np.float64],
-    proposal: NDArray[np.int64],
-    changed: NDArray[np.int64],
+    coupling: Floats,
+    order: Ints,
+    parent: Ints,
+    parent_edge: Ints,
+    labels: Ints,
+    h: Floats,
+    proposal: Ints,
+    changed: Ints,
 ) -> int:
-    """Best labels of the forest, by place, and the places that differ from ``labels``; returns their number.
-
-    A node keeps its label on ties. Overwrites ``h``.
+    """Best labels of the forest, by place, and the places that differ from ``labels``; their number.
 
     On the way up row p of ``h`` becomes the score of everything at and below place p, up to a constant: the
-    message to the parent is max(h_b + ratio_b, max_{a != b} h_a), shifted by max h.
+    message to the parent is max(h_b + ratio_b, max_{a != b} h_a), shifted by max h. Ties keep labels.
     """
     n_places = order.shape[0]
     n_labels = h.shape[1]
@@ -134,24 +242,20 @@ def _maximise(
 
 @kernel
 def _accept(
-    unary: NDArray[np.float64],
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-    proposal: NDArray[np.int64],
-    component: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    previous: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    size: NDArray[np.float64],
+    edges: Ints,
+    coupling: Floats,
+    nodes: Ints,
+    proposal: Ints,
+    component: Ints,
+    labels: Ints,
+    previous: Ints,
+    gain: Floats,
+    size: Floats,
 ) -> None:
-    """Take the new labels of ``nodes`` in the components whose score they raise; ``gain`` says by how much.
-
-    The gain is summed over the terms that change, so it is exact to the rounding of those terms,
-    whose absolute values are added up in ``size``. ``previous`` equals ``labels`` on entry and on return.
-    """
+    """Take the new labels of ``nodes`` in components whose score they raise, and by how much (``gain``)."""
     gain[:] = 0.0
     size[:] = 0.0
     for row in range(nodes.shape[0]):
@@ -181,7 +285,7 @@ def _accept(
             labels[node] = previous[node]
 
 
-def acyclic_components(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def acyclic_components(problem: Problem) -> tuple[Ints, Bools]:
     """Connected components (n,), and which of them are trees or single nodes (n_components,)."""
     component, n_components = group_labels(len(problem.unary), problem.pairs)
     n_links = np.bincount(component[problem.pairs[:, 0]], minlength=n_components)
@@ -190,12 +294,12 @@ def acyclic_components(problem: Problem) -> tuple[NDArray[np.int64], NDArray[np.
 
 def _descend(
     problem: Problem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     rng: np.random.Generator,
     patience: int,
     max_iter: int,
     stop_when_feasible: Problem | None = None,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Ints, int]:
     """ICM, then forests until no component has improved for ``patience`` of them in a row."""
     labels = descend(problem, labels, rng).labels
     n_nodes, n_labels = problem.unary.shape
@@ -234,23 +338,19 @@ def _descend(
 
 def polish(
     problem: Problem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     rng: np.random.Generator,
     *,
     patience: int = 5,
     max_iter: int = 100,
     search: bool = True,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Ints, int]:
     """Improve a labelling by ICM and then by exact steps over random induced forests.
 
-    A labelling that breaks hard links is repaired first: the same steps on the problem in which fewest
-    broken links come first (``lexicographic``), then, where that sticks, a
-    colouring of the hard links.
-
-    A component is left alone after ``patience`` forests in a row without improvement, and all after
-    ``max_iter``, once more as many for a repair. ``search`` says whether a repair that sticks goes on to
-    colour the hard links, which may take a second. Returns labels that score no less, the highest possible
-    in components without a cycle, and the number of forests.
+    One that breaks hard links is repaired first (``lexicographic``, then if ``search`` a colouring of the
+    hard links). A component is left alone after ``patience`` forests without improvement, all after
+    ``max_iter``. Returns labels that score no less, the best in components without a cycle, and the number of
+    forests.
     """
     n_repair = 0
     if n_broken(problem, labels):
@@ -270,15 +370,12 @@ def forest_descent(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.int64] | None = None,
+    initial: Ints | None = None,
     n_threads: int = 1,
     patience: int = 5,
     max_iter: int = 100,
 ) -> EngineLabels:
-    """Forest block descent from a given labelling or from the best label of each node; see :func:`polish`.
-
-    Optimal if the graph has no cycle.
-    """
+    """Forest block descent from ``initial`` or the best label of each node; optimal without cycles."""
     start = problem.unary.argmax(axis=1) if initial is None else np.asarray(initial, dtype=np.int64)
     labels, n_iter = polish(problem, start, rng, patience=patience, max_iter=max_iter)
     optimal = bool(acyclic_components(problem)[1].all())

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Hashable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
-from linkwise.graph import check_feasibility, group_labels
+from linkwise.graph import adjacency, check_feasibility, group_labels
 from linkwise.inference.exact.exact import exact_best_labels
 from linkwise.inference.exact.junction_tree import plan
-from linkwise.inference.problem import Problem, induced, log_ratio
-from linkwise.inference.scoring import problem_score
+from linkwise.inference.problem import Problem, cached, induced, log_ratio
+from linkwise.inference.scoring import n_broken, problem_score
 
 __all__ = [
+    "HardPart",
     "disjoint_supports",
+    "feasibility",
     "feasible_labels",
+    "hard_part",
     "hard_rows",
     "lexicographic",
     "recolour",
@@ -33,7 +38,7 @@ _TABLE = 2**16
 _LARGEST_COST = 1e290
 
 
-def hard_rows(problem: Problem) -> NDArray[np.bool_]:
+def hard_rows(problem: Problem) -> Bools:
     """Links that forbid agreement on some label, (m,) bool."""
     forbidden = problem.coupling == -np.inf
     return forbidden if forbidden.ndim == 1 else forbidden.any(axis=1)
@@ -41,15 +46,12 @@ def hard_rows(problem: Problem) -> NDArray[np.bool_]:
 
 def feasible_labels(
     problem: Problem, rng: np.random.Generator
-) -> tuple[Literal["feasible", "infeasible", "unknown"], NDArray[np.int64]]:
+) -> tuple[Literal["feasible", "infeasible", "unknown"], Ints]:
     """A labelling of finite score, drawn with some randomness.
 
-    Points without hard links get their best label. The others are coloured, where labels forbidden by
-    ``-inf`` scores become links to K extra nodes, one per label and all linked apart: the colour of the
-    extra node k is label k. A link that is hard for some labels only is treated as hard for all. Where that
-    finds nothing and proves nothing, narrow components are eliminated.
-
-    ``rng`` shuffles points and labels before the search, so that other calls give other labellings.
+    Points with hard links are coloured; labels forbidden by ``-inf`` scores become links to K extra nodes,
+    one per label and all linked apart. A link that is hard for some labels counts as hard for all. Where that
+    finds and proves nothing, narrow components are eliminated.
     """
     n_labels = problem.unary.shape[1]
     labels = problem.unary.argmax(axis=1)
@@ -81,8 +83,8 @@ def feasible_labels(
 
 
 def _eliminate(
-    problem: Problem, nodes: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[Literal["feasible", "infeasible", "unknown"], NDArray[np.int64]]:
+    problem: Problem, nodes: Ints, rng: np.random.Generator
+) -> tuple[Literal["feasible", "infeasible", "unknown"], Ints]:
     """The same answer for the nodes with hard links, from the tables of narrow components."""
     part, _ = induced(problem, nodes)
     part = part._replace(
@@ -110,14 +112,11 @@ def soften(problem: Problem) -> Problem:
     return problem._replace(coupling=np.maximum(problem.coupling, -strength))
 
 
-def disjoint_supports(problem: Problem, labels: NDArray[np.int64]) -> Problem:
+def disjoint_supports(problem: Problem, labels: Ints) -> Problem:
     """Give each label to one side of every hard link; no hard links are left.
 
-    Every point keeps its label, and takes any other label that no point across a hard link has,
-    the most probable first. All labellings the result allows satisfy the hard links, so
-    its partition function is at most that of the problem.
-
-    The result has -inf scores for the labels given away, and couplings of zero for the hard links.
+    Every point keeps its label, and takes any other that no point across a hard link has, the most probable
+    first. The partition function is at most that of the problem.
     """
     hard = hard_rows(problem)
     nodes = np.unique(problem.pairs[hard])
@@ -134,14 +133,14 @@ def disjoint_supports(problem: Problem, labels: NDArray[np.int64]) -> Problem:
 
 @kernel
 def _grow(
-    nodes: NDArray[np.int64],
-    candidates: NDArray[np.int64],
-    unary: NDArray[np.float64],
+    nodes: Ints,
+    candidates: Ints,
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    allowed: NDArray[np.bool_],
+    edges: Ints,
+    coupling: Floats,
+    allowed: Bools,
 ) -> None:
     """Allow each (node, label) in turn unless a node across a hard link has the label already."""
     n_labels = unary.shape[1]
@@ -160,11 +159,7 @@ def _grow(
 
 
 def lexicographic(problem: Problem) -> Problem:
-    """The problem with every ``-inf`` replaced by a finite cost that outweighs all soft terms together.
-
-    Its best labellings break the fewest hard links (forbidden labels counted alike) and among those have
-    the highest finite score. A descent from an infeasible labelling runs on it until nothing is broken.
-    """
+    """The problem with every ``-inf`` replaced by a finite cost that outweighs all soft terms together."""
     forbidden = problem.unary == -np.inf
     highest = problem.unary.max(axis=1)
     lowest = np.where(forbidden, np.inf, problem.unary).min(axis=1)
@@ -181,14 +176,8 @@ def lexicographic(problem: Problem) -> Problem:
     )
 
 
-def recolour(problem: Problem, labels: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Relabel the groups of hard-linked nodes in which something is broken by a proper colouring.
-
-    A group is a connected component of the hard cannot-links. Which label each colour becomes is chosen by
-    an assignment that maximises the unary score of the group. Soft links are ignored: a descent follows.
-
-    The labels stay as they are where no colouring was found.
-    """
+def recolour(problem: Problem, labels: Ints, rng: np.random.Generator) -> Ints:
+    """Relabel hard-linked groups with a broken link by a colouring and an assignment to the unary score."""
     result = labels.copy()
     n_labels = problem.unary.shape[1]
     hard = hard_rows(problem)
@@ -219,3 +208,56 @@ def recolour(problem: Problem, labels: NDArray[np.int64], rng: np.random.Generat
     label_of = np.array([linear_sum_assignment(table, maximize=True)[1] for table in value])
     result[nodes] = label_of[members, colours]
     return result
+
+
+class HardPart(NamedTuple):
+    """What decides whether labels are allowed: the ``whole`` problem without scores, ``forbidden`` (s, K)."""
+
+    whole: Problem
+    forbidden: Bools | None
+
+    def problem(self) -> tuple[Problem, Ints]:
+        """The links with couplings and scores of 0 and ``-inf``, and the nodes (s,) that have any."""
+        links, nodes = cached(self.whole, "hard links", lambda: _hard_links(self.whole))
+        scores = np.zeros((len(nodes), links.unary.shape[1]))
+        if self.forbidden is not None:
+            scores[self.forbidden] = -np.inf
+        return links._replace(unary=scores), nodes
+
+
+def hard_part(problem: Problem) -> HardPart | None:
+    """The hard part, taken before an engine writes over the scores; None without hard cannot-links."""
+    if not cached(problem, "any hard", lambda: bool(hard_rows(problem).any())):
+        return None
+    forbidden = None
+    if problem.unary.min() == -np.inf:
+        _, nodes = cached(problem, "hard links", lambda: _hard_links(problem))
+        forbidden = problem.unary[nodes] == -np.inf
+        forbidden = forbidden if forbidden.any() else None
+    return HardPart(problem._replace(unary=np.empty((0, problem.unary.shape[1]))), forbidden)
+
+
+def _hard_links(problem: Problem) -> tuple[Problem, Ints]:
+    """The hard links with couplings of 0 and ``-inf``, without scores, and the nodes that have any."""
+    hard = hard_rows(problem)
+    nodes, ends = np.unique(problem.pairs[hard], return_inverse=True)
+    pairs = ends.reshape(-1, 2).astype(np.int64)
+    coupling = np.where(problem.coupling[hard] == -np.inf, -np.inf, 0.0)
+    none = np.empty((0, problem.unary.shape[1]))
+    cache: dict[Hashable, Any] | None = None if problem.cache is None else {}
+    return Problem(none, pairs, coupling, adjacency(len(nodes), pairs), cache), nodes
+
+
+def feasibility(part: HardPart, labels: Ints) -> Literal["feasible", "infeasible", "unknown"]:
+    """Whether some labelling, such as ``labels`` (n,), breaks no hard link and uses no forbidden label."""
+    problem, nodes = part.problem()
+    if n_broken(problem, labels[nodes]) == 0:
+        return "feasible"
+    if part.forbidden is None:
+        return cached(problem, "feasibility", lambda: _search(problem))
+    return _search(problem)
+
+
+def _search(problem: Problem) -> Literal["feasible", "infeasible", "unknown"]:
+    # The search shuffles: a generator of its own leaves the draws of the engine alone.
+    return feasible_labels(problem, np.random.default_rng(0))[0]

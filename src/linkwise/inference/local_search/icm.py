@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import prefetch
 from linkwise._threads import Workers, chunk_bounds
@@ -28,28 +29,26 @@ _CHUNK = 16384
 class Descent(NamedTuple):
     """Where a descent ended; ``gains`` (n_iter,) is what each sweep added to the score, never negative."""
 
-    labels: NDArray[np.int64]
+    labels: Ints
     n_iter: int
     converged: bool
-    gains: NDArray[np.float64]
+    gains: Floats
 
 
 @kernel
 def _visit(
-    unary: NDArray[np.float64],
+    unary: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    edges: NDArray[np.int64],
-    coupling: NDArray[np.float64],
-    order: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    stale: NDArray[np.bool_],
+    edges: Ints,
+    coupling: Floats,
+    order: Ints,
+    labels: Ints,
+    stale: Bools,
 ) -> float:
-    """Visit the stale nodes of ``order`` one after the other; returns the total gain.
+    """Visit the stale nodes of ``order``, those with a neighbour that changed; returns the total gain.
 
-    The score of label k at node i is unary[i, k] + sum over links to neighbours of label k of log_ratio;
-    what a link gives when its ends differ is the same for every k. A node is stale if a neighbour has
-    changed since its last visit: any other node already has its best label.
+    The score of label k at node i is unary[i, k] + sum over links to neighbours of label k of log_ratio.
     """
     n_visits = order.shape[0]
     n_labels = unary.shape[1]
@@ -96,17 +95,14 @@ def _visit(
 
 def descend(
     problem: Problem,
-    labels: NDArray[np.int64],
+    labels: Ints,
     rng: np.random.Generator,
     *,
     max_iter: int = 1000,
     order: str = "random",
     n_threads: int = 1,
 ) -> Descent:
-    """Sweep over the nodes until no single change of a label raises the score, which must be finite.
-
-    Coloured sweeps are shared among threads; the result does not depend on their number.
-    """
+    """Sweep over the nodes until no single change of a label raises the score, which must be finite."""
     labels = labels.copy()
     stale = np.ones(len(labels), dtype=np.bool_)
     arrays = (problem.unary, *problem.graph, problem.coupling)
@@ -119,7 +115,7 @@ def descend(
         classes = cached(problem, "colour classes", lambda: _colour_classes(problem))
         chunks = [[c[first:last] for first, last in chunk_bounds(0, len(c), _CHUNK)] for c in classes]
 
-        def visit_stale(chunk: NDArray[np.int64]) -> float:
+        def visit_stale(chunk: Ints) -> float:
             return _visit(*arrays, chunk[stale[chunk]], labels, stale)
 
         workers = Workers(n_threads)
@@ -131,21 +127,15 @@ def descend(
     return Descent(labels, len(gains), not stale.any(), np.array(gains))
 
 
-def _colour_classes(problem: Problem) -> list[NDArray[np.int64]]:
+def _colour_classes(problem: Problem) -> list[Ints]:
     """Nodes of each colour of a colouring."""
     colours = greedy_colouring(problem.graph)
     by_colour = np.argsort(colours, kind="stable")
     return np.split(by_colour, np.cumsum(np.bincount(colours))[:-1])
 
 
-def feasible_start(
-    problem: Problem, labels: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """A labelling near the given one that breaks no hard link, or the best attempt.
-
-    First single changes that lower the number of broken links, then, where that sticks, a colouring of the
-    hard cannot-links.
-    """
+def feasible_start(problem: Problem, labels: Ints, rng: np.random.Generator) -> Ints:
+    """A labelling near the given one that breaks no hard link, or the best attempt, by single changes."""
     if n_broken(problem, labels) == 0:
         return labels
     attempt = descend(lexicographic(problem), labels, rng).labels
@@ -162,7 +152,7 @@ def icm(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.int64] | None = None,
+    initial: Ints | None = None,
     n_threads: int = 1,
     n_restarts: int = 1,
     max_iter: int = 1000,

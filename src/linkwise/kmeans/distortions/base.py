@@ -1,35 +1,34 @@
-"""What a distortion must offer to the descent of HMRF-KMeans.
-
-``assign_blocks`` finds nearest centres for distortions that have no kernel of their own.
-"""
+"""What a distortion must offer to the descent of HMRF-KMeans."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._threads import Workers, chunk_bounds
+from linkwise.kmeans.distortions.metric_steps import rayleigh_prior
 
-__all__ = ["AssignmentPass", "Distortion", "Metric", "ViolatedLinks", "assign_blocks"]
+__all__ = ["AssignmentPass", "Distortion", "Metric", "ViolatedLinks", "WeightedDistortion", "assign_blocks"]
 
 #: None (the plain distortion), weights (d,), a matrix (d, d) or weights of every cluster (K, d).
-Metric = NDArray[np.float64] | None
+Metric = Floats | None
 
 
 class ViolatedLinks(NamedTuple):
     """The soft links that the labels violate, with the labels (v, 2) of their ends."""
 
-    pairs: NDArray[np.int64]
-    must: NDArray[np.bool_]
-    weight: NDArray[np.float64]
-    labels: NDArray[np.int64]
+    pairs: Ints
+    must: Bools
+    weight: Floats
+    labels: Ints
 
     @property
-    def signed_weight(self) -> NDArray[np.float64]:
+    def signed_weight(self) -> Floats:
         """How the pair penalty enters the objective: + weight for must-links, - weight for cannot-links."""
         return np.where(self.must, self.weight, -self.weight)
 
@@ -40,14 +39,11 @@ class ViolatedLinks(NamedTuple):
 
 
 class AssignmentPass(NamedTuple):
-    """One pass over the rows: labels (n,), what each row pays (n,), rows of each cluster (K,).
+    """One pass over the rows: labels (n,), what each pays (n,), rows of each cluster (K,), and moments."""
 
-    ``moments`` is what the distortion needs to move the centres.
-    """
-
-    labels: NDArray[np.int64]
-    cost: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    labels: Ints
+    cost: Floats
+    counts: Floats
     moments: Any
 
     @property
@@ -67,35 +63,26 @@ class AssignmentPass(NamedTuple):
 
 
 class Distortion(ABC):
-    """How far a row is from a centre, how far two rows are apart, and what follows from it.
-
-    Rows are objects of the distortion's own kind with ``len``, ``take(indices)`` and ``n_features``.
-    """
+    """How far a row is from a centre, how far two rows are apart, and what follows from it."""
 
     name: str
     metrics: tuple[str | None, ...]
     accepts_sparse: bool
 
     @abstractmethod
-    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> Any:
-        """Check data (n, d), dense or CSR, and bring it into the form that the other methods read.
+    def rows(self, X: Any, origin: Floats | None = None) -> Any:
+        """Check data (n, d), dense or CSR, and bring it into the form that methods read, from ``origin``."""
 
-        Rows, and then all centres, are measured from ``origin`` (d,), by default from zero.
-        """
-
-    def origin(self, X: Any) -> NDArray[np.float64]:
+    def origin(self, X: Any) -> Floats:
         """Where to measure these data from in a fit, (d,); zero for distortions that need their zero."""
         return np.zeros(X.shape[1])
 
     def refuse_unresolved(self, rows: Any) -> None:
-        """Refuse to fit rows that differ, but by less than rounding leaves of the distortion.
-
-        Rows that are all the same are fine: they make one cluster.
-        """
+        """Refuse to fit rows that differ, but by less than rounding leaves of the distortion."""
         return
 
     @abstractmethod
-    def rows_of_centres(self, centres: NDArray[np.float64]) -> Any:
+    def rows_of_centres(self, centres: Floats) -> Any:
         """Centres (K, d) as rows."""
 
     @abstractmethod
@@ -103,28 +90,23 @@ class Distortion(ABC):
         """Metric of the first assignment."""
 
     @abstractmethod
-    def distances(self, rows: Any, centres: NDArray[np.float64], metric: Metric) -> NDArray[np.float64]:
+    def distances(self, rows: Any, centres: Floats, metric: Metric) -> Floats:
         """What each row would pay for each cluster, (n, K)."""
 
     @abstractmethod
     def assign(
-        self,
-        rows: Any,
-        centres: NDArray[np.float64],
-        metric: Metric,
-        given: NDArray[np.int64] | None,
-        n_threads: int,
+        self, rows: Any, centres: Floats, metric: Metric, given: Ints | None, n_threads: int
     ) -> AssignmentPass:
         """Send rows without a given label (-1) to their cheapest cluster; the first of several."""
 
     @abstractmethod
-    def group_centres(self, rows: Any, groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+    def group_centres(self, rows: Any, groups: Ints, n_groups: int) -> Floats:
         """Centres (n_groups, d) of groups of rows, none of them empty, without a metric."""
 
     @abstractmethod
     def move_centres(
-        self, rows: Any, found: AssignmentPass, centres: NDArray[np.float64], metric: Metric
-    ) -> tuple[NDArray[np.float64], Any]:
+        self, rows: Any, found: AssignmentPass, centres: Floats, metric: Metric
+    ) -> tuple[Floats, Any]:
         """The best centres of the clusters, and what ``within_cost`` needs; empty clusters keep theirs."""
 
     @abstractmethod
@@ -140,11 +122,11 @@ class Distortion(ABC):
         return 0.0
 
     @abstractmethod
-    def pair_penalty(self, rows: Any, pairs: NDArray[np.int64], metric: Metric) -> NDArray[np.float64]:
+    def pair_penalty(self, rows: Any, pairs: Ints, metric: Metric) -> Floats:
         """Penalty phi of pairs of rows, (m,); with metrics of every cluster (m, K)."""
 
     @abstractmethod
-    def largest_penalty(self, rows: Any, metric: Metric) -> float | NDArray[np.float64]:
+    def largest_penalty(self, rows: Any, metric: Metric) -> float | Floats:
         """phi_max: a bound of phi over all pairs of rows; with metrics of every cluster (K,)."""
 
     @abstractmethod
@@ -152,19 +134,42 @@ class Distortion(ABC):
         """A metric that lowers the objective for these labels and centres, or the same one."""
 
 
+class WeightedDistortion(Distortion):
+    """A distortion of nonnegative weights of features, learned under a Rayleigh prior, without a kernel."""
+
+    metrics = (None, "diag")
+    accepts_sparse = True
+    metric: str | None
+
+    @abstractmethod
+    def _strength(self, rows: Any) -> float:
+        """How much the prior counts."""
+
+    def start_metric(self, rows: Any) -> Metric:
+        """Weights of 1."""
+        return None if self.metric is None else np.ones(rows.table.shape[1])
+
+    def metric_term(self, rows: Any, metric: Metric) -> float:
+        """The Rayleigh prior."""
+        return 0.0 if metric is None else self._strength(rows) * rayleigh_prior(metric)
+
+    def assign(
+        self, rows: Any, centres: Floats, metric: Metric, given: Ints | None, n_threads: int
+    ) -> AssignmentPass:
+        """Blocks of rows at a time."""
+        to_centres = partial(self.distances, centres=centres, metric=metric)
+        labels, cost = assign_blocks(to_centres, rows, given, n_threads)
+        counts = np.bincount(labels, minlength=len(centres)).astype(np.float64)
+        return AssignmentPass(labels, cost, counts, None)
+
+
 _BLOCK = 8192
 
 
 def assign_blocks(
-    distances: Callable[[Any], NDArray[np.float64]],
-    rows: Any,
-    given: NDArray[np.int64] | None,
-    n_threads: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Label of the smallest distance, or the given one (-1 for free rows), and that distance; both (n,).
-
-    ``distances`` turns rows into a table (n, K), of which a few thousand rows exist at a time.
-    """
+    distances: Callable[[Any], Floats], rows: Any, given: Ints | None, n_threads: int
+) -> tuple[Ints, Floats]:
+    """Label of the smallest of ``distances`` (n, K), or the given one, and that distance; both (n,)."""
     n_rows = len(rows)
     labels = np.empty(n_rows, dtype=np.int64)
     cost = np.empty(n_rows)

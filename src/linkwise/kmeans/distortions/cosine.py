@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import diags_array, issparse
 
+from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import (
     column_extremes,
     dot_by_label,
@@ -16,7 +16,7 @@ from linkwise._row_tables import (
     row_products,
     weighted_squares,
 )
-from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks, assign_blocks
+from linkwise.kmeans.distortions.base import AssignmentPass, Metric, ViolatedLinks, WeightedDistortion
 from linkwise.kmeans.distortions.metric_steps import descend_log_weights, rayleigh_prior
 
 __all__ = ["Cosine", "UnitRows", "cosine_scatter"]
@@ -51,7 +51,7 @@ class UnitRows:
         values = self.table.data if issparse(self.table) else self.table
         return bool((values >= 0.0).all())
 
-    def lengths(self, metric: Metric) -> NDArray[np.float64]:
+    def lengths(self, metric: Metric) -> Floats:
         """|x|_A of every row, (n,)."""
         return np.ones(len(self)) if metric is None else np.sqrt(self.squares @ metric)
 
@@ -66,28 +66,25 @@ class _Within(NamedTuple):
     """What the objective of the metric needs: the rows, their labels and the centres."""
 
     rows: UnitRows
-    labels: NDArray[np.int64]
-    counts: NDArray[np.float64]
-    centres: NDArray[np.float64]
+    labels: Ints
+    counts: Floats
+    centres: Floats
 
 
-class Cosine(Distortion):
+class Cosine(WeightedDistortion):
     """1 - x'A mu / (|x|_A |mu|_A), A = diag(a); centres are the directions of the sums of x / |x|_A.
 
-    Weights are learned under a Rayleigh prior on each of them (Basu, Bilenko & Mooney 2004), without which
-    all weight would gather on one feature. Its strength is the distortion of the data about one direction,
-    per feature, times ``metric_weight``.
+    A Rayleigh prior keeps all weight from gathering on one feature (Basu, Bilenko & Mooney 2004); its
+    strength is the distortion about one direction, per feature, times ``metric_weight``.
     """
 
     name = "cosine"
-    metrics = (None, "diag")
-    accepts_sparse = True
 
     def __init__(self, metric: str | None, *, metric_weight: float = 1.0) -> None:
         self.metric = metric
         self.metric_weight = metric_weight
 
-    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> UnitRows:
+    def rows(self, X: Any, origin: Floats | None = None) -> UnitRows:
         """Data (n, d) scaled to rows of length one; a zero row is refused."""
         table = X.astype(np.float64) if issparse(X) else np.asarray(X, dtype=np.float64)
         # Scaling by the largest entry first: squares of tiny or huge entries would leave the range of floats.
@@ -115,44 +112,22 @@ class Cosine(Distortion):
                 f"column {column} differs most: subtract its mean, or use distortion='euclidean'"
             )
 
-    def rows_of_centres(self, centres: NDArray[np.float64]) -> UnitRows:
+    def rows_of_centres(self, centres: Floats) -> UnitRows:
         """Centres scaled to length one."""
         return UnitRows(_normalised(centres))
-
-    def start_metric(self, rows: UnitRows) -> Metric:
-        """Weights of 1."""
-        return None if self.metric is None else np.ones(rows.table.shape[1])
 
     def _strength(self, rows: UnitRows) -> float:
         total = rows.total_distortion
         per_feature = total / rows.table.shape[1] if total > 1e-12 * len(rows) else 1.0
         return self.metric_weight * per_feature
 
-    def metric_term(self, rows: UnitRows, metric: Metric) -> float:
-        """The Rayleigh prior."""
-        return 0.0 if metric is None else self._strength(rows) * rayleigh_prior(metric)
-
-    def distances(self, rows: UnitRows, centres: NDArray[np.float64], metric: Metric) -> NDArray[np.float64]:
+    def distances(self, rows: UnitRows, centres: Floats, metric: Metric) -> Floats:
         """One minus the cosines of rows and centres, (n, K)."""
         weighted = centres if metric is None else centres * metric
         weighted = weighted / np.sqrt((centres * weighted).sum(axis=1))[:, np.newaxis]
         return 1.0 - np.asarray(rows.table @ weighted.T) / rows.lengths(metric)[:, np.newaxis]
 
-    def assign(
-        self,
-        rows: UnitRows,
-        centres: NDArray[np.float64],
-        metric: Metric,
-        given: NDArray[np.int64] | None,
-        n_threads: int,
-    ) -> AssignmentPass:
-        """Blocks of rows at a time."""
-        to_centres = partial(self.distances, centres=centres, metric=metric)
-        labels, cost = assign_blocks(to_centres, rows, given, n_threads)
-        counts = np.bincount(labels, minlength=len(centres)).astype(np.float64)
-        return AssignmentPass(labels, cost, counts, None)
-
-    def group_centres(self, rows: UnitRows, groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
+    def group_centres(self, rows: UnitRows, groups: Ints, n_groups: int) -> Floats:
         """Directions of the sums."""
         sums = label_sums(rows.table, groups, n_groups)
         # Opposite rows may cancel; then any of them is as good a direction.
@@ -164,8 +139,8 @@ class Cosine(Distortion):
         return _normalised(sums)
 
     def move_centres(
-        self, rows: UnitRows, found: AssignmentPass, centres: NDArray[np.float64], metric: Metric
-    ) -> tuple[NDArray[np.float64], _Within]:
+        self, rows: UnitRows, found: AssignmentPass, centres: Floats, metric: Metric
+    ) -> tuple[Floats, _Within]:
         """Directions of the sums of x / abs(x)_A."""
         sums = label_sums(rows.table, found.labels, len(centres), 1.0 / rows.lengths(metric))
         length = np.sqrt((sums * sums if metric is None else sums * sums * metric).sum(axis=1))
@@ -179,7 +154,7 @@ class Cosine(Distortion):
         cosines = _cosines_to_centres(within, metric, within.rows.lengths(metric))[0]
         return float(len(within.labels) - cosines.sum())
 
-    def pair_penalty(self, rows: UnitRows, pairs: NDArray[np.int64], metric: Metric) -> NDArray[np.float64]:
+    def pair_penalty(self, rows: UnitRows, pairs: Ints, metric: Metric) -> Floats:
         """One minus the cosines of pairs."""
         products = row_products(rows.table[pairs[:, 0]], rows.table[pairs[:, 1]])
         weights = np.ones(rows.table.shape[1]) if metric is None else metric
@@ -197,7 +172,7 @@ class Cosine(Distortion):
         strength = self._strength(rows)
         products = row_products(rows.table[violated.pairs[:, 0]], rows.table[violated.pairs[:, 1]])
 
-        def value_and_gradient(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def value_and_gradient(weights: Floats) -> tuple[float, Floats]:
             cost, gradient = cosine_scatter(within, violated, products, weights)
             prior = weights - 1.0 / weights
             return cost + strength * rayleigh_prior(weights), gradient + strength * prior
@@ -206,8 +181,8 @@ class Cosine(Distortion):
 
 
 def cosine_scatter(
-    within: _Within, violated: ViolatedLinks, products: Any, weights: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+    within: _Within, violated: ViolatedLinks, products: Any, weights: Floats
+) -> tuple[float, Floats]:
     """Distortion of rows and violated links under weights a (d,), and its gradient (d,).
 
     For one pair of vectors, with p = |x|_A, q = |y|_A and c the cosine,
@@ -237,9 +212,7 @@ def cosine_scatter(
     return cost, gradient
 
 
-def _cosines_to_centres(
-    within: _Within, metric: Metric, lengths: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _cosines_to_centres(within: _Within, metric: Metric, lengths: Floats) -> tuple[Floats, Floats]:
     """Cosine of each row to its centre, and |centre|_A."""
     weighted = within.centres if metric is None else within.centres * metric
     centre_lengths = np.sqrt((weighted * within.centres).sum(axis=1))
@@ -247,10 +220,10 @@ def _cosines_to_centres(
     return products / (lengths * centre_lengths[within.labels]), centre_lengths
 
 
-def _scaled(table: Any, factors: NDArray[np.float64]) -> Any:
+def _scaled(table: Any, factors: Floats) -> Any:
     """Rows times their factors."""
     return (diags_array(factors) @ table).tocsr() if issparse(table) else table * factors[:, np.newaxis]
 
 
-def _normalised(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised(table: Floats) -> Floats:
     return table / np.linalg.norm(table, axis=1, keepdims=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +10,157 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags_array, issparse
 from scipy.special import xlogy
 
+from linkwise._arrays import Floats, Ints
+from linkwise._kernels import inline_kernel, kernel
 from linkwise._row_tables import column_extremes, label_sums
-from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks, assign_blocks
-from linkwise.kmeans.distortions.divergence_kernels import (
-    entropy_by_feature,
-    entropy_by_row,
-    pair_divergence,
-    pair_divergence_by_feature,
-)
+from linkwise.kmeans.distortions.base import AssignmentPass, Metric, ViolatedLinks, WeightedDistortion
 from linkwise.kmeans.distortions.metric_steps import linear_metric_step, rayleigh_minimiser, rayleigh_prior
 
-__all__ = ["Divergence", "SmoothedRows"]
+__all__ = [
+    "Divergence",
+    "SmoothedRows",
+    "entropy_by_feature",
+    "entropy_by_row",
+    "pair_divergence",
+    "pair_divergence_by_feature",
+]
+
+
+@inline_kernel
+def _x_log_x(x: float) -> float:
+    """Product of x and log x, 0 at 0."""
+    return x * np.log(x) if x > 0.0 else 0.0
+
+
+@inline_kernel
+def _from_mean(x: float, y: float) -> float:
+    """Divergence of two numbers from their mean: x log(2x / (x + y)) + y log(2y / (x + y))."""
+    middle = 0.5 * (x + y)
+    total = 0.0
+    if x > 0.0:
+        total += x * np.log(x / middle)
+    if y > 0.0:
+        total += y * np.log(y / middle)
+    return max(total, 0.0)
+
+
+@kernel
+def _entropy_by_row(
+    data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], share: Floats, weights: Floats
+) -> Floats:
+    """sum_m a_m x_im log x_im."""
+    result = np.empty(len(share))
+    total_weight = weights.sum()
+    for row in range(len(share)):
+        absent = _x_log_x(share[row])
+        total = absent * total_weight
+        for slot in range(indptr[row], indptr[row + 1]):
+            total += weights[indices[slot]] * (_x_log_x(data[slot] + share[row]) - absent)
+        result[row] = total
+    return result
+
+
+@kernel
+def _entropy_by_feature(
+    data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], share: Floats, result: Floats
+) -> None:
+    """Add sum_i x_im log x_im to ``result``."""
+    everywhere = 0.0
+    for row in range(len(share)):
+        absent = _x_log_x(share[row])
+        everywhere += absent
+        for slot in range(indptr[row], indptr[row + 1]):
+            result[indices[slot]] += _x_log_x(data[slot] + share[row]) - absent
+    result += everywhere
+
+
+@kernel
+def _merge_pair(
+    data: Floats,
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int32],
+    share: Floats,
+    i: int,
+    j: int,
+    absent: float,
+    weights: Floats,
+    factor: float,
+    result: Floats,
+) -> float:
+    """The weighted excess of the divergence of two rows over ``absent``; ``result`` gets it by feature."""
+    total = 0.0
+    a, b = indptr[i], indptr[j]
+    end_a, end_b = indptr[i + 1], indptr[j + 1]
+    while a < end_a or b < end_b:
+        at_a = indices[a] if a < end_a else np.int64(2**62)
+        at_b = indices[b] if b < end_b else np.int64(2**62)
+        feature = min(at_a, at_b)
+        x, y = share[i], share[j]
+        if at_a == feature:
+            x += data[a]
+            a += 1
+        if at_b == feature:
+            y += data[b]
+            b += 1
+        excess = _from_mean(x, y) - absent
+        total += weights[feature] * excess
+        if len(result) > 0:
+            result[feature] += factor * excess
+    return total
+
+
+@kernel
+def _pair_divergence(
+    data: Floats,
+    indices: NDArray[np.int32],
+    indptr: NDArray[np.int32],
+    share: Floats,
+    pairs: Ints,
+    weights: Floats,
+    factors: Floats,
+    by_feature: Floats,
+) -> Floats:
+    """Divergence of each pair from its mean; if asked for, also summed by feature with ``factors``."""
+    result = np.empty(len(pairs))
+    total_weight = weights.sum()
+    everywhere = 0.0
+    for row in range(len(pairs)):
+        i, j = pairs[row, 0], pairs[row, 1]
+        absent = _from_mean(share[i], share[j])
+        factor = factors[row]
+        excess = _merge_pair(data, indices, indptr, share, i, j, absent, weights, factor, by_feature)
+        result[row] = max(excess + absent * total_weight, 0.0)
+        everywhere += factor * absent
+    by_feature += everywhere
+    return result
+
+
+def entropy_by_row(table: Any, share: Floats, weights: Floats) -> Floats:
+    """sum_m a_m x_im log x_im of every row, (n,)."""
+    return _entropy_by_row(table.data, table.indices, table.indptr, share, weights)
+
+
+def entropy_by_feature(table: Any, share: Floats) -> Floats:
+    """sum_i x_im log x_im of every feature, (d,)."""
+    result = np.zeros(table.shape[1])
+    _entropy_by_feature(table.data, table.indices, table.indptr, share, result)
+    return result
+
+
+def pair_divergence(table: Any, share: Floats, pairs: Ints, weights: Floats) -> Floats:
+    """sum_m a_m (x_m log(2 x_m / (x_m + y_m)) + y_m log(2 y_m / (x_m + y_m))) of pairs (m, 2), (m,)."""
+    unused = np.empty(0)
+    factors = np.zeros(len(pairs))
+    return _pair_divergence(table.data, table.indices, table.indptr, share, pairs, weights, factors, unused)
+
+
+def pair_divergence_by_feature(table: Any, share: Floats, pairs: Ints, factors: Floats) -> Floats:
+    """Summands of ``pair_divergence`` without weights, summed over pairs times their factors, (d,)."""
+    result = np.zeros(table.shape[1])
+    unit = np.ones(table.shape[1])
+    _pair_divergence(table.data, table.indices, table.indptr, share, pairs, unit, factors, result)
+    return result
+
 
 _LOG2 = float(np.log(2.0))
 # Smallest entry of a centre inside a logarithm: a feature that no row of a cluster has.
@@ -34,7 +174,7 @@ _UNRESOLVED = 1e-12
 class SmoothedRows:
     """Nonnegative rows x = z + e: a table z (n, d), dense or CSR, plus a share e_i in every feature."""
 
-    def __init__(self, table: Any, share: NDArray[np.float64]) -> None:
+    def __init__(self, table: Any, share: Floats) -> None:
         self.table = table
         self.share = share
 
@@ -57,21 +197,21 @@ class SmoothedRows:
         """Number of features."""
         return int(self.table.shape[1])
 
-    def totals(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def totals(self, weights: Floats) -> Floats:
         """sum_m a_m x_im of every row, (n,)."""
         return np.asarray(self.table @ weights) + self.share * weights.sum()
 
-    def row(self, index: int) -> NDArray[np.float64]:
+    def row(self, index: int) -> Floats:
         """One row, (d,)."""
         values = self.table[index : index + 1]
         return np.asarray(values.toarray() if issparse(values) else values).ravel() + self.share[index]
 
     @cached_property
-    def entropy_by_feature(self) -> NDArray[np.float64]:
+    def entropy_by_feature(self) -> Floats:
         """sum_i x_im log x_im, (d,)."""
         return entropy_by_feature(self.compressed, self.share)
 
-    def sums(self, labels: NDArray[np.int64], n_labels: int) -> NDArray[np.float64]:
+    def sums(self, labels: Ints, n_labels: int) -> Floats:
         """Sum of the rows of each label, (n_labels, d)."""
         shares = np.bincount(labels, self.share, n_labels)
         return label_sums(self.table, labels, n_labels) + shares[:, np.newaxis]
@@ -89,30 +229,26 @@ class _RowTotalBound:
     def __init__(self, rows: SmoothedRows) -> None:
         self.rows = rows
 
-    def value(self, metric: NDArray[np.float64]) -> float:
+    def value(self, metric: Floats) -> float:
         return 2.0 * _LOG2 * float(self.rows.totals(metric).max())
 
-    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(self, metric: Floats) -> Floats:
         return 2.0 * _LOG2 * self.rows.row(int(self.rows.totals(metric).argmax()))
 
 
 class _Within(NamedTuple):
     """Divergence within clusters, feature by feature, (d,)."""
 
-    scatter: NDArray[np.float64]
+    scatter: Floats
 
 
-class Divergence(Distortion):
+class Divergence(WeightedDistortion):
     """sum_m a_m (x_m log(x_m / mu_m) - x_m + mu_m), of rows as they are or normalised to sum 1 (KL).
 
-    Centres are means. The penalty of a pair is the divergence of both from their mean,
-    sum_m a_m (x_m log(2 x_m / (x_m + y_m)) + y_m log(2 y_m / (x_m + y_m))). Weights are learned in closed
-    form under a Rayleigh prior whose strength is the divergence of the data from their mean, per feature,
-    times ``metric_weight``. Every row is mixed with the share ``smoothing`` of a uniform row of the same sum.
+    Centres are means, the penalty of a pair is the divergence of both from their mean (``pair_divergence``).
+    Weights are learned in closed form under a Rayleigh prior, as for ``Cosine``. Every row is mixed with the
+    share ``smoothing`` of a uniform row of the same sum.
     """
-
-    metrics = (None, "diag")
-    accepts_sparse = True
 
     def __init__(
         self, metric: str | None, *, normalise: bool, metric_weight: float = 1.0, smoothing: float = 0.1
@@ -123,7 +259,7 @@ class Divergence(Distortion):
         self.metric_weight = metric_weight
         self.smoothing = smoothing
 
-    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> SmoothedRows:
+    def rows(self, X: Any, origin: Floats | None = None) -> SmoothedRows:
         """Nonnegative data (n, d), normalised for KL and smoothed."""
         table = csr_matrix(X, dtype=np.float64) if issparse(X) else np.asarray(X, dtype=np.float64)
         smallest = table.min(axis=1)
@@ -177,13 +313,9 @@ class Divergence(Distortion):
                 "in common, or use distortion='euclidean'"
             )
 
-    def rows_of_centres(self, centres: NDArray[np.float64]) -> SmoothedRows:
+    def rows_of_centres(self, centres: Floats) -> SmoothedRows:
         """Centres are smooth already."""
         return SmoothedRows(centres, np.zeros(len(centres)))
-
-    def start_metric(self, rows: SmoothedRows) -> Metric:
-        """Weights of 1."""
-        return None if self.metric is None else np.ones(rows.n_features)
 
     def _strength(self, rows: SmoothedRows) -> float:
         total = rows.total_divergence
@@ -191,13 +323,7 @@ class Divergence(Distortion):
         per_feature = total / rows.n_features if total > 1e-12 * size else 1.0
         return self.metric_weight * per_feature
 
-    def metric_term(self, rows: SmoothedRows, metric: Metric) -> float:
-        """The Rayleigh prior."""
-        return 0.0 if metric is None else self._strength(rows) * rayleigh_prior(metric)
-
-    def distances(
-        self, rows: SmoothedRows, centres: NDArray[np.float64], metric: Metric
-    ) -> NDArray[np.float64]:
+    def distances(self, rows: SmoothedRows, centres: Floats, metric: Metric) -> Floats:
         """Divergences of rows from centres, (n, K)."""
         weights = np.ones(rows.n_features) if metric is None else metric
         logs = np.log(np.maximum(centres, _TINY)) * weights
@@ -205,29 +331,13 @@ class Divergence(Distortion):
         table = np.asarray(rows.table @ logs.T) + rows.share[:, np.newaxis] * logs.sum(axis=1)
         return np.maximum(of_rows[:, np.newaxis] - table + centres @ weights, 0.0)
 
-    def assign(
-        self,
-        rows: SmoothedRows,
-        centres: NDArray[np.float64],
-        metric: Metric,
-        given: NDArray[np.int64] | None,
-        n_threads: int,
-    ) -> AssignmentPass:
-        """Blocks of rows at a time."""
-        to_centres = partial(self.distances, centres=centres, metric=metric)
-        labels, cost = assign_blocks(to_centres, rows, given, n_threads)
-        counts = np.bincount(labels, minlength=len(centres)).astype(np.float64)
-        return AssignmentPass(labels, cost, counts, None)
-
-    def group_centres(
-        self, rows: SmoothedRows, groups: NDArray[np.int64], n_groups: int
-    ) -> NDArray[np.float64]:
+    def group_centres(self, rows: SmoothedRows, groups: Ints, n_groups: int) -> Floats:
         """Means."""
         return rows.sums(groups, n_groups) / np.bincount(groups, minlength=n_groups)[:, np.newaxis]
 
     def move_centres(
-        self, rows: SmoothedRows, found: AssignmentPass, centres: NDArray[np.float64], metric: Metric
-    ) -> tuple[NDArray[np.float64], _Within]:
+        self, rows: SmoothedRows, found: AssignmentPass, centres: Floats, metric: Metric
+    ) -> tuple[Floats, _Within]:
         """Means, and the divergence from them by feature."""
         sums = rows.sums(found.labels, len(centres))
         filled = found.counts > 0
@@ -240,9 +350,7 @@ class Divergence(Distortion):
         """Divergence weighted by the metric."""
         return float(within.scatter.sum() if metric is None else within.scatter @ metric)
 
-    def pair_penalty(
-        self, rows: SmoothedRows, pairs: NDArray[np.int64], metric: Metric
-    ) -> NDArray[np.float64]:
+    def pair_penalty(self, rows: SmoothedRows, pairs: Ints, metric: Metric) -> Floats:
         """Divergences of pairs from their means."""
         weights = np.ones(rows.n_features) if metric is None else metric
         return pair_divergence(rows.compressed, rows.share, pairs, weights)

@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._row_tables import (
     SMALLEST_RANGE,
     column_extremes,
@@ -38,10 +38,10 @@ _BLOCK = 16384
 class EuclideanRows:
     """Dense rows (n, d), measured from ``origin`` (d,), and what is known of them."""
 
-    def __init__(self, X: NDArray[np.float64], origin: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, X: Floats, origin: Floats | None = None) -> None:
         self.X = X
         self.origin = np.zeros(X.shape[1]) if origin is None else origin
-        self._last_gaps: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+        self._last_gaps: tuple[Ints, Floats] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -51,65 +51,60 @@ class EuclideanRows:
         """Number of columns."""
         return int(self.X.shape[1])
 
-    def take(self, indices: NDArray[np.int64]) -> EuclideanRows:
+    def take(self, indices: Ints) -> EuclideanRows:
         """Some of the rows."""
         return EuclideanRows(self.X[indices])
 
     @cached_property
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Mean of the rows, (d,)."""
         return self.X.mean(axis=0)
 
     @cached_property
-    def centred(self) -> NDArray[np.float64]:
+    def centred(self) -> Floats:
         """Rows less their mean, (n, d)."""
         return self.X - self.mean
 
     @cached_property
-    def extremes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def extremes(self) -> tuple[Floats, Floats]:
         """Smallest and largest entry of each feature, (d,) each."""
         return column_extremes(self.X)
 
     @cached_property
-    def squared_range(self) -> NDArray[np.float64]:
+    def squared_range(self) -> Floats:
         """(max - min)^2 of each feature, (d,)."""
         lowest, highest = self.extremes
         return (highest - lowest) ** 2
 
     @cached_property
-    def constant(self) -> NDArray[np.bool_]:
+    def constant(self) -> Bools:
         """Features that are the same for all rows, up to rounding; they keep a weight of 1."""
         return constant_columns(*self.extremes, self.origin)
 
     @cached_property
-    def variance(self) -> NDArray[np.float64]:
+    def variance(self) -> Floats:
         """Variance of each feature, 1 for constant ones, (d,)."""
         first, second = moments_about(self.X, self.mean)
         return np.where(self.constant, 1.0, (second - first**2 / len(self)) / len(self))
 
-    def gaps(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Differences of pairs of rows, (m, d); those of the last pairs asked for are kept.
-
-        The links of a fit are asked for in every step, and their rows lie scattered in memory.
-        """
+    def gaps(self, pairs: Ints) -> Floats:
+        """Differences of pairs of rows, (m, d); the last ones are kept, for every step asks for the links."""
         if self._last_gaps is None or self._last_gaps[0] is not pairs:
             self._last_gaps = (pairs, self.differences(pairs))
         return self._last_gaps[1]
 
-    def differences(self, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def differences(self, pairs: Ints) -> Floats:
         """Differences of pairs of rows, (m, d)."""
         return self.X[pairs[:, 0]] - self.X[pairs[:, 1]]
 
 
-def moments_about(X: NDArray[np.float64], middle: NDArray[np.float64]) -> NDArray[np.float64]:
+def moments_about(X: Floats, middle: Floats) -> Floats:
     """Sums (2, d) over the rows of x - middle and of its squares."""
     whole = assign_rows(X, middle[np.newaxis], np.ones((1, len(middle))), np.zeros(1))
     return np.stack([whole.first[0], whole.second[0]])
 
 
-def constant_columns(
-    lowest: NDArray[np.float64], highest: NDArray[np.float64], origin: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def constant_columns(lowest: Floats, highest: Floats, origin: Floats) -> Bools:
     """Features in [lowest, highest] (d,), measured from an origin, that are the same up to rounding."""
     size = np.maximum(np.abs(lowest + origin), np.abs(highest + origin))
     return highest - lowest <= np.maximum(16 * np.finfo(float).eps * size, SMALLEST_RANGE)
@@ -118,15 +113,15 @@ def constant_columns(
 class _Within(NamedTuple):
     """Scatter about the centres: (K, d), or (d, d) for a full metric."""
 
-    counts: NDArray[np.float64]
-    scatter: NDArray[np.float64]
+    counts: Floats
+    scatter: Floats
 
 
 class SquaredEuclidean(Distortion):
     """(x - mu)' A (x - mu), with - log det A of the Gaussian normaliser once A is learned.
 
-    ``shrinkage`` is for ``per_cluster``: points that a prior adds to every cluster, with the variances of the
-    data divided by K^(2/d) (Fraley & Raftery 2007).
+    ``shrinkage``: points that a prior adds to every cluster, with variances / K^(2/d) (Fraley & Raftery
+    2007).
     """
 
     name = "euclidean"
@@ -148,11 +143,11 @@ class SquaredEuclidean(Distortion):
         self.shrinkage = shrinkage
         self.penalty_bound = penalty_bound
 
-    def origin(self, X: Any) -> NDArray[np.float64]:
+    def origin(self, X: Any) -> Floats:
         """A point amid the rows, exact differences from which keep their digits."""
         return exact_origin(X)
 
-    def rows(self, X: Any, origin: NDArray[np.float64] | None = None) -> EuclideanRows:
+    def rows(self, X: Any, origin: Floats | None = None) -> EuclideanRows:
         """Dense data (n, d), contiguous; refused if squared distances overflow."""
         if issparse(X):
             raise TypeError(
@@ -170,11 +165,9 @@ class SquaredEuclidean(Distortion):
         lowest, highest = rows.extremes
         refuse_narrow(highest - lowest)
 
-    def rows_of_centres(self, centres: NDArray[np.float64]) -> EuclideanRows:
+    def rows_of_centres(self, centres: Floats) -> EuclideanRows:
         """Centres are rows like any other."""
         return EuclideanRows(centres)
-
-    # Metric
 
     def start_metric(self, rows: EuclideanRows) -> Metric:
         """The same weight for all features that vary."""
@@ -192,15 +185,15 @@ class SquaredEuclidean(Distortion):
         varying = rows.variance[~rows.constant]
         return self.metric_weight / float(varying.mean()) if varying.size else 1.0
 
-    def _upper(self, rows: EuclideanRows) -> NDArray[np.float64]:
+    def _upper(self, rows: EuclideanRows) -> Floats:
         """Largest weights; constant features, where no scatter answers, get their weight of 1 this way."""
         cap = np.maximum(self.metric_weight / (VARIANCE_FLOOR * rows.variance), self._isotropic(rows))
         return np.where(rows.constant, 1.0, cap)
 
-    def _prior_variance(self, rows: EuclideanRows) -> NDArray[np.float64]:
+    def _prior_variance(self, rows: EuclideanRows) -> Floats:
         return rows.variance / self.n_clusters ** (2.0 / len(rows.variance))
 
-    def _bias(self, metric: Metric) -> NDArray[np.float64]:
+    def _bias(self, metric: Metric) -> Floats:
         """-log det A_k: what a row pays for the volume of its cluster."""
         if self.metric != "per_cluster" or metric is None:
             return np.zeros(self.n_clusters)
@@ -221,11 +214,7 @@ class SquaredEuclidean(Distortion):
             return 0.0
         return -self.metric_weight * float(log_det(metric, diagonal=metric.ndim == 1))
 
-    # Rows and centres
-
-    def _spaced(
-        self, rows: EuclideanRows, centres: NDArray[np.float64], metric: Metric
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def _spaced(self, rows: EuclideanRows, centres: Floats, metric: Metric) -> tuple[Floats, Floats, Floats]:
         """Rows, centres and weights (K, d) whose weighted squared distances are those under the metric."""
         if metric is not None and metric.ndim == 2 and self.metric == "full":
             factor = metric_factor(metric)
@@ -235,20 +224,13 @@ class SquaredEuclidean(Distortion):
         # A copy: what broadcast_to gives is read-only for one centre, and kernels would be compiled twice.
         return rows.X, centres, np.broadcast_to(weights, centres.shape).copy()
 
-    def distances(
-        self, rows: EuclideanRows, centres: NDArray[np.float64], metric: Metric
-    ) -> NDArray[np.float64]:
+    def distances(self, rows: EuclideanRows, centres: Floats, metric: Metric) -> Floats:
         """Squared distances under the metric, (n, K); with metrics of clusters plus - log det A_k."""
         table = weighted_distances(*self._spaced(rows, centres, metric))
         return table if metric is None else table + self._bias(metric)
 
     def assign(
-        self,
-        rows: EuclideanRows,
-        centres: NDArray[np.float64],
-        metric: Metric,
-        given: NDArray[np.int64] | None,
-        n_threads: int,
+        self, rows: EuclideanRows, centres: Floats, metric: Metric, given: Ints | None, n_threads: int
     ) -> AssignmentPass:
         """One fused pass over the rows."""
         X, moved, weights = self._spaced(rows, centres, metric)
@@ -258,20 +240,14 @@ class SquaredEuclidean(Distortion):
             moments = _full_moments(rows.X, centres, found)
         return AssignmentPass(found.labels, found.cost, found.counts, moments)
 
-    def group_centres(
-        self, rows: EuclideanRows, groups: NDArray[np.int64], n_groups: int
-    ) -> NDArray[np.float64]:
+    def group_centres(self, rows: EuclideanRows, groups: Ints, n_groups: int) -> Floats:
         """Means."""
         sizes = np.bincount(groups, minlength=n_groups)
         return label_sums(rows.X, groups, n_groups) / sizes[:, np.newaxis]
 
     def move_centres(
-        self,
-        rows: EuclideanRows,
-        found: AssignmentPass,
-        centres: NDArray[np.float64],
-        metric: Metric,
-    ) -> tuple[NDArray[np.float64], _Within]:
+        self, rows: EuclideanRows, found: AssignmentPass, centres: Floats, metric: Metric
+    ) -> tuple[Floats, _Within]:
         """Means, and the scatter about them."""
         first, second = found.moments
         counts = found.counts
@@ -288,11 +264,7 @@ class SquaredEuclidean(Distortion):
             return float(within.scatter.sum())
         return float((within.scatter * metric).sum() + within.counts @ self._bias(metric))
 
-    # Pairs
-
-    def pair_penalty(
-        self, rows: EuclideanRows, pairs: NDArray[np.int64], metric: Metric
-    ) -> NDArray[np.float64]:
+    def pair_penalty(self, rows: EuclideanRows, pairs: Ints, metric: Metric) -> Floats:
         """Squared distances of pairs under the metric."""
         gap = rows.gaps(pairs)
         if metric is None:
@@ -308,7 +280,7 @@ class SquaredEuclidean(Distortion):
             return SphereBound(rows.centred)
         return BoxBound(rows.squared_range)
 
-    def largest_penalty(self, rows: EuclideanRows, metric: Metric) -> float | NDArray[np.float64]:
+    def largest_penalty(self, rows: EuclideanRows, metric: Metric) -> float | Floats:
         """Box, ball or diameter, see ``penalty_bound``."""
         bound = self._bound(rows)
         if metric is None:
@@ -316,8 +288,6 @@ class SquaredEuclidean(Distortion):
         if self.metric == "per_cluster":
             return np.array([bound.value(weights) for weights in metric])
         return bound.value(metric)
-
-    # Metric step
 
     def move_metric(
         self, rows: EuclideanRows, within: _Within, violated: ViolatedLinks, metric: Metric
@@ -347,12 +317,12 @@ class SquaredEuclidean(Distortion):
     def _move_weights(
         self,
         rows: EuclideanRows,
-        scatter: NDArray[np.float64],
+        scatter: Floats,
         count: float,
         cannot_weight: float,
-        weights: NDArray[np.float64],
+        weights: Floats,
         bound: PenaltyBound,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         if count == 0.0:
             return weights
         upper = self._upper(rows)
@@ -370,15 +340,15 @@ class SquaredEuclidean(Distortion):
         rows: EuclideanRows,
         within: _Within,
         violated: ViolatedLinks,
-        gap: NDArray[np.float64],
-        metric: NDArray[np.float64],
+        gap: Floats,
+        metric: Floats,
         bound: PenaltyBound,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         count = self.metric_weight * len(rows)
         varying = np.outer(~rows.constant, ~rows.constant)
         floor = min(VARIANCE_FLOOR, 1.0 / len(metric)) / self.metric_weight
 
-        def minimise(total: NDArray[np.float64]) -> NDArray[np.float64]:
+        def minimise(total: Floats) -> Floats:
             total = np.where(varying, total, np.diag(np.where(rows.constant, count, 0.0)))
             return full_minimiser(total, count, np.sqrt(rows.variance), floor)
 
@@ -392,9 +362,7 @@ class SquaredEuclidean(Distortion):
         )
 
 
-def _full_moments(
-    X: NDArray[np.float64], centres: NDArray[np.float64], found: Assigned
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _full_moments(X: Floats, centres: Floats, found: Assigned) -> tuple[Floats, Floats]:
     """Sums of x - centre by cluster (K, d), and of its outer products over all rows (d, d)."""
     first = np.zeros(centres.shape)
     second = np.zeros((X.shape[1], X.shape[1]))

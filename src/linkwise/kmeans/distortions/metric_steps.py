@@ -15,7 +15,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from linkwise._arrays import Floats
 
 __all__ = [
     "PenaltyBound",
@@ -37,14 +38,14 @@ _ARMIJO = 1e-4
 class PenaltyBound(Protocol):
     """phi_max: an upper bound of the pair penalty over the data set, convex in the metric."""
 
-    def value(self, metric: NDArray[np.float64]) -> float:
+    def value(self, metric: Floats) -> float:
         """The bound for this metric."""
 
-    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(self, metric: Floats) -> Floats:
         """A subgradient: bound(B) >= <B, slope(A)> for every B, with equality for B = A."""
 
 
-def log_det(metric: NDArray[np.float64], *, diagonal: bool) -> NDArray[np.float64]:
+def log_det(metric: Floats, *, diagonal: bool) -> Floats:
     """Logarithm of the determinant of weights (..., d) on a diagonal, or of a matrix (d, d)."""
     if diagonal:
         return np.log(metric).sum(axis=-1)
@@ -52,21 +53,16 @@ def log_det(metric: NDArray[np.float64], *, diagonal: bool) -> NDArray[np.float6
     return 2.0 * np.log(scale).sum() + np.linalg.slogdet(metric / np.outer(scale, scale))[1]
 
 
-def diagonal_minimiser(
-    scatter: NDArray[np.float64], count: float, upper: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def diagonal_minimiser(scatter: Floats, count: float, upper: Floats) -> Floats:
     """Weights (d,) that minimise sum_m a_m S_m - count log a_m over 0 < a_m <= upper_m."""
     # Dividing the other way round needs no special case for scatter <= 0.
     return count / np.maximum(scatter, count / upper)
 
 
-def full_minimiser(
-    scatter: NDArray[np.float64], count: float, scale: NDArray[np.float64], floor: float
-) -> NDArray[np.float64]:
+def full_minimiser(scatter: Floats, count: float, scale: Floats, floor: float) -> Floats:
     """Matrix that minimises tr(A S) - count log det A among those with T A T <= I / floor, T = diag(scale).
 
-    The eigenvalues of S in units of ``scale`` are clipped from below at count * floor, which is the exact
-    minimiser under that bound; an indefinite S is never inverted.
+    Eigenvalues of S in units of ``scale`` are clipped from below at count * floor, the exact minimiser.
     """
     units = scatter / np.outer(scale, scale)
     values, vectors = np.linalg.eigh(0.5 * (units + units.T))
@@ -75,16 +71,13 @@ def full_minimiser(
     return 0.5 * (matrix + matrix.T)
 
 
-def rayleigh_prior(weights: NDArray[np.float64]) -> float:
+def rayleigh_prior(weights: Floats) -> float:
     """sum_m a_m^2 / 2 - log a_m - 1/2: minus the log of a Rayleigh density, 0 where all weights are 1."""
     return float((0.5 * weights**2 - np.log(weights) - 0.5).sum())
 
 
-def rayleigh_minimiser(scatter: NDArray[np.float64], strength: float) -> NDArray[np.float64]:
-    """Weights (d,) that minimise sum_m a_m S_m + strength (a_m^2 / 2 - log a_m), S of either sign.
-
-    They are the positive roots of strength a^2 + S a - strength = 0.
-    """
+def rayleigh_minimiser(scatter: Floats, strength: float) -> Floats:
+    """Weights a (d,) that minimise sum_m a_m S_m + s (a_m^2 / 2 - log a_m): s a^2 + S a - s = 0, a > 0."""
     half = scatter / (2.0 * strength)
     # Beyond 1e8 the 1 is lost in rounding, and the square of a far larger number would overflow.
     root = np.where(np.abs(half) > 1e8, np.abs(half), np.sqrt(np.clip(half, -1e8, 1e8) ** 2 + 1.0))
@@ -92,11 +85,7 @@ def rayleigh_minimiser(scatter: NDArray[np.float64], strength: float) -> NDArray
     return np.where(half >= 0.0, 1.0 / (np.abs(half) + root), np.abs(half) + root)
 
 
-def backtrack(
-    objective: Callable[[NDArray[np.float64]], float],
-    old: NDArray[np.float64],
-    candidate: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def backtrack(objective: Callable[[Floats], float], old: Floats, candidate: Floats) -> Floats:
     """First of candidate, half way to it, a quarter, ... that does not raise the objective, or ``old``."""
     start = objective(old)
     share = 1.0
@@ -109,20 +98,19 @@ def backtrack(
 
 
 def linear_metric_step(
-    scatter: NDArray[np.float64],
+    scatter: Floats,
     cannot_weight: float,
     bound: PenaltyBound,
-    minimise: Callable[[NDArray[np.float64]], NDArray[np.float64]],
-    regulariser: Callable[[NDArray[np.float64]], float],
-    old: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Lower <A, S> + cannot_weight * bound(A) + regulariser(A); the result is never worse than ``old``.
+    minimise: Callable[[Floats], Floats],
+    regulariser: Callable[[Floats], float],
+    old: Floats,
+) -> Floats:
+    """Lower <A, S> + cannot_weight * bound(A) + regulariser(A), never worse than ``old``.
 
-    ``minimise`` maps S to argmin_A <A, S> + regulariser(A). With a bound that is linear in A, such as the
-    box, its answer is the minimiser and taken at once.
+    ``minimise`` maps S to argmin_A <A, S> + regulariser(A): the answer itself if the bound is linear in A.
     """
 
-    def objective(metric: NDArray[np.float64]) -> float:
+    def objective(metric: Floats) -> float:
         value = float((metric * scatter).sum()) + regulariser(metric)
         return value + cannot_weight * bound.value(metric) if cannot_weight else value
 
@@ -131,15 +119,9 @@ def linear_metric_step(
 
 
 def descend_log_weights(
-    value_and_gradient: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
-    start: NDArray[np.float64],
-    step: float,
-    max_steps: int,
-) -> NDArray[np.float64]:
-    """Gradient descent on log a with backtracking, so that weights stay positive and the value never rises.
-
-    ``step`` is the first length tried; later ones start at twice the last accepted.
-    """
+    value_and_gradient: Callable[[Floats], tuple[float, Floats]], start: Floats, step: float, max_steps: int
+) -> Floats:
+    """Gradient descent on log a with backtracking from ``step``: positive weights, and it never rises."""
     weights = start
     value, gradient = value_and_gradient(weights)
     for _ in range(max_steps):

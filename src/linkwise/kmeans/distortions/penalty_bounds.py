@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels import reassociating_kernel
 
 __all__ = ["BoxBound", "DiameterBound", "SphereBound", "metric_factor", "squared_diameter"]
@@ -14,7 +14,7 @@ _BLOCK = 16384
 _PAIRS = 10**8
 
 
-def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
+def metric_factor(metric: Floats) -> Floats:
     """L with A = L L', so that x'Ax = |L'x|^2; for weights on a diagonal their roots."""
     if metric.ndim == 1:
         return np.sqrt(metric)
@@ -26,18 +26,11 @@ def metric_factor(metric: NDArray[np.float64]) -> NDArray[np.float64]:
 
 @reassociating_kernel
 def _farthest_pair(
-    points: NDArray[np.float64],
-    radius: NDArray[np.float64],
-    start: int,
-    best: float,
-    best_i: int,
-    best_j: int,
-    max_pairs: int,
+    points: Floats, radius: Floats, start: int, best: float, best_i: int, best_j: int, max_pairs: int
 ) -> tuple[int, float, int, int]:
-    """Largest squared distance so far; points come sorted by falling distance ``radius`` from some centre.
+    """Largest squared distance so far; points come by falling ``radius``, so that most pairs are skipped.
 
-    A pair is no farther apart than its two radii, so most pairs are never looked at in few dimensions. Goes
-    on at point ``start`` and returns where to go on next, the number of points when all is done.
+    Goes on at point ``start`` and returns where to go on next, the number of points when all is done.
     """
     n_points, n_features = points.shape
     reach = np.sqrt(best)
@@ -61,11 +54,8 @@ def _farthest_pair(
     return n_points, best, best_i, best_j
 
 
-def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
-    """Squared distance of the two points farthest apart, and these two.
-
-    Exact. In few dimensions about as fast as sorting; in many, up to n^2 / 2 distances.
-    """
+def squared_diameter(points: Floats) -> tuple[float, int, int]:
+    """Squared distance of the two points farthest apart, and these two: up to n^2 / 2 distances."""
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     radius = np.sqrt(((points - middle) ** 2).sum(axis=1))
     order = np.argsort(-radius, kind="stable")
@@ -80,14 +70,14 @@ def squared_diameter(points: NDArray[np.float64]) -> tuple[float, int, int]:
 class BoxBound:
     """sum_m a_m range_m^2: the squared diagonal of the box around the data. Linear in the weights."""
 
-    def __init__(self, squared_range: NDArray[np.float64]) -> None:
+    def __init__(self, squared_range: Floats) -> None:
         self.squared_range = squared_range
 
-    def value(self, metric: NDArray[np.float64]) -> float:
+    def value(self, metric: Floats) -> float:
         """The bound for weights (d,)."""
         return float(metric @ self.squared_range)
 
-    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(self, metric: Floats) -> Floats:
         """Its gradient, (d,)."""
         return self.squared_range
 
@@ -95,10 +85,10 @@ class BoxBound:
 class SphereBound:
     """4 max_i |x_i - mean|_A^2: the squared diameter of the ball around the data, for a full matrix."""
 
-    def __init__(self, centred: NDArray[np.float64]) -> None:
+    def __init__(self, centred: Floats) -> None:
         self.centred = centred
 
-    def _farthest(self, metric: NDArray[np.float64]) -> tuple[float, int]:
+    def _farthest(self, metric: Floats) -> tuple[float, int]:
         factor = metric_factor(metric)
         best, place = -1.0, 0
         for start in range(0, len(self.centred), _BLOCK):
@@ -108,11 +98,11 @@ class SphereBound:
                 best, place = float(length[row]), start + row
         return best, place
 
-    def value(self, metric: NDArray[np.float64]) -> float:
+    def value(self, metric: Floats) -> float:
         """The bound for a matrix (d, d)."""
         return 4.0 * self._farthest(metric)[0]
 
-    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(self, metric: Floats) -> Floats:
         """A subgradient, (d, d)."""
         gap = self.centred[self._farthest(metric)[1]]
         return 4.0 * np.outer(gap, gap)
@@ -121,18 +111,18 @@ class SphereBound:
 class DiameterBound:
     """max_ij |x_i - x_j|_A^2 itself."""
 
-    def __init__(self, X: NDArray[np.float64]) -> None:
+    def __init__(self, X: Floats) -> None:
         self.X = X
 
-    def _farthest(self, metric: NDArray[np.float64]) -> tuple[float, int, int]:
+    def _farthest(self, metric: Floats) -> tuple[float, int, int]:
         factor = metric_factor(metric)
         return squared_diameter(self.X * factor if factor.ndim == 1 else self.X @ factor)
 
-    def value(self, metric: NDArray[np.float64]) -> float:
+    def value(self, metric: Floats) -> float:
         """The squared diameter under weights (d,) or a matrix (d, d)."""
         return self._farthest(metric)[0]
 
-    def slope(self, metric: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(self, metric: Floats) -> Floats:
         """A subgradient of the shape of the metric."""
         _, i, j = self._farthest(metric)
         gap = self.X[i] - self.X[j]

@@ -13,12 +13,12 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints, InferenceBudgetExceeded
 from linkwise.graph import Adjacency, adjacency, group_labels, min_fill_order
 from linkwise.inference import BestLabels, PottsField, best_labels
-from linkwise.kmeans.hard.links import HardLinks, matched_start, refuse
+from linkwise.kmeans.hard import HardLinks, matched_start, refuse
 from linkwise.kmeans.hard.search import search_parts
 
 __all__ = ["ChunkletLabels", "assign_chunklets"]
@@ -41,14 +41,9 @@ _INDEPENDENT, _SEARCH, _EXACT, _AUTO, _ICM = range(len(_ENGINES))
 
 
 class ChunkletLabels(NamedTuple):
-    """Labels (g,) of the chunklets, which keep every cannot-link, and how they were found.
+    """Labels (g,) that keep every cannot-link, whether they are proven best, and the work they took."""
 
-    ``optimal``: proven that no labels that do so cost less, up to rounding (where an integer program was
-    needed, up to 1e-6 of the total and of the largest cost). ``parts`` counts the rows that each engine
-    answered for. ``search_seconds`` count against the time limit of a fit.
-    """
-
-    labels: NDArray[np.int64]
+    labels: Ints
     optimal: bool
     parts: dict[str, int]
     search_seconds: float
@@ -63,33 +58,26 @@ class ChunkletLabels(NamedTuple):
 
 def assign_chunklets(
     links: HardLinks,
-    cost: NDArray[np.float64],
-    previous: NDArray[np.int64] | None = None,
+    cost: Floats,
+    previous: Ints | None = None,
     *,
     time_limit: float = 30.0,
     late_seconds: float = np.inf,
     proof_seconds: float = np.inf,
-    hopeless: NDArray[np.bool_] | None = None,
+    hopeless: Bools | None = None,
     search_work: int | None = None,
 ) -> ChunkletLabels:
     """Labels of least total cost under which all chunklets that are linked apart differ.
 
-    Groups of conflicting chunklets are solved by branch and bound, those that take it too long by
-    ``best_labels(method="exact")``: two passes on trees, tables on narrow graphs, and after a longer search
-    an integer program. Where that runs out of time as well, ``best_labels(method="auto")`` improves labels
-    that are known to keep the links; only then is the result not proven optimal. Once the time is over,
-    groups share a small amount of work, and ``late_seconds`` later ``method="icm"`` has to do.
+    Groups in conflict are solved by branch and bound, long ones by ``best_labels(method="exact")``, after a
+    longer search by an integer program, and if that runs out of time by ``method="auto"`` from labels that
+    keep the links, not proven optimal. Once the time is over, groups share a little work, and
+    ``late_seconds`` later ``method="icm"`` has to do.
 
-    ``cost`` (g, K) is finite; a constant per chunklet does not matter. ``previous`` (g,) are labels that keep
-    the links, e.g. those of the last step; they stay wherever nothing costs less. ``time_limit`` are the
-    seconds for groups that take long, of which proofs may take ``proof_seconds``; ``late_seconds`` are those
-    after the limit in which good labels may still take a while, and ``search_work`` is the work of the first
-    search in one group. ``hopeless`` (g,) marks components, at the number of each, where the long search and
-    the integer program failed in an earlier step: they are not tried again. It is changed in place.
-
-    Raises InfeasibleConstraints if the links turn out to be contradictory, which only happens when
-    ``links.start`` is None. Raises InferenceBudgetExceeded if ``links.start`` and ``previous`` are None and
-    the budgets sufficed neither to find labels that keep the links nor to prove that there are none.
+    ``cost`` (g, K) is finite; ``previous`` (g,) are labels that keep the links; ``time_limit``,
+    ``proof_seconds`` of it for proofs, and ``search_work`` of the first search in a group are the limits.
+    ``hopeless`` (g,) marks components not to be tried again, in place. Raises InfeasibleConstraints, or
+    InferenceBudgetExceeded if neither labels nor a proof were found; only without ``links.start``.
     """
     begin = time.perf_counter()
     deadline, over = begin + min(time_limit, proof_seconds), begin + time_limit + late_seconds
@@ -131,21 +119,18 @@ def assign_chunklets(
 
 def _solve(
     links: HardLinks,
-    excess: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-    edges: NDArray[np.int64],
-    part: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    engine: NDArray[np.int64],
-    before: NDArray[np.int64] | None,
+    excess: Floats,
+    nodes: Ints,
+    edges: Ints,
+    part: Ints,
+    labels: Ints,
+    engine: Ints,
+    before: Ints | None,
     deadline: float,
-    hopeless: NDArray[np.bool_],
+    hopeless: Bools,
     search_work: int,
-) -> NDArray[np.int64]:
-    """Solve the parts of ``nodes`` that ``edges`` of ``apart`` join.
-
-    ``labels`` and ``engine`` are changed in place. Returns one node of each part that could not be solved.
-    """
+) -> Ints:
+    """Solve the parts of ``nodes`` that ``edges`` join, in place; one node of each part that failed."""
     part = np.unique(part, return_inverse=True)[1].astype(np.int64)
     pairs = np.searchsorted(nodes, links.apart[edges])
     table = excess[nodes]
@@ -185,14 +170,8 @@ def _solve(
 
 
 def _search(
-    part: NDArray[np.int64],
-    n_parts: int,
-    cost: NDArray[np.float64],
-    graph: Adjacency,
-    initial: NDArray[np.int64] | None,
-    deadline: float,
-    work: int,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    part: Ints, n_parts: int, cost: Floats, graph: Adjacency, initial: Ints | None, deadline: float, work: int
+) -> tuple[Ints, Floats, Bools]:
     """``search_parts`` until the deadline; after it all parts share the work of a few."""
     if time.perf_counter() >= deadline:
         deadline, work = np.inf, min(work, _LATE_SEARCHES * work // n_parts)
@@ -200,16 +179,12 @@ def _search(
 
 
 def _solve_part(
-    cost: NDArray[np.float64],
-    pairs: NDArray[np.int64],
-    start: NDArray[np.int64] | None,
-    deadline: float,
-    search_work: int,
-) -> tuple[NDArray[np.int64], bool, int]:
+    cost: Floats, pairs: Ints, start: Ints | None, deadline: float, search_work: int
+) -> tuple[Ints, bool, int]:
     """Labels of one part, whether they are proven best, and the engine: tables, a search, an integer program.
 
-    Tables solve sparse parts of a thousand chunklets. With random costs, K = 4 and 45 chunklets in 150 or 250
-    links, the search took up to 0.15 s, and integer programs were not done after 3 s.
+    With random costs, K = 4 and 45 chunklets in 150 or 250 links, the search took up to 0.15 s, integer
+    programs over 3 s.
     """
     field = _field(cost, pairs)
     late = time.perf_counter() >= deadline
@@ -229,15 +204,13 @@ def _solve_part(
     return answer.labels, answer.optimal, _EXACT
 
 
-def _field(cost: NDArray[np.float64], pairs: NDArray[np.int64]) -> PottsField:
+def _field(cost: Floats, pairs: Ints) -> PottsField:
     """Costs and links as a Potts field; scaled, because engines stop at gaps that are small beside 1."""
     largest = cost.max()
     return PottsField(-cost / (largest if largest > 0.0 else 1.0), pairs, np.full(len(pairs), -np.inf))
 
 
-def _best_labels(
-    field: PottsField, method: str, start: NDArray[np.int64] | None, **options: Any
-) -> BestLabels:
+def _best_labels(field: PottsField, method: str, start: Ints | None, **options: Any) -> BestLabels:
     """``best_labels`` without its warning: whoever finds no labels here says so by a score of -inf."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FeasibilityWarning)
@@ -245,13 +218,8 @@ def _best_labels(
 
 
 def _approximate(
-    links: HardLinks,
-    excess: NDArray[np.float64],
-    nodes: NDArray[np.int64],
-    previous: NDArray[np.int64] | None,
-    deadline: float,
-    search_work: int,
-) -> tuple[NDArray[np.int64], int]:
+    links: HardLinks, excess: Floats, nodes: Ints, previous: Ints | None, deadline: float, search_work: int
+) -> tuple[Ints, int]:
     """Cheap labels of whole components, from labels that keep the links, and the engine that found them."""
     edges = np.flatnonzero(np.isin(links.apart[:, 0], nodes))
     pairs = np.searchsorted(nodes, links.apart[edges])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.kmeans.descent import Run
 from linkwise.kmeans.distortions.base import AssignmentPass
 from linkwise.kmeans.distortions.euclidean import EuclideanRows, SquaredEuclidean
+from linkwise.kmeans.hard import HardLinks
 from linkwise.kmeans.hard.assignment import ChunkletLabels, assign_chunklets
-from linkwise.kmeans.hard.links import HardLinks
 
 __all__ = ["run_hard_descent", "time_is_over"]
 
@@ -28,16 +28,13 @@ _LEAST_MOVES = 3
 
 
 class _Chunklets(NamedTuple):
-    """What the distances of chunklets to centres follow from.
-
-    The rows of a chunklet have the total squared distance size |mean - centre|^2 + a constant.
-    """
+    """What distances of chunklets follow from: size |mean - centre|^2 + a constant."""
 
     means: EuclideanRows
-    sizes: NDArray[np.float64]
-    first_rows: NDArray[np.int64]
+    sizes: Floats
+    first_rows: Ints
 
-    def cost(self, distortion: SquaredEuclidean, centres: NDArray[np.float64]) -> NDArray[np.float64]:
+    def cost(self, distortion: SquaredEuclidean, centres: Floats) -> Floats:
         """Cost of each chunklet in each cluster, (g, K), without the constant."""
         return distortion.distances(self.means, centres, None) * self.sizes[:, np.newaxis]
 
@@ -51,28 +48,26 @@ def run_hard_descent(
     distortion: SquaredEuclidean,
     rows: EuclideanRows,
     links: HardLinks | None,
-    start: NDArray[np.float64],
+    start: Floats,
     *,
     tol: float,
     max_iter: int,
     time_limit: float = 30.0,
     search_seconds: float = 0.0,
-    hopeless: NDArray[np.bool_] | None = None,
+    hopeless: Bools | None = None,
     n_threads: int = 1,
     verbose: int = 0,
 ) -> Run:
-    """Iterate from these centres (K, d) until the labels repeat, the centres hardly move or the time is over.
+    """Iterate from centres (K, d) until the labels repeat, the centres hardly move or the time is over.
 
-    ``tol`` is the largest sum of squared moves of the centres that counts as none. ``time_limit`` are the
-    seconds for the labels of linked rows in all assignment steps together, ``search_seconds`` what earlier
-    runs took of it. Nearly over, labels are no longer proven best; over, the iterations end. ``hopeless``
-    (g,) is what ``assign_chunklets`` knows from earlier steps, and is changed in place.
+    ``tol`` is on the sum of squared moves. ``time_limit`` seconds are for labels of linked rows,
+    ``search_seconds`` of it are gone. ``hopeless`` (g,): see ``assign_chunklets``.
     """
     if hopeless is None and links is not None:
         hopeless = np.zeros(len(links.sizes), dtype=bool)
     chunklets = None if links is None else _contract(distortion, rows, links)
     centres = start.copy()
-    labels: NDArray[np.int64] | None = None
+    labels: Ints | None = None
     history: list[float] = []
     assignments: list[ChunkletLabels] = []
     n_iter, n_reseeds, shift = 0, 0, np.inf
@@ -129,14 +124,11 @@ def _fill_empty(
     rows: EuclideanRows,
     links: HardLinks | None,
     chunklets: _Chunklets | None,
-    centres: NDArray[np.float64],
+    centres: Floats,
     found: AssignmentPass,
     n_threads: int,
 ) -> tuple[AssignmentPass, int]:
-    """Let the row or whole chunklet that gains most found each empty cluster; ``centres`` change in place.
-
-    What goes alone into an empty cluster breaks no cannot-link there.
-    """
+    """Let the row or whole chunklet that gains most found each empty cluster; ``centres`` change in place."""
     labels, counts = found.labels.copy(), found.counts.copy()
     gain, sizes = found.cost.copy(), np.ones(len(rows))
     if links is not None and chunklets is not None:

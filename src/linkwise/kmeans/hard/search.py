@@ -12,6 +12,7 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency
 
@@ -27,19 +28,16 @@ _ROUNDING = 1e-12
 
 @kernel
 def _wishes(
-    order: NDArray[np.int64],
+    order: Ints,
     start: int,
     stop: int,
-    cost: NDArray[np.float64],
-    refused: NDArray[np.int64],
-    wish: NDArray[np.int64],
-    regret: NDArray[np.float64],
-    n_allowed: NDArray[np.int64],
+    cost: Floats,
+    refused: Ints,
+    wish: Ints,
+    regret: Floats,
+    n_allowed: Ints,
 ) -> float:
-    """Cheapest allowed label of each node and what its next one would cost more; returns their total.
-
-    The nodes of a part are ``order[start:stop]``; a slice of the array would take longer to compile.
-    """
+    """Cheapest allowed label of each node of ``order[start:stop]`` and its regret; their total cost."""
     total = 0.0
     for place in range(start, stop):
         node = order[place]
@@ -67,17 +65,17 @@ def _wishes(
 
 @kernel
 def _conflicts(
-    order: NDArray[np.int64],
+    order: Ints,
     start: int,
     stop: int,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    wish: NDArray[np.int64],
-    regret: NDArray[np.float64],
-    n_allowed: NDArray[np.int64],
-    matched: NDArray[np.bool_],
+    wish: Ints,
+    regret: Floats,
+    n_allowed: Ints,
+    matched: Bools,
 ) -> tuple[float, int, float]:
-    """Least cost of resolving all conflicts, the node to branch on (-1 without conflicts), cost if it takes.
+    """Least cost of resolving all conflicts, the node to branch on (-1: none), the cost if it takes.
 
     One end of a conflict has to give way, which costs at least the smaller regret; disjoint conflicts add up.
     """
@@ -127,7 +125,7 @@ def _decide(
     step: int,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
-    refused: NDArray[np.int64],
+    refused: Ints,
 ) -> None:
     """Make (step = 1) or take back (step = -1) a decision: each label counts the reasons against it."""
     if choice == _FORBID:
@@ -142,29 +140,28 @@ def _decide(
 
 @kernel
 def _search_slice(
-    part_starts: NDArray[np.int64],
-    order: NDArray[np.int64],
-    cost: NDArray[np.float64],
+    part_starts: Ints,
+    order: Ints,
+    cost: Floats,
     indptr: NDArray[np.int32],
     neighbours: NDArray[np.int32],
     max_work: int,
     slice_work: int,
-    cursor: NDArray[np.int64],
-    refused: NDArray[np.int64],
-    path: NDArray[np.int64],
-    wish: NDArray[np.int64],
-    regret: NDArray[np.float64],
-    n_allowed: NDArray[np.int64],
-    matched: NDArray[np.bool_],
-    labels: NDArray[np.int64],
-    found: NDArray[np.float64],
-    proven: NDArray[np.bool_],
+    cursor: Ints,
+    refused: Ints,
+    path: Ints,
+    wish: Ints,
+    regret: Floats,
+    n_allowed: Ints,
+    matched: Bools,
+    labels: Ints,
+    found: Floats,
+    proven: Bools,
 ) -> bool:
     """Go on with the depth-first search of the parts where ``cursor`` stands; whether it is done.
 
-    ``cursor`` is (part, depth, work done in this part). ``path`` has the decisions so far: node, label,
-    choice and whether it is the second of its two sides. ``labels``, ``found`` and ``proven`` are improved in
-    place. No array is returned: numba would turn a signal that came meanwhile into a SystemError.
+    ``cursor``: part, depth, work. ``path``: node, label, choice and side of the decisions so far. ``labels``,
+    ``found`` and ``proven`` are improved in place: numba turns a signal into an error if arrays are returned.
     """
     spent = 0
     part, depth, work = cursor[0], cursor[1], cursor[2]
@@ -220,23 +217,20 @@ def _search_slice(
 
 
 def search_parts(
-    part: NDArray[np.int64],
+    part: Ints,
     n_parts: int,
-    cost: NDArray[np.float64],
+    cost: Floats,
     graph: Adjacency,
-    initial: NDArray[np.int64] | None,
+    initial: Ints | None,
     *,
     max_work: int,
     deadline: float = np.inf,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[Ints, Floats, Bools]:
     """Labels of least total cost such that neighbours in ``graph`` differ, part by part.
 
-    ``part`` (n,) numbers the parts, which no edge joins; ``cost`` (n, K) is at least 0; ``initial`` (n,) are
-    labels to improve on, with which neighbours differ. ``max_work`` counts the labels and neighbours that the
-    search of one part may look at, a few nanoseconds each.
-
-    Returns the best labels found (n,), -1 throughout a part without any; what they cost (n_parts,), ``inf``
-    there; and where the search was completed (n_parts,): no labels cost less, or there are none.
+    ``part`` (n,) numbers the parts, which no edge joins; ``cost`` (n, K) >= 0; ``initial`` (n,) are labels to
+    improve on; ``max_work`` looks are allowed in one part. Returns labels (n,), -1 where none, their cost
+    (n_parts,), and where the search was completed (n_parts,).
     """
     n_nodes, n_labels = cost.shape
     order = np.argsort(part, kind="stable")

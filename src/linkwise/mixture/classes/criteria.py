@@ -23,9 +23,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from linkwise._arrays import Floats, Ints
 from linkwise._threads import chunk_bounds
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians
@@ -39,11 +39,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class Likelihoods(NamedTuple):
-    """What the criteria need of the rows; those of two sets of rows add.
-
-    ``log_likelihood`` is log L, ``classification`` the sum of log(pi_z N(x_i; z)) with the fitted labels z,
-    ``log_residuals`` the logarithm of RSS.
-    """
+    """What criteria need of rows, which adds up: log L, sum of log(pi_z N(x_i; z)) with labels z, log RSS."""
 
     n_samples: int
     log_likelihood: float
@@ -69,10 +65,7 @@ def class_criteria(
     adherence: float,
     criterion_weight: float,
 ) -> dict[str, float]:
-    """Compute all criteria of one fit; ``adherence`` is G / (4 L^2), ``criterion_weight`` w in [0, 1].
-
-    ``n_components`` counts empty clusters.
-    """
+    """All criteria of one fit; ``adherence`` is G / (4 L^2), w in [0, 1], and empty clusters count."""
     n_samples = fit.n_samples
     penalty = n_parameters * math.log(n_samples)
     printed_penalty = n_components * math.log(n_samples)
@@ -95,7 +88,7 @@ def class_criteria(
 
 
 def mixture_likelihoods(
-    points: Points, gaussians: Gaussians, log_weights: NDArray[np.float64], labels: NDArray[np.int64]
+    points: Points, gaussians: Gaussians, log_weights: Floats, labels: Ints
 ) -> Likelihoods:
     """Compute what the criteria need of some rows with these labels (n,)."""
     total, assigned = 0.0, np.empty(points.n_samples)
@@ -107,15 +100,13 @@ def mixture_likelihoods(
     return assigned_likelihoods(total, assigned, log_weights[labels])
 
 
-def assigned_likelihoods(
-    log_likelihood: float, log_density: NDArray[np.float64], log_weight: NDArray[np.float64]
-) -> Likelihoods:
+def assigned_likelihoods(log_likelihood: float, log_density: Floats, log_weight: Floats) -> Likelihoods:
     """The same from log N(x_i; z_i) and log pi_{z_i} of each row (n,)."""
     classification = float((log_density + log_weight).sum())
     return Likelihoods(len(log_density), log_likelihood, classification, _log_residuals(log_density))
 
 
-def _log_residuals(log_density: NDArray[np.float64]) -> float:
+def _log_residuals(log_density: Floats) -> float:
     """Compute log sum_i (1 - exp(log_density))^2, where the density itself may overflow."""
     with np.errstate(divide="ignore"):
         residual = np.log(np.abs(np.expm1(np.minimum(log_density, _LOG_LARGE))))

@@ -1,8 +1,4 @@
-"""What a clustering decided about classes, read from the table of classes and clusters.
-
-Which classes it split, merged or kept, how often it decides the same when the rows are drawn anew, and which
-outcomes contradict a belief of ±1.
-"""
+"""What a clustering decided about classes, how stable that is, and what contradicts a belief of ±1."""
 
 from __future__ import annotations
 
@@ -17,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
+from linkwise._arrays import Bools, Ints
 from linkwise._heat_map import signed
 from linkwise._running import warn_once
 from linkwise._validation import as_generator, as_vector, label_codes
@@ -34,11 +31,10 @@ SURE = 1.0 - 1e-9
 
 @dataclass(frozen=True)
 class Decision:
-    """What happened to one class or to two.
+    """What happened to one class or to two, and the clusters that hold it, most rows first.
 
     ``kind`` is "split": several clusters hold the class; "merged": a cluster holds both classes; "kept": one
-    cluster holds the class and no other class; or "scattered": no cluster holds the class. ``classes`` are
-    two names for "merged", otherwise one. ``clusters`` are those that hold it, most rows first.
+    cluster holds the class and no other class; or "scattered": no cluster holds the class.
     """
 
     kind: str
@@ -53,11 +49,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class DecisionStability:
-    """How often decisions occurred in a number of runs.
-
-    ``shares`` has the share of the runs for each (kind, classes), decreasing. ``source`` says what the runs
-    were, for display: "repeats" or "bootstrap samples".
-    """
+    """Share of a number of runs, "repeats" or "bootstrap samples", that have each (kind, classes)."""
 
     shares: dict[tuple[str, tuple[Hashable, ...]], float]
     n_runs: int
@@ -71,11 +63,7 @@ class DecisionStability:
 def find_decisions(
     contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
 ) -> tuple[Decision, ...]:
-    """Find the split, merged, kept and scattered classes of a table (L, K), kind by kind.
-
-    A cluster holds a class if at least ``threshold`` of the rows of the class are in it. A class can be split
-    and merged.
-    """
+    """Decisions by a table (L, K), kind by kind: clusters hold ``threshold`` of a class or more."""
     check_threshold(threshold)
     table = np.asarray(contingency, dtype=np.int64)
     holds = held(table, threshold)
@@ -104,7 +92,7 @@ def find_decisions(
     )
 
 
-def held(contingency: NDArray[np.integer], threshold: float) -> NDArray[np.bool_]:
+def held(contingency: NDArray[np.integer], threshold: float) -> Bools:
     """Return which clusters hold which classes, (L, K)."""
     sizes = contingency.sum(axis=1, keepdims=True)
     return (contingency > 0) & (contingency / np.maximum(sizes, 1) >= threshold)
@@ -127,11 +115,7 @@ def _largest_first(clusters: NDArray[np.integer], counts: NDArray[np.integer]) -
 def name_clusters(
     contingency: NDArray[np.integer], classes: Sequence[Hashable], threshold: float = THRESHOLD
 ) -> tuple[str, ...]:
-    """Name each cluster by the classes it holds: the new legend.
-
-    Clusters of the same classes get letters, the largest (a). A cluster that holds no class is a "rest", one
-    without labelled rows "(none)".
-    """
+    """The new legend: clusters by the classes they hold, (a) the largest of equals, "rest" or "(none)"."""
     table = np.asarray(contingency, dtype=np.int64)
     holds = held(table, threshold)
     names = []
@@ -231,11 +215,7 @@ def stability(
 
 
 def contradictions(report: ClassReport) -> list[dict[str, Any]]:
-    """Find outcomes that contradict a belief of ±1, each with the belief, its certainty and its rows.
-
-    Two classes believed apart may be "merged", two believed together "apart" (they share no cluster), a class
-    believed whole "split", and one that should be split "whole".
-    """
+    """Outcomes against a belief of ±1 ("merged", "apart", "split", "whole"), with belief and rows."""
     holds = held(report.contingency, report.threshold)
     found = []
     for a in range(len(report.classes)):
@@ -257,9 +237,7 @@ def contradictions(report: ClassReport) -> list[dict[str, Any]]:
     return found
 
 
-def _contradiction(
-    report: ClassReport, outcome: str, places: list[int], clusters: NDArray[np.int64]
-) -> dict[str, Any]:
+def _contradiction(report: ClassReport, outcome: str, places: list[int], clusters: Ints) -> dict[str, Any]:
     counts = report.contingency[places].sum(axis=0)[clusters]
     pair = places[0], places[-1]
     return {

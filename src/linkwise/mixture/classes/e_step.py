@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import inline_kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import (
@@ -78,15 +79,12 @@ def _new_row(
     unary: NDArray[np.floating],
     prob: NDArray[np.floating],
     start: int,
-    pull: NDArray[np.float64],
+    pull: Floats,
     self_weight: Any,
-    score: NDArray[np.float64],
-    shift: NDArray[np.float64],
+    score: Floats,
+    shift: Floats,
 ) -> tuple[float, float, float]:
-    """Write new probabilities of a row, not normalised, to ``score``; return top, normaliser, score @ shift.
-
-    shift = pull - self_weight * old probability is the pull of the other rows.
-    """
+    """New probabilities of a row, not normalised, to ``score``; top, normaliser, score @ shift."""
     stride = pull.shape[0]
     highest = splat(-np.inf)
     for k in range(0, stride, WIDTH):
@@ -113,16 +111,15 @@ def update_rows(
     prob: NDArray[np.floating],
     first: int,
     last: int,
-    pull: NDArray[np.float64],
+    pull: Floats,
     self_weight: float,
     sequential: bool,
-    sums: NDArray[np.float64],
+    sums: Floats,
 ) -> tuple[float, float, float]:
     """Update rows ``first:last`` of one class in place and add them to ``sums``.
 
-    All rows see the same ``pull``, the class's row of A @ T; if ``sequential`` it follows every row, which
-    costs O(K) and not O(LK), because the rows of one class are read before those of the next.
-    Returns sum_ik q (u - log q), sum_ik q^2 and the largest change of a probability.
+    All see the same ``pull``, the class's row of A @ T; if ``sequential`` it follows every row. Returns
+    sum_ik q (u - log q), sum_ik q^2 and the largest change of a probability.
     """
     stride = pull.shape[0]
     score, shift, total = np.empty(stride), np.empty(stride), np.zeros(stride)
@@ -159,16 +156,13 @@ _SERIAL = Workers()
 
 
 class ClassRows(NamedTuple):
-    """Row numbers class by class in ``order`` (n,), unlabelled ones last: the order of the tables.
+    """Row numbers class by class (n,), unlabelled ones last; class l is at ``starts[l]:starts[l + 1]``."""
 
-    Class l has the places ``starts[l]:starts[l + 1]``, (L + 1,).
-    """
-
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    order: Ints
+    starts: Ints
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """Number of rows of each class, (L,)."""
         return np.diff(self.starts)
 
@@ -188,11 +182,8 @@ def class_rows(codes: NDArray[np.integer], n_classes: int) -> ClassRows:
     return ClassRows(order, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
 
 
-def belief_strengths(beliefs: NDArray[np.float64], normalize: str = "class") -> NDArray[np.float64]:
-    """Strengths of beliefs C: atanh(C), half the log-odds of the certainty (1 + C) / 2 that they state.
-
-    ±1 has ±SURE_STRENGTH. With ``normalize="none"`` (the paper) the strength is C itself.
-    """
+def belief_strengths(beliefs: Floats, normalize: str = "class") -> Floats:
+    """atanh(C), half the log-odds of the certainty (1 + C) / 2, ±SURE_STRENGTH for ±1; "none": C itself."""
     beliefs = np.asarray(beliefs, dtype=np.float64)
     if normalize == "none":
         return beliefs
@@ -200,7 +191,7 @@ def belief_strengths(beliefs: NDArray[np.float64], normalize: str = "class") -> 
         return np.clip(np.arctanh(beliefs), -SURE_STRENGTH, SURE_STRENGTH)
 
 
-def pair_strengths(beliefs: NDArray[np.float64], normalize: str) -> NDArray[np.float64]:
+def pair_strengths(beliefs: Floats, normalize: str) -> Floats:
     """Strengths (L, L) of beliefs C; with ``normalize="class"`` none of the diagonal is below MOST_SPLIT."""
     strengths = belief_strengths(beliefs, normalize).copy()
     if normalize == "class":
@@ -208,7 +199,7 @@ def pair_strengths(beliefs: NDArray[np.float64], normalize: str) -> NDArray[np.f
     return strengths
 
 
-def pair_scale(confidence: float, sizes: NDArray[np.int64], normalize: str) -> NDArray[np.float64]:
+def pair_scale(confidence: float, sizes: Ints, normalize: str) -> Floats:
     """Weight (L, L) of an ordered pair of rows: lambda, by sqrt(N_a N_b) if ``normalize="class"``."""
     if normalize == "none":
         return np.full((len(sizes), len(sizes)), float(confidence))
@@ -216,19 +207,17 @@ def pair_scale(confidence: float, sizes: NDArray[np.int64], normalize: str) -> N
     return np.asarray(confidence / root[:, np.newaxis] / root)
 
 
-def pair_weights(
-    beliefs: NDArray[np.float64], confidence: float, sizes: NDArray[np.int64], normalize: str
-) -> NDArray[np.float64]:
+def pair_weights(beliefs: Floats, confidence: float, sizes: Ints, normalize: str) -> Floats:
     """Compute the reward A(a, b), in nats, of putting a row of class a and one of class b together, (L, L).
 
-    ``normalize="none"``: A = 2 lambda C (the paper), so that the pull on a row grows with the number of rows.
-    ``"class"``: A(a, b) = 2 lambda atanh(C(a, b)) / sqrt(N_a N_b), so that a class that stays whole pulls its
-    rows with lambda times the log-odds that the belief states, whatever its size.
+    ``normalize="none"``: A = 2 lambda C (the paper): the pull on a row grows with the number of rows.
+    ``"class"``: A(a, b) = 2 lambda atanh(C(a, b)) / sqrt(N_a N_b): lambda times the log-odds, whatever the
+    size.
     """
     return 2.0 * pair_scale(confidence, sizes, normalize) * pair_strengths(beliefs, normalize)
 
 
-def block_sweeps_climb(weights: NDArray[np.float64]) -> bool:
+def block_sweeps_climb(weights: Floats) -> bool:
     """Return whether block sweeps are proved never to lower F: 0 <= A(l, l) <= 2 for every class."""
     diagonal = np.diagonal(weights)
     return bool(((diagonal >= 0.0) & (diagonal <= 2.0)).all())
@@ -239,7 +228,7 @@ def empty_table(n_rows: int, n_components: int, dtype: np.dtype[np.floating]) ->
     return np.zeros((n_rows, padded(n_components)), dtype=dtype)
 
 
-def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> NDArray[np.float64]:
+def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> Floats:
     """Compute T(l, k) = sum of q_ik over the rows of class l, (L, K)."""
     spans = pairwise(rows.starts)
     return np.array([prob[start:stop].sum(axis=0, dtype=np.float64) for start, stop in spans])
@@ -248,8 +237,8 @@ def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> NDArray[np.float6
 def class_sweep(
     unary: NDArray[np.floating],
     prob: NDArray[np.floating],
-    sums: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    sums: Floats,
+    weights: Floats,
     rows: ClassRows,
     *,
     sequential: bool = False,
@@ -257,8 +246,7 @@ def class_sweep(
 ) -> Sweep:
     """Update every row once, class by class; ``prob`` (n, K) and ``sums`` (L, K) are changed in place.
 
-    ``unary`` (n, K) is u_ik in the order of ``rows``, -inf in columns that only pad a row to whole lanes.
-    Any number of threads gives the same numbers. Sequential sweeps share out the unlabelled rows only.
+    ``unary`` (n, K) is u_ik in the order of ``rows``. Sequential sweeps share out unlabelled rows only.
     """
     n_classes = len(rows.starts) - 1
     ends = np.append(rows.starts, len(unary))
@@ -272,8 +260,8 @@ def class_sweep(
         in_turn = sequential and labelled
 
         def update(
-            span: tuple[int, int], pull: NDArray[np.float64] = pull, own: float = own, in_turn: bool = in_turn
-        ) -> tuple[tuple[float, float, float], NDArray[np.float64]]:
+            span: tuple[int, int], pull: Floats = pull, own: float = own, in_turn: bool = in_turn
+        ) -> tuple[tuple[float, float, float], Floats]:
             part = np.zeros_like(pull)
             return update_rows(unary, prob, *span, pull, own, in_turn, part), part
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise.mixture.classes.e_step import Sweep
 from linkwise.mixture.classes.omega import MixingStep, sampled_mixing
 from linkwise.mixture.classes.tables import ClassTables
@@ -57,17 +57,15 @@ class ClassRun(EMRun):
 
 
 class ClassStep:
-    """The EM step of CPPC, on ``tables`` that hold scores and probabilities of the rows.
+    """The EM step of CPPC on ``tables`` of scores and probabilities, with pair weights A (L, L).
 
-    ``weights`` are the pair weights A (L, L). ``seed`` is that of the draws for Omega, the same in every
-    step, so that EM sees one objective. ``mixing_steps`` holds what sampling Omega gave in each M-step and at
-    the final parameters.
+    ``seed`` of the draws for Omega is the same in every step, so that EM sees one objective.
     """
 
     def __init__(
         self,
         tables: ClassTables,
-        weights: NDArray[np.float64],
+        weights: Floats,
         covariance_type: str,
         reg_covar: float,
         sequential: bool,
@@ -118,10 +116,7 @@ class ClassStep:
         return self._parameters(log_weights, means, covariances), objective / self.tables.n_samples
 
     def e_step(self, parameters: MixtureParameters, max_sweeps: int, tol: float) -> Sweep:
-        """Sweep until no probability changes by more than ``tol``; return the objective of all rows.
-
-        It is F, plus the log prior of the covariances.
-        """
+        """Sweep until no probability changes by more than ``tol``; F plus the log prior of covariances."""
         top = self.tables.score(parameters)
         for _ in range(max_sweeps):
             sweep = self.tables.sweep(self.weights, self.sequential)
@@ -140,10 +135,7 @@ class ClassStep:
     def disturb(
         self, parameters: MixtureParameters, size: float, rng: np.random.Generator
     ) -> MixtureParameters:
-        """Disturb what EM moves slowly: the share of each class in each cluster, and the means.
-
-        Noise on single rows would average out in the class sums.
-        """
+        """Disturb what EM moves slowly: shares of classes in clusters, and means; not single rows."""
         n_classes, width = self.tables.sums.shape
         self.tables.disturb(np.exp(size * rng.standard_normal((n_classes + 1, width))))
         means, factors, covariance_type = parameters.gaussians
@@ -151,16 +143,14 @@ class ClassStep:
         moved = means + noise * _spreads(parameters.covariances, covariance_type)
         return parameters._replace(gaussians=Gaussians(moved, factors, covariance_type))
 
-    def _mix(self, counts: NDArray[np.float64], parameters: MixtureParameters) -> MixingStep:
+    def _mix(self, counts: Floats, parameters: MixtureParameters) -> MixingStep:
         """Update the mixing weights with sampled Omega, from the same random numbers each time."""
         rng = np.random.default_rng(self.seed)
         step = sampled_mixing(counts, parameters.log_weights, self.tables.sizes, self.weights, rng)
         self.mixing_steps.append(step)
         return step
 
-    def _parameters(
-        self, log_weights: NDArray[np.float64], means: NDArray[np.float64], covariances: NDArray[np.float64]
-    ) -> MixtureParameters:
+    def _parameters(self, log_weights: Floats, means: Floats, covariances: Floats) -> MixtureParameters:
         factors = precision_factors(covariances, self.covariance_type)
         gaussians = Gaussians(means, factors, self.covariance_type)
         return MixtureParameters(log_weights, gaussians, covariances, np.empty(0))
@@ -202,10 +192,9 @@ class _Disturbances:
 def run_class_em(
     step: ClassStep, *, tol: float, max_iter: int, rng: np.random.Generator, verbose: int = 0
 ) -> ClassRun:
-    """Run EM until it stands still and no disturbance helps, or ``max_iter`` is reached; do the last E-step.
+    """Run EM until it stands still and no disturbance helps, or ``max_iter``; do the last E-step.
 
-    ``lower_bounds`` has one value for each iteration and one for the last E-step. They fall where a
-    disturbance was tried, and where it did not help and EM went back.
+    ``lower_bounds`` fall where a disturbance was tried, and where it did not help and EM went back.
     """
     highest = _Disturbances(step, tol, rng, verbose)
     run = run_em(
@@ -222,12 +211,12 @@ def run_class_em(
     )  # fmt: skip
 
 
-def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_shares(counts: Floats) -> Floats:
     """Compute logarithms of mixing weights; an empty cluster keeps a finite one."""
     return np.log(np.maximum(counts, np.finfo(np.float64).tiny)) - np.log(counts.sum())
 
 
-def _spreads(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[np.float64]:
+def _spreads(covariances: Floats, covariance_type: str) -> Floats:
     """Return standard deviations that broadcast against means (K, D)."""
     if covariance_type == "full":
         return np.sqrt(np.diagonal(covariances, axis1=1, axis2=2))

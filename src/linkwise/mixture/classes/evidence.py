@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.metrics import adjusted_rand_score
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.mixture.gaussian.gaussians import n_free_parameters
 from linkwise.mixture.ppc import PPC
 
@@ -51,13 +52,10 @@ _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class Division(NamedTuple):
-    """A class in parts: ``labels`` (n_l,) of its rows, ICL (lower is better), and how stable the parts are.
-
-    ``bic`` is that of the same mixture: what one would compute by hand.
-    """
+    """A class in parts: ``labels`` (n_l,), ICL and BIC (lower is better), and how stable the parts are."""
 
     n_parts: int
-    labels: NDArray[np.int64]
+    labels: Ints
     criterion: float
     bic: float
     stability: float
@@ -73,10 +71,7 @@ def class_divisions(
     *,
     judge: bool = True,
 ) -> list[Division]:
-    """Divisions of the rows X (n, d) of one class into 1, 2, ... parts, at most ``most``.
-
-    If they are to be judged, their stability is measured, and no more parts are tried once they got worse.
-    """
+    """Divisions of rows X (n, d) of one class into 1, 2, ... parts, at most ``most`` or until worse."""
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.permutation(len(X))[:_ROWS])
     rows, half = X[sample], rng.permutation(len(sample)) % 2 == 0
@@ -105,17 +100,14 @@ def class_divisions(
 def _division(
     X: NDArray[np.floating],
     rows: NDArray[np.floating],
-    half: NDArray[np.bool_] | None,
+    half: Bools | None,
     k: int,
     covariance_type: str,
     reg_covar: float,
     shrinkage: float,
     seed: int,
 ) -> Division:
-    """One mixture of k Gaussians of the rows, what it says of all rows X, and how halves agree with it.
-
-    Without ``half`` stability is NaN.
-    """
+    """One mixture of k Gaussians, what it says of all rows X, and how a ``half`` agrees with it, or NaN."""
 
     def fitted(data: NDArray[np.floating], n_init: int) -> PPC:
         return PPC(
@@ -139,21 +131,15 @@ def _division(
     return Division(k, np.asarray(whole, dtype=np.int64), bic + 2.0 * share * entropy, bic, stability)
 
 
-def pair_loss(table: NDArray[np.integer], weights: NDArray[np.float64]) -> float:
-    """Nats that the beliefs lose when classes fall into parts, in place of all rows being together.
-
-    ``table`` (m, k) counts the rows of m classes in k parts; ``weights`` (m, m) are their pair weights A.
-    """
+def pair_loss(table: NDArray[np.integer], weights: Floats) -> float:
+    """Nats that beliefs A (m, m) lose when m classes fall into k parts, ``table`` (m, k) of rows."""
     counts = np.asarray(table, dtype=np.float64)
     whole = counts.sum(axis=1)
     return 0.5 * float((weights * (np.outer(whole, whole) - counts @ counts.T)).sum())
 
 
-def best_counts(costs: list[NDArray[np.float64]], total: int) -> list[int] | None:
-    """Parts of each class, ``total`` together, at the least sum of ``costs[l][k - 1]``; None if impossible.
-
-    Found by dynamic programming over the classes.
-    """
+def best_counts(costs: list[Floats], total: int) -> list[int] | None:
+    """Parts of each class, ``total`` in all, at the least sum of ``costs[l][k - 1]``; None if impossible."""
     best, choices = np.array([0.0]), []
     for cost in costs:
         reach = np.full(len(best) + len(cost), np.inf)
@@ -179,8 +165,8 @@ class Gaussian(NamedTuple):
     """Number of rows, their mean (d,) and their covariance (d, d): what joining two clusters needs."""
 
     n_rows: float
-    mean: NDArray[np.float64]
-    covariance: NDArray[np.float64]
+    mean: Floats
+    covariance: Floats
 
 
 def moments_of(rows: NDArray[np.floating]) -> Gaussian:
@@ -199,13 +185,8 @@ def joined(a: Gaussian, b: Gaussian) -> Gaussian:
     return Gaussian(n, (a.n_rows * a.mean + b.n_rows * b.mean) / n, covariance)
 
 
-def joining_cost(
-    a: Gaussian, b: Gaussian, pooled: NDArray[np.float64], covariance_type: str, shrinkage: float
-) -> float:
-    """Cost, in units of -2 log L, of one Gaussian instead of two; below 0 the data do not tell them apart.
-
-    ``pooled`` (d, d) is the covariance within all clusters, to which covariances are shrunk.
-    """
+def joining_cost(a: Gaussian, b: Gaussian, pooled: Floats, covariance_type: str, shrinkage: float) -> float:
+    """Cost, in units of -2 log L, of one Gaussian instead of two, shrunk to ``pooled`` (d, d)."""
     both = joined(a, b)
     d = len(a.mean)
     saved = d + _own_entries(a.n_rows, d, covariance_type, shrinkage)
@@ -223,7 +204,7 @@ def _own_entries(count: float, n_features: int, covariance_type: str, shrinkage:
     return entries[covariance_type] * count / (count + shrinkage)
 
 
-def _fit(one: Gaussian, pooled: NDArray[np.float64], covariance_type: str, shrinkage: float) -> float:
+def _fit(one: Gaussian, pooled: Floats, covariance_type: str, shrinkage: float) -> float:
     """-2 log L of rows under their own mean and shrunk covariance."""
     d = len(one.mean)
     if covariance_type == "tied":

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from linkwise._arrays import Floats, Ints
 from linkwise.mixture.classes.decisions import Decision, held
 from linkwise.mixture.classes.e_step import MOST_SPLIT, SURE_STRENGTH, pair_scale, pair_strengths
 
@@ -102,7 +103,7 @@ class SoftGrouping:
             total += self._gaussian_term(float(len(self._X)), scatter)
         return total
 
-    def pair_mass(self, rival: Rival | None = None) -> NDArray[np.float64]:
+    def pair_mass(self, rival: Rival | None = None) -> Floats:
         """Compute m (L, L), the expected number of ordered pairs of different rows that are together."""
         sums, squares = self._sums, self._squares
         if rival is not None:
@@ -116,7 +117,7 @@ class SoftGrouping:
         mass[np.diag_indices_from(mass)] -= squares
         return mass
 
-    def _moved(self, rival: Rival) -> NDArray[np.float64]:
+    def _moved(self, rival: Rival) -> Floats:
         """Return the responsibilities of the moving class for the clusters concerned."""
         columns = np.array([*rival.sources, rival.target])
         return self._q[self._rows[rival.class_code][:, np.newaxis], columns].astype(np.float64)
@@ -129,7 +130,7 @@ class SoftGrouping:
             self._parts[key] = self._moments(rows, k)
         return self._parts[key]
 
-    def _moments(self, rows: slice | NDArray[np.int64], k: int) -> _Moments:
+    def _moments(self, rows: slice | Ints, k: int) -> _Moments:
         X, weights = self._X[rows], self._q[rows, k].astype(np.float64)
         weighted = X * weights[:, np.newaxis]
         diagonal = self._type in ("diag", "spherical")
@@ -143,7 +144,7 @@ class SoftGrouping:
             mixing if self._type == "tied" else mixing + self._gaussian_term(moments.count, _scatter(moments))
         )
 
-    def _gaussian_term(self, count: float, scatter: NDArray[np.float64]) -> float:
+    def _gaussian_term(self, count: float, scatter: Floats) -> float:
         """Compute the log-density of ``count`` rows under their own mean and covariance plus reg_covar."""
         if count == 0.0:
             return 0.0
@@ -170,14 +171,14 @@ class _Moments:
     """Weight, weighted sum and second moments of rows, about the mean of all data."""
 
     count: float
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    first: Floats
+    second: Floats
 
     def __add__(self, other: _Moments) -> _Moments:
         return _Moments(self.count + other.count, self.first + other.first, self.second + other.second)
 
 
-def _scatter(moments: _Moments) -> NDArray[np.float64]:
+def _scatter(moments: _Moments) -> Floats:
     """Compute second moments about the mean of the rows themselves, (d, d) or the diagonal."""
     if moments.count == 0.0:
         return np.zeros_like(moments.second)
@@ -195,10 +196,9 @@ _ROUNDING = 1e-12
 class Flip:
     """The smallest change of one belief that would reverse a decision.
 
-    ``entry`` are the two classes of the belief, equal ones for the diagonal; at ``value`` the rival draws
-    level. ``margin`` is the objective of the fit less that of the rival, in nats. If it is not above 0 the
-    rival is as good already (EM stopped at a local maximum), and ``value`` is the present belief. In the
-    rival, rows of the class ``mover`` leave the clusters ``sources`` for ``target``.
+    At ``value`` of the belief ``entry`` the rival draws level; ``margin`` is the objective of the fit less
+    that of the rival, in nats (not above 0: as good already). Rows of ``mover`` leave ``sources`` for
+    ``target``.
     """
 
     decision: Decision
@@ -260,8 +260,8 @@ def smallest_flip(
     rivals: Sequence[Rival],
     grouping: SoftGrouping,
     classes: Sequence[Hashable],
-    beliefs: NDArray[np.float64],
-    pair_weight: NDArray[np.float64],
+    beliefs: Floats,
+    pair_weight: Floats,
     normalize: str = "none",
 ) -> Flip | None:
     """Find the flip with the smallest change, ``pair_weight`` (L, L) being lambda w; None without a rival."""
@@ -299,9 +299,7 @@ def smallest_flip(
     return min(flips, key=lambda flip: flip.order, default=None)
 
 
-def _belief_of(
-    strength: NDArray[np.float64], least: NDArray[np.float64], normalize: str
-) -> NDArray[np.float64]:
+def _belief_of(strength: Floats, least: Floats, normalize: str) -> Floats:
     """The beliefs that have these strengths; beyond ±1 where none has, strengths below ``least`` included."""
     if normalize == "none":
         return strength
@@ -316,7 +314,7 @@ def find_flips(
     responsibilities: NDArray[np.floating],
     contingency: NDArray[np.integer],
     classes: Sequence[Hashable],
-    beliefs: NDArray[np.float64],
+    beliefs: Floats,
     threshold: float,
     *,
     confidence: float,

@@ -25,15 +25,18 @@ labels of a class are the same one, one rate finds 15 % (Mato Grosso) and 71 % (
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import KMeans
 
-from linkwise.mixture.classes.class_densities import first_clusters
-from linkwise.mixture.gaussian.data import Points, condition
-from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
-from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
+from linkwise._arrays import Bools, Floats, Ints
+from linkwise.mixture.em import MixtureParameters
+from linkwise.mixture.gaussian.data import Points, condition, points_of
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, n_free_parameters
+from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, posterior_pass, statistics_pass
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     automatic_rows,
@@ -49,6 +52,7 @@ __all__ = [
     "MislabelledRow",
     "Reading",
     "find_mislabelled",
+    "first_clusters",
     "label_errors",
     "read_labels",
 ]
@@ -78,19 +82,7 @@ _TABLE = 1 << 19
 
 
 class MislabelledRow(NamedTuple):
-    """A row whose label is likely wrong.
-
-    Attributes
-    ----------
-    row : int
-        Its place in the data, from 0.
-    label : hashable
-        The class it was given.
-    told : hashable
-        The class that the densities tell instead.
-    probability : float
-        That the label is wrong.
-    """
+    """A row (from 0) whose label is likely wrong, the class told instead, and the probability of it."""
 
     row: int
     label: Hashable
@@ -101,42 +93,23 @@ class MislabelledRow(NamedTuple):
 class LabelErrors(NamedTuple):
     """What the densities say about the labels.
 
-    Attributes
-    ----------
-    probability : (n,) float64
-        That the label is wrong; 0 where there is no label or its class is too small.
-    told : (n,) int64
-        The most probable class other than the label; -1 where nothing can be told.
-    error_rate : float
-        e, learned; NaN if there are fewer than two classes to compare.
-    sharpness : float
-        b, learned.
-    owners : (K,) int64
-        The class of each cluster.
+    ``probability`` (n,) that each is wrong, ``told`` (n,) the most probable other class (-1: nothing),
+    ``error_rate`` e (NaN with fewer than two classes), ``sharpness`` b, and ``owners`` (K,), the class of
+    each cluster.
     """
 
-    probability: NDArray[np.float64]
-    told: NDArray[np.int64]
+    probability: Floats
+    told: Ints
     error_rate: float
     sharpness: float
-    owners: NDArray[np.int64]
+    owners: Ints
 
 
 class Reading(NamedTuple):
-    """Posteriors of some rows, and the sums that e and b are learned from.
+    """Posteriors of rows: clusters (m, K), classes (m, L); derivatives of the log-likelihood by b."""
 
-    Attributes
-    ----------
-    responsibilities : (m, K)
-        Of the clusters; each row adds up to 1.
-    classes : (m, L)
-        Probability of each class.
-    slope, curvature : float
-        First and negative second derivative of the expected log-likelihood with respect to b.
-    """
-
-    responsibilities: NDArray[np.float64]
-    classes: NDArray[np.float64]
+    responsibilities: Floats
+    classes: Floats
     slope: float
     curvature: float
 
@@ -153,9 +126,9 @@ def label_errors(
 ) -> LabelErrors:
     """Compute the probability that each label is wrong.
 
-    ``codes`` (n,) are class numbers, -1 where unlabelled. ``clusters`` (n,) is a start, -1 where unknown; a
-    cluster with rows of several classes counts once for each. Without it the clusters of each class are
-    found by BIC. Deterministic; the order of the rows and the units of the features do not matter.
+    ``codes`` (n,) are class numbers, -1 where unlabelled. ``clusters`` (n,) is a start; without it the
+    clusters of each class are found by BIC. The order of the rows and the units of the features do not
+    matter.
     """
     given = np.asarray(codes, dtype=np.int64)
     probability, told = np.zeros(len(given)), np.full(len(given), -1, dtype=np.int64)
@@ -189,7 +162,7 @@ def label_errors(
 
 def find_mislabelled(
     X: NDArray[np.floating],
-    codes: NDArray[np.int64],
+    codes: Ints,
     classes: Sequence[Hashable],
     *,
     covariance_type: str = "full",
@@ -206,16 +179,9 @@ def find_mislabelled(
 
 
 def read_labels(
-    log_density: NDArray[np.float64],
-    owners: NDArray[np.int64],
-    labels: NDArray[np.int64],
-    confusion: NDArray[np.float64],
-    sharpness: float,
+    log_density: Floats, owners: Ints, labels: Ints, confusion: Floats, sharpness: float
 ) -> Reading:
-    """Read rows from log pi_k N(x; k) (m, K), the class of each cluster (K,), ascending, and labels (m,).
-
-    ``confusion`` (L, L) is T: the probability of each label (columns) for each class (rows).
-    """
+    """Read rows from log pi_k N(x; k) (m, K), classes of clusters (K,), labels (m,), and T (L, L)."""
     places = np.searchsorted(owners, np.arange(owners[-1] + 1))
     # Twice subtracting the highest: a class far from the row must not underflow to log 0.
     highest = np.maximum.reduceat(log_density, places, axis=1)
@@ -239,9 +205,9 @@ class _Folds:
     def __init__(
         self,
         points: Points,
-        labels: NDArray[np.int64],
-        order: NDArray[np.int64],
-        start: NDArray[np.int64],
+        labels: Ints,
+        order: Ints,
+        start: Ints,
         n_folds: int,
         prior: CovariancePrior,
         covariance_type: str,
@@ -256,7 +222,7 @@ class _Folds:
         n_classes = int(self.owners[-1]) + 1
         self.confusion = learned_confusion(np.zeros((n_classes, n_classes)), self.error_rate)
         self.gaussians: list[Gaussians] = []
-        self.log_weights: list[NDArray[np.float64]] = []
+        self.log_weights: list[Floats] = []
         centres = np.repeat(points.offset[np.newaxis], len(self.owners), axis=0)
         sums = []
         for rows in self.folds:
@@ -289,11 +255,10 @@ class _Folds:
         self.confusion = learned_confusion(counts, self.error_rate)
         self.sharpness = sharpened(self.sharpness, slope, curvature)
 
-    def outvoted(self) -> NDArray[np.bool_]:
+    def outvoted(self) -> Bools:
         """Find clusters (K,) in whose place few rows have the label of the class; a class keeps its best.
 
-        Wrong labels that fall into one place look like a small cluster of their class, on top of a large one
-        of another. Rows are weighed by the posterior of the clusters without labels.
+        Wrong labels in one place look like a small cluster of their class, on top of a large one of another.
         """
         totals, own = np.zeros(len(self.owners)), np.zeros(len(self.owners))
         for fold, rows in enumerate(self.folds):
@@ -311,7 +276,7 @@ class _Folds:
         few[best] = False
         return few
 
-    def judge(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def judge(self) -> tuple[Floats, Ints]:
         """Return the probability (n,) that a label is wrong, and the best class other than it (n,)."""
         wrong, other = np.empty(len(self.labels)), np.empty(len(self.labels), dtype=np.int64)
         for fold, rows in enumerate(self.folds):
@@ -324,11 +289,11 @@ class _Folds:
                 other[some] = classes.argmax(axis=1)
         return wrong, other
 
-    def _read(self, fold: int, rows: NDArray[np.int64]) -> Reading:
+    def _read(self, fold: int, rows: Ints) -> Reading:
         log_density = self._log_density(fold, rows)
         return read_labels(log_density, self.owners, self.labels[rows], self.confusion, self.sharpness)
 
-    def _log_density(self, fold: int, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _log_density(self, fold: int, rows: Ints) -> Floats:
         return log_density_pass(
             self.points, self.gaussians[fold], log_weights=self.log_weights[fold], rows=rows
         )
@@ -355,18 +320,18 @@ class _Folds:
         # Sums are taken about points near all means of a cluster, so that they keep their digits.
         self.centres = np.mean([gaussians.means for gaussians in made], axis=0)
 
-    def _nothing(self, centres: NDArray[np.float64]) -> Statistics:
+    def _nothing(self, centres: Floats) -> Statistics:
         none = np.empty(0, dtype=np.int64)
         return statistics_pass(
             self.points, centres, np.empty((0, len(centres))), self.covariance_type, rows=none
         )
 
-    def _chunks(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def _chunks(self, rows: Ints) -> list[Ints]:
         size = max(_TABLE // len(self.owners), 256)
         return [rows[first : first + size] for first in range(0, len(rows), size)]
 
 
-def learned_confusion(counts: NDArray[np.float64], error_rate: float) -> NDArray[np.float64]:
+def learned_confusion(counts: Floats, error_rate: float) -> Floats:
     """Estimate T from expected counts of classes (rows) and labels (columns), shrunk to one rate."""
     n_classes = len(counts)
     expected = np.full_like(counts, error_rate / (n_classes - 1))
@@ -382,7 +347,7 @@ def sharpened(sharpness: float, slope: float, curvature: float) -> float:
     return float(np.exp(log_value + np.clip(step, -1.0, 1.0)))
 
 
-def _judged(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _judged(codes: Ints) -> tuple[Ints, Ints]:
     """Find the rows that can be judged, and the classes that are large enough."""
     labelled = codes >= 0
     counts = np.bincount(codes[labelled]) if labelled.any() else np.zeros(0, dtype=np.int64)
@@ -390,25 +355,20 @@ def _judged(codes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
     return np.flatnonzero(np.isin(codes, kept)), kept
 
 
-def _order(
-    X: NDArray[np.floating], labels: NDArray[np.int64], variances: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Order the rows by class and by a sum of their standardised features.
-
-    Neighbours in this order are alike and fall into different folds, so that folds resemble each other.
-    """
+def _order(X: NDArray[np.floating], labels: Ints, variances: Floats) -> Ints:
+    """Order the rows by class and sum of standardised features: neighbours fall into different folds."""
     turns = np.cos(np.arange(1, X.shape[1] + 1) ** 2)
     weights = turns / np.sqrt(np.where(variances > 0.0, variances, 1.0))
     return np.lexsort((X @ weights, labels))
 
 
-def _without(start: NDArray[np.int64], dropped: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _without(start: Ints, dropped: Bools) -> Ints:
     """Leave out some clusters of a start; their rows are of none."""
     number = np.where(dropped, -1, np.cumsum(~dropped) - 1)
     return np.where(start >= 0, number[start], -1)
 
 
-def _cells(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cells(clusters: Ints, labels: Ints) -> Ints:
     """Number the parts of clusters that are of one class, by class; -1 for rows of parts too small."""
     known = clusters >= 0
     width = int(clusters.max()) + 2
@@ -425,3 +385,98 @@ def _cells(clusters: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np
     number = np.full(len(present), -1, dtype=np.int64)
     number[chosen] = np.unique(keys[chosen], return_inverse=True)[1]
     return number[inverse]
+
+
+#: Gaussians of one class, and rows that each must have for each feature.
+_MOST = 8
+_ROWS_PER_FEATURE = 2
+#: So many rows of a class choose its Gaussians; the others join them later.
+_SAMPLE = 4000
+_MOST_STEPS = 60
+_TOL = 1e-4
+
+
+def first_clusters(
+    points: Points, X: NDArray[np.floating], labels: Ints, order: Ints, covariance_type: str, reg_covar: float
+) -> Ints:
+    """Cluster the rows of each class, listed by ``order`` (n,), by BIC: clusters (n,) by class, or -1."""
+    start = np.full(len(labels), -1, dtype=np.int64)
+    ends = np.searchsorted(labels[order], np.arange(labels.max() + 2))
+    samples = [order[begin:end][:: -(-(end - begin) // _SAMPLE)] for begin, end in pairwise(ends.tolist())]
+    spread = _spread_within([X[rows] for rows in samples])
+    first = 0
+    for rows in samples:
+        own = points_of(np.ascontiguousarray(_taken(points, rows)), points.offset)
+        # The class alone has to be told apart into parts, so it is its spread that covariances shrink to.
+        alone = covariance_prior(own, automatic_rows(own.n_features), reg_covar)
+        assert alone is not None
+        parts = _best_parts(own, X[rows] / spread, alone, covariance_type, reg_covar)
+        start[rows] = first + parts
+        first += int(parts.max()) + 1
+    return start
+
+
+def _spread_within(samples: list[NDArray[np.floating]]) -> Floats:
+    """Compute the standard deviation (d,) within classes: features in which classes differ weigh more."""
+    total = sum(len(rows) * rows.var(axis=0, dtype=np.float64) for rows in samples)
+    variances = np.asarray(total) / sum(len(rows) for rows in samples)
+    return np.sqrt(np.where(variances > 0.0, variances, 1.0))
+
+
+def _taken(points: Points, rows: Ints) -> NDArray[np.floating]:
+    """Copy some rows (m, d) of the data."""
+    columns = np.arange(points.n_features) * points.column_stride
+    return np.asarray(points.values[rows[:, np.newaxis] * points.row_stride + columns])
+
+
+def _best_parts(
+    points: Points,
+    scaled: NDArray[np.floating],
+    prior: CovariancePrior,
+    covariance_type: str,
+    reg_covar: float,
+) -> Ints:
+    """Assign the rows of one class (n,) to the mixture with the lowest BIC."""
+    n_rows, n_features = scaled.shape
+    best, lowest, best_k = np.zeros(n_rows, dtype=np.int64), np.inf, 1
+    most = min(_MOST, n_rows // (_ROWS_PER_FEATURE * n_features + 1), len(np.unique(scaled, axis=0)))
+    for k in range(1, most + 1):
+        if k > best_k + 2:
+            break
+        parts = np.zeros(n_rows, dtype=np.int64)
+        if k > 1:
+            parts = KMeans(k, n_init=1, random_state=0).fit(scaled).labels_.astype(np.int64)
+        fitted, log_likelihood = _fit(points, parts, k, prior, covariance_type, reg_covar)
+        bic = n_free_parameters(k, n_features, covariance_type) * np.log(n_rows) - 2.0 * log_likelihood
+        if bic < lowest:
+            found = posterior_pass(points, fitted.gaussians, fitted.log_weights, labels=True).labels
+            assert found is not None
+            lowest, best_k = bic, k
+            best = np.unique(found, return_inverse=True)[1]
+    return best
+
+
+def _fit(
+    points: Points,
+    parts: Ints,
+    n_components: int,
+    prior: CovariancePrior,
+    covariance_type: str,
+    reg_covar: float,
+) -> tuple[MixtureParameters, float]:
+    """Run EM with shrunk covariances from an assignment; return the mixture and its log-likelihood."""
+    known = np.zeros((len(parts), n_components))
+    known[np.arange(len(parts)), parts] = 1.0
+    centres = np.repeat(points.offset[np.newaxis], n_components, axis=0)
+    statistics = statistics_pass(points, centres, known, covariance_type)
+    pooled, previous = None, -np.inf
+    for _ in range(_MOST_STEPS):
+        log_weights = np.log((statistics.counts + 0.5) / (statistics.counts + 0.5).sum())
+        fitted = new_parameters(
+            statistics, covariance_type, reg_covar, log_weights, np.empty(0), prior, pooled
+        )
+        statistics = em_pass(points, fitted.gaussians, log_weights)
+        if n_components == 1 or statistics.log_likelihood - previous < _TOL * len(parts):
+            break
+        previous, pooled = statistics.log_likelihood, pooled_covariance(fitted.gaussians)
+    return fitted, statistics.log_likelihood

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
+from linkwise._arrays import Floats, Ints
 from linkwise._threads import chunk_bounds
 
 __all__ = ["MixingStep", "OmegaDraws", "OmegaEstimate", "draw_labellings", "log_omega", "sampled_mixing"]
@@ -36,43 +36,32 @@ _DRAWS_AT_ONCE = 200
 
 
 class OmegaDraws(NamedTuple):
-    """Labellings drawn from independent rows with log pi0 = ``log_weights``.
+    """Labellings drawn with log pi0: rows in each cluster (S, K) and exponents (S,)."""
 
-    ``counts`` (S, K) are the rows in each cluster, ``energy`` (S,) sum_{i < j} A(l_i, l_j) [z_i = z_j].
-    """
-
-    log_weights: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    energy: NDArray[np.float64]
+    log_weights: Floats
+    counts: Floats
+    energy: Floats
 
 
 class OmegaEstimate(NamedTuple):
     """log Omega at some mixing weights, with E_prior[n_k] = dlog Omega / dlog pi_k."""
 
     value: float
-    expected_counts: NDArray[np.float64]
+    expected_counts: Floats
     effective_sample_size: float
 
 
 class MixingStep(NamedTuple):
-    """New mixing weights, and log Omega at those before the step.
+    """New mixing weights, and log Omega at those before; not ``usable``: 0, weights of "ignore"."""
 
-    Where it could not be estimated, ``usable`` is False, ``log_omega`` 0, and the weights are those of
-    ``mixing="ignore"``.
-    """
-
-    log_weights: NDArray[np.float64]
+    log_weights: Floats
     log_omega: float
     effective_sample_size: float
     usable: bool
 
 
 def draw_labellings(
-    log_weights: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    rng: np.random.Generator,
-    n_draws: int = N_DRAWS,
+    log_weights: Floats, sizes: Ints, weights: Floats, rng: np.random.Generator, n_draws: int = N_DRAWS
 ) -> OmegaDraws:
     """Draw labellings of the labelled rows, each row on its own; ``sizes`` (L,) are rows of each class."""
     shares = softmax(log_weights)
@@ -86,7 +75,7 @@ def draw_labellings(
     return OmegaDraws(np.asarray(log_weights, dtype=np.float64), counts, energy)
 
 
-def log_omega(draws: OmegaDraws, log_weights: NDArray[np.float64]) -> OmegaEstimate:
+def log_omega(draws: OmegaDraws, log_weights: Floats) -> OmegaEstimate:
     """Estimate log Omega, its gradient and how many draws carry the estimate, at weights near the draws."""
     exponent = draws.energy + draws.counts @ (log_weights - draws.log_weights)
     top = float(exponent.max())
@@ -100,17 +89,9 @@ def log_omega(draws: OmegaDraws, log_weights: NDArray[np.float64]) -> OmegaEstim
 
 
 def sampled_mixing(
-    counts: NDArray[np.float64],
-    log_weights: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    rng: np.random.Generator,
+    counts: Floats, log_weights: Floats, sizes: Ints, weights: Floats, rng: np.random.Generator
 ) -> MixingStep:
-    """Mixing weights that maximise sum_k N_k log pi_k - log Omega(pi), N_k = ``counts``.
-
-    The step starts from the present weights. It is shortened until the draws have weight at its end; where
-    they have none even at its start, Omega is left out.
-    """
+    """Mixing weights that maximise sum_k N_k log pi_k - log Omega(pi), as far as draws have weight."""
     ignoring = log_softmax(np.log(np.maximum(counts, np.finfo(np.float64).tiny)))
     start = log_softmax(log_weights)
     draws = draw_labellings(start, sizes, weights, rng)
@@ -119,7 +100,7 @@ def sampled_mixing(
         return MixingStep(ignoring, 0.0, here.effective_sample_size, False)
     n_samples = float(counts.sum())
 
-    def loss(logits: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(logits: Floats) -> tuple[float, Floats]:
         log_shares = log_softmax(logits)
         estimate = log_omega(draws, log_shares)
         value = float(counts @ log_shares) - estimate.value

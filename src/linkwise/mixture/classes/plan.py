@@ -19,7 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 
+from linkwise._arrays import Floats, Ints
 from linkwise.mixture.classes.e_step import SURE_STRENGTH
 from linkwise.mixture.classes.evidence import (
     Division,
@@ -30,9 +32,106 @@ from linkwise.mixture.classes.evidence import (
     moments_of,
     pair_loss,
 )
-from linkwise.mixture.classes.starts import split_widest
 
-__all__ = ["Evidence", "Plan", "make_plan"]
+__all__ = ["Evidence", "Plan", "class_start", "half_start", "make_plan", "split_widest"]
+
+#: Rows in each half of a split: a Gaussian of a single row has no spread.
+_SMALLEST_HALF = 2
+_SPLIT_ATTEMPTS = 5
+
+
+def class_start(
+    X: NDArray[np.floating],
+    codes: NDArray[np.integer],
+    n_components: int,
+    random_state: np.random.RandomState,
+) -> Ints:
+    """Assign every labelled row to one of K clusters; -1 where unlabelled.
+
+    With more clusters than classes, the one of the largest mean variance is split by 2-means again and again;
+    with fewer, the two of the nearest means are merged. Only the splits are random.
+    """
+    n_classes = int(codes.max()) + 1
+    members = [np.flatnonzero(codes == label) for label in range(n_classes)]
+    if n_components > n_classes:
+        members = split_widest(X, members, n_components, random_state)
+    elif n_components < n_classes:
+        members = _merge(X, members, n_components)
+    labels = np.full(len(X), -1, dtype=np.int64)
+    for cluster, rows in enumerate(members):
+        labels[rows] = cluster
+    return labels
+
+
+def half_start(X: NDArray[np.floating], labels: Ints, random_state: np.random.RandomState) -> Ints:
+    """Another start near a given one: a random half of the rows of each cluster, the others -1.
+
+    Clusters keep d + 1 rows or more, if they have them: fewer would make covariances singular.
+    """
+    half = np.full_like(labels, -1)
+    for cluster in range(int(labels.max()) + 1):
+        rows = np.flatnonzero(labels == cluster)
+        size = min(len(rows), max((len(rows) + 1) // 2, X.shape[1] + 1))
+        half[random_state.choice(rows, size=size, replace=False)] = cluster
+    return half
+
+
+def split_widest(
+    X: NDArray[np.floating], members: list[Ints], n_components: int, random_state: np.random.RandomState
+) -> list[Ints]:
+    """Split the widest cluster until there are enough; a half keeps the number of the whole."""
+    widths = [_width(X[rows]) for rows in members]
+    while len(members) < n_components:
+        widest = int(np.argmax(widths))
+        if widths[widest] < 0.0:
+            raise ValueError(
+                f"n_components={n_components} is too many: no more than {len(members)} clusters can be made, "
+                "because all are smaller than four rows or hold equal rows. Use fewer components."
+            )
+        halves = _halves(X, members[widest], random_state)
+        if halves is None:
+            widths[widest] = -1.0
+            continue
+        members[widest] = halves[0]
+        members.append(halves[1])
+        widths[widest] = _width(X[halves[0]])
+        widths.append(_width(X[halves[1]]))
+    return members
+
+
+def _width(rows: NDArray[np.floating]) -> float:
+    """Compute the variance averaged over the features, -1 where a split is impossible."""
+    if len(rows) < 2 * _SMALLEST_HALF or not np.ptp(rows, axis=0).any():
+        return -1.0
+    return float(rows.var(axis=0, dtype=np.float64).mean())
+
+
+def _halves(
+    X: NDArray[np.floating], rows: Ints, random_state: np.random.RandomState
+) -> tuple[Ints, Ints] | None:
+    """Find two clusters of k-means with two rows or more each; None if several seeds do not find them."""
+    for _ in range(_SPLIT_ATTEMPTS):
+        second = KMeans(2, n_init=1, random_state=random_state).fit(X[rows]).labels_ == 1
+        if min(second.sum(), (~second).sum()) >= _SMALLEST_HALF:
+            return rows[~second], rows[second]
+    return None
+
+
+def _merge(X: NDArray[np.floating], members: list[Ints], n_components: int) -> list[Ints]:
+    """Merge the two clusters with the nearest means until there are few enough."""
+    means = np.array([X[rows].mean(axis=0, dtype=np.float64) for rows in members])
+    counts = np.array([len(rows) for rows in members], dtype=np.float64)
+    while len(members) > n_components:
+        gaps = ((means[:, np.newaxis] - means) ** 2).sum(axis=2)
+        gaps[np.tril_indices(len(gaps))] = np.inf
+        first, second = (int(place) for place in np.unravel_index(gaps.argmin(), gaps.shape))
+        share = counts[[first, second]] / counts[[first, second]].sum()
+        means[first] = share @ means[[first, second]]
+        counts[first] += counts[second]
+        members[first] = np.concatenate([members[first], members.pop(second)])
+        means, counts = np.delete(means, second, axis=0), np.delete(counts, second)
+    return members
+
 
 #: Parts that a class may be divided into by "auto".
 _MOST_PARTS = 8
@@ -52,9 +151,8 @@ class _Shape(NamedTuple):
 class Evidence(NamedTuple):
     """The evidence for dividing one class, or joining two.
 
-    ``kind`` is "split" or "merge", ``classes`` are their numbers, ``gain`` the nats for it (beliefs included)
-    and ``data_gain`` those of the data alone, ``stability`` how well halves of the rows find the parts again
-    (NaN for a merge), ``n_rows`` how many rows change their cluster, ``reason`` why it was left.
+    ``gain``: nats for it, ``data_gain`` without beliefs; ``stability``: how well halves find the parts again
+    (NaN for a merge); ``n_rows`` change their cluster; ``reason``: why it was left.
     """
 
     kind: str
@@ -70,13 +168,9 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """Start (n,) of the rows, -1 where unlabelled, its number of clusters, and the evidence for it.
+    """Start (n,), -1 where unlabelled, number of clusters, evidence, and ICL of ``alternatives``."""
 
-    ``alternatives`` has ICL and number of clusters of the classes as they are, of each class divided on its
-    own by BIC (what one would do by hand), and of the plan.
-    """
-
-    labels: NDArray[np.int64]
+    labels: Ints
     n_clusters: int
     evidence: tuple[Evidence, ...]
     alternatives: dict[str, dict[str, float]]
@@ -85,8 +179,8 @@ class Plan:
 def make_plan(
     X: NDArray[np.floating],
     codes: NDArray[np.integer],
-    beliefs: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    beliefs: Floats,
+    weights: Floats,
     n_clusters: int | None,
     *,
     covariance_type: str,
@@ -146,10 +240,10 @@ def make_plan(
 class _Group(NamedTuple):
     """Rows of classes that were joined, or of one class, and the parts they may be divided into."""
 
-    rows: NDArray[np.int64]
-    classes: NDArray[np.int64]
+    rows: Ints
+    classes: Ints
     divisions: list[Division]
-    costs: NDArray[np.float64]
+    costs: Floats
 
 
 def _alternative(divisions: list[Division], more: int, joined_cost: float) -> dict[str, float]:
@@ -160,13 +254,8 @@ def _alternative(divisions: list[Division], more: int, joined_cost: float) -> di
     }
 
 
-def _cost(
-    one: Division, codes: NDArray[np.integer], beliefs: NDArray[np.float64], weights: NDArray[np.float64]
-) -> float:
-    """ICL of a division with the cost that the beliefs about its classes add.
-
-    A class that must be split (-1) costs much as a whole; its number of parts is left to the data.
-    """
+def _cost(one: Division, codes: NDArray[np.integer], beliefs: Floats, weights: Floats) -> float:
+    """ICL of a division with the cost of its beliefs; a class that must be split costs much as a whole."""
     own, place = np.unique(codes, return_inverse=True)
     table = np.zeros((len(own), one.n_parts), dtype=np.int64)
     np.add.at(table, (place, one.labels), 1)
@@ -177,7 +266,7 @@ def _cost(
     return one.criterion + 2.0 * (pair_loss(table, among) + SURE_STRENGTH * len(codes) * still_whole)
 
 
-def _divide(group: _Group, beliefs: NDArray[np.float64], evidence: list[Evidence]) -> Division:
+def _divide(group: _Group, beliefs: Floats, evidence: list[Evidence]) -> Division:
     """Choose the parts of a group, and note what spoke for them."""
     divisions, costs = group.divisions, group.costs
     if len(divisions) == 1:
@@ -209,7 +298,7 @@ def _divide(group: _Group, beliefs: NDArray[np.float64], evidence: list[Evidence
     return divisions[chosen]
 
 
-def _parts(groups: list[NDArray[np.int64]], chosen: list[Division]) -> list[NDArray[np.int64]]:
+def _parts(groups: list[Ints], chosen: list[Division]) -> list[Ints]:
     """Rows of every part, the first parts of all groups before the others."""
     first = [rows[one.labels == 0] for rows, one in zip(groups, chosen, strict=True)]
     others = [
@@ -223,18 +312,18 @@ def _parts(groups: list[NDArray[np.int64]], chosen: list[Division]) -> list[NDAr
 def _join(
     X: NDArray[np.floating],
     codes: NDArray[np.integer],
-    parts: list[NDArray[np.int64]],
-    beliefs: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    parts: list[Ints],
+    beliefs: Floats,
+    weights: Floats,
     least: float,
     n_clusters: int | None,
     shape: _Shape,
     evidence: list[Evidence],
-) -> tuple[list[NDArray[np.int64]], float]:
+) -> tuple[list[Ints], float]:
     """Join the clusters that cost least, and return what that adds to -2 log L and its penalty.
 
-    Only clusters of different classes whose beliefs are at least ``least`` are joined: while that lowers the
-    cost, or until there are ``n_clusters``. Then clusters of one class may be joined, too.
+    Those of different classes with beliefs of at least ``least``, while that lowers the cost or until there
+    are ``n_clusters``; then also those of one class.
     """
     n_classes = len(beliefs)
     tables = {place: np.bincount(codes[rows], minlength=n_classes) for place, rows in enumerate(parts)}
@@ -283,9 +372,7 @@ def _join(
     return list(rows_of.values()), saved
 
 
-def _may_join(
-    a: NDArray[np.integer], b: NDArray[np.integer], beliefs: NDArray[np.float64], least: float
-) -> bool:
+def _may_join(a: NDArray[np.integer], b: NDArray[np.integer], beliefs: Floats, least: float) -> bool:
     """Whether clusters with these rows (L,) of each class may be joined."""
     if least == -np.inf:
         return True

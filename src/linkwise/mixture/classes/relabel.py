@@ -13,6 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
 from threadpoolctl import threadpool_limits
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator, check_whole_number, label_codes
 
 __all__ = ["Relabelling", "relabel"]
@@ -141,7 +142,7 @@ def relabel(
     )
 
 
-def boosted_trees(counts: NDArray[np.int64], seed: int) -> HistGradientBoostingClassifier:
+def boosted_trees(counts: Ints, seed: int) -> HistGradientBoostingClassifier:
     """Make the trees for labels of these counts (K,)."""
     return HistGradientBoostingClassifier(
         random_state=seed,
@@ -157,8 +158,8 @@ def one_thread(n_rows: int) -> threadpool_limits:
 
 
 def _cross_validate(
-    classifier: Any, data: Any, truth: NDArray[np.int64], n_classes: int, folds: StratifiedKFold
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    classifier: Any, data: Any, truth: Ints, n_classes: int, folds: StratifiedKFold
+) -> tuple[Floats, Floats]:
     """Return the accuracy of each fold, and for each row the probability of its label when held out."""
     with warnings.catch_warnings():
         # Small labels were named already.
@@ -174,7 +175,7 @@ def _cross_validate(
     return accuracies, held_out
 
 
-def _check(classes: NDArray[Any], counts: NDArray[np.int64], cv: int) -> None:
+def _check(classes: NDArray[Any], counts: Ints, cv: int) -> None:
     """Refuse what cannot be cross-validated, and name labels that are too small for the folds."""
     check_whole_number(cv, "cv", 2)
     if len(classes) < 2:
@@ -201,11 +202,11 @@ def _check(classes: NDArray[Any], counts: NDArray[np.int64], cv: int) -> None:
         )
 
 
-def _take(X: Any, rows: NDArray[np.int64]) -> Any:
+def _take(X: Any, rows: Ints) -> Any:
     """Take rows of an array or of a DataFrame, which keeps its column names."""
     return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
 
-def _predict(classifier: Any, X: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def _predict(classifier: Any, X: Any) -> tuple[NDArray[Any], Floats]:
     probability = classifier.predict_proba(X)
     return classifier.classes_[probability.argmax(axis=1)], probability.max(axis=1)

@@ -1,7 +1,4 @@
-"""Probabilities of the rows of CPPC, in memory: the two tables (n, K) that an E-step reads and writes.
-
-``linkwise.dask`` has tables of the same methods that are kept on disk.
-"""
+"""Probabilities of the rows of CPPC in memory, (n, K); ``linkwise.dask`` has such tables on disk."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._threads import Workers, chunk_bounds
 from linkwise.mixture.classes.criteria import Likelihoods, mixture_likelihoods
@@ -51,33 +49,29 @@ _ROWS_AT_ONCE = 1 << 14
 class ClassTables(Protocol):
     """What the EM step of CPPC asks of the rows."""
 
+    n_samples: int
+    """Number of rows, unlabelled ones too."""
     n_components: int
-    sums: NDArray[np.float64]
+    offset: Floats
+    """(D,) A point near the middle of the data."""
+    sums: Floats
     """(L, K padded) Class sums T of the probabilities."""
-    sizes: NDArray[np.int64]
+    sizes: Ints
     """(L,) Rows of each class."""
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows, unlabelled ones too."""
-
-    @property
-    def offset(self) -> NDArray[np.float64]:
-        """A point (D,) near the middle of the data."""
 
     def score(self, parameters: MixtureParameters) -> float:
         """Store log pi + log N of all rows, less the largest of each row; return the sum of those."""
 
-    def sweep(self, weights: NDArray[np.float64], sequential: bool) -> Sweep:
+    def sweep(self, weights: Floats, sequential: bool) -> Sweep:
         """Update every row once, see ``class_sweep``."""
 
-    def statistics(self, about: NDArray[np.float64], covariance_type: str) -> Statistics:
+    def statistics(self, about: Floats, covariance_type: str) -> Statistics:
         """Sums of all rows about these means, by the probabilities."""
 
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Floats:
         """Sums (K,) of the probabilities."""
 
-    def disturb(self, factors: NDArray[np.float64]) -> None:
+    def disturb(self, factors: Floats) -> None:
         """Multiply probabilities by factors (L + 1, K padded) of their class, the last of unlabelled rows."""
 
     def kept(self) -> Any:
@@ -94,97 +88,63 @@ class ClassSample(NamedTuple):
     """Rows (s,) that starts are made from: data for k-means, classes, and rows (L,) of each class."""
 
     X: NDArray[np.floating]
-    codes: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    codes: Ints
+    sizes: Ints
 
 
 class ClassSource(Protocol):
     """What CPPC asks of the data and their classes."""
 
-    sizes: NDArray[np.int64]
+    n_samples: int
+    n_features: int
+    sizes: Ints
     """(L,) Rows of each class."""
     sample: ClassSample
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
 
     def prior(self, n_rows: float, reg_covar: float) -> CovariancePrior | None:
         """The prior of covariances, see ``covariance_prior``."""
 
-    def tables(self, start: NDArray[np.int64], n_components: int, workers: Workers) -> ClassTables:
+    def tables(self, start: Ints, n_components: int, workers: Workers) -> ClassTables:
         """Tables that start from clusters (s,) of the sample, -1 for none."""
 
 
 class LabelledRows:
     """All rows and their classes in memory."""
 
-    def __init__(
-        self, points: Points, for_starts: NDArray[np.floating], codes: NDArray[np.int64], n_classes: int
-    ) -> None:
+    def __init__(self, points: Points, for_starts: NDArray[np.floating], codes: Ints, n_classes: int) -> None:
         self.points, self.codes = points, codes
+        self.n_samples, self.n_features = points.n_samples, points.n_features
         self.rows = class_rows(codes, n_classes)
         self.sizes = self.rows.sizes
         self.sample = ClassSample(for_starts, codes, self.sizes)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.points.n_samples
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.points.n_features
 
     def prior(self, n_rows: float, reg_covar: float) -> CovariancePrior | None:
         """The prior of covariances."""
         return covariance_prior(self.points, n_rows, reg_covar)
 
-    def tables(self, start: NDArray[np.int64], n_components: int, workers: Workers) -> TablesInMemory:
+    def tables(self, start: Ints, n_components: int, workers: Workers) -> TablesInMemory:
         """Tables of all rows."""
         return TablesInMemory(self.points, self.rows, start, n_components, workers)
 
 
 class TablesInMemory:
-    """Two tables (n, K) in class order: scores of the rows, and probabilities ``prob``.
-
-    ``start`` (n,) is the cluster of each row at the start, -1 for none.
-    """
+    """Scores and probabilities (n, K) in class order; ``start`` (n,) are first clusters, -1 for none."""
 
     def __init__(
-        self,
-        points: Points,
-        rows: ClassRows,
-        start: NDArray[np.int64],
-        n_components: int,
-        workers: Workers,
+        self, points: Points, rows: ClassRows, start: Ints, n_components: int, workers: Workers
     ) -> None:
         self.points, self.rows, self.workers = points, rows, workers
+        self.n_samples, self.offset = points.n_samples, points.offset
         self.n_components, self.sizes = n_components, rows.sizes
         self.unary = empty_table(points.n_samples, n_components, points.dtype)
         self.prob = start_table(start[rows.order], n_components, points.dtype)
         self.sums = class_sums(self.prob, rows)
 
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.points.n_samples
-
-    @property
-    def offset(self) -> NDArray[np.float64]:
-        """A point near the middle of the data."""
-        return self.points.offset
-
     def score(self, parameters: MixtureParameters) -> float:
         """Fill ``unary``."""
         return scored(self.points, self.rows.order, parameters, self.unary, self.workers)
 
-    def sweep(self, weights: NDArray[np.float64], sequential: bool) -> Sweep:
+    def sweep(self, weights: Floats, sequential: bool) -> Sweep:
         """Update every row once."""
         return class_sweep(
             self.unary,
@@ -196,17 +156,17 @@ class TablesInMemory:
             workers=self.workers,
         )
 
-    def statistics(self, about: NDArray[np.float64], covariance_type: str) -> Statistics:
+    def statistics(self, about: Floats, covariance_type: str) -> Statistics:
         """Sums of all rows."""
         prob = self.prob[:, : self.n_components]
         return class_statistics(self.points, self.rows.order, prob, about, covariance_type, self.workers)
 
-    def counts(self) -> NDArray[np.float64]:
+    def counts(self) -> Floats:
         """Sums of the probabilities."""
-        found: NDArray[np.float64] = self.prob[:, : self.n_components].sum(axis=0, dtype=np.float64)
+        found: Floats = self.prob[:, : self.n_components].sum(axis=0, dtype=np.float64)
         return found
 
-    def disturb(self, factors: NDArray[np.float64]) -> None:
+    def disturb(self, factors: Floats) -> None:
         """Multiply by factors of the classes."""
         ends = np.append(self.rows.starts, len(self.prob))
         for (start, stop), factor in zip(pairwise(ends), factors, strict=True):
@@ -228,14 +188,10 @@ class TablesInMemory:
 
 
 class FittedRows(NamedTuple):
-    """What the measures of a fit need of the rows; those of two sets of rows add.
+    """What measures need of rows, which adds up: the table (L + 1, K) and sums (K,) of own probabilities."""
 
-    ``contingency`` (L + 1, K) counts the rows of each class in each cluster, unlabelled ones last. ``own``
-    (K,) is the sum of the probabilities of the rows for their own cluster.
-    """
-
-    contingency: NDArray[np.int64]
-    own: NDArray[np.float64]
+    contingency: Ints
+    own: Floats
     likelihoods: Likelihoods
 
     def __add__(self, other: object) -> FittedRows:
@@ -247,10 +203,10 @@ class FittedRows(NamedTuple):
 
 def fitted_rows(
     points: Points,
-    codes: NDArray[np.int64],
+    codes: Ints,
     prob: NDArray[np.floating],
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64],
+    log_weights: Floats,
     n_classes: int,
 ) -> FittedRows:
     """Measure rows of these classes (n,), -1 for none, with these probabilities (n, K)."""
@@ -262,9 +218,7 @@ def fitted_rows(
     return FittedRows(counts, own, mixture_likelihoods(points, gaussians, log_weights, labels))
 
 
-def start_table(
-    start: NDArray[np.int64], n_components: int, dtype: np.dtype[np.floating]
-) -> NDArray[np.floating]:
+def start_table(start: Ints, n_components: int, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
     """Probabilities (n, K padded) of rows whose clusters are known; 0 for those that are -1."""
     prob = empty_table(len(start), n_components, dtype)
     place = np.flatnonzero(start >= 0)
@@ -274,15 +228,12 @@ def start_table(
 
 def scored(
     points: Points,
-    order: NDArray[np.int64],
+    order: Ints,
     parameters: MixtureParameters,
     unary: NDArray[np.floating],
     workers: Workers | None = None,
 ) -> float:
-    """Fill ``unary`` with log pi + log N, less the largest of each row; return the sum of those.
-
-    Differences to the largest survive float32 where the log-densities themselves would not.
-    """
+    """Fill ``unary`` with log pi + log N less its largest, which float32 survives; the sum of those."""
     unary[:, len(parameters.log_weights) :] = -np.inf
     top = 0.0
     for start, stop in chunk_bounds(0, len(unary), _ROWS_AT_ONCE):
@@ -299,9 +250,9 @@ def scored(
 
 def class_statistics(
     points: Points,
-    order: NDArray[np.int64],
+    order: Ints,
     prob: NDArray[np.floating],
-    about: NDArray[np.float64],
+    about: Floats,
     covariance_type: str,
     workers: Workers | None = None,
 ) -> Statistics:
@@ -315,14 +266,14 @@ def class_statistics(
     return reduce(add, parts)
 
 
-def disturbed(prob: NDArray[np.floating], factor: NDArray[np.float64]) -> None:
+def disturbed(prob: NDArray[np.floating], factor: Floats) -> None:
     """Multiply the probabilities of rows by a factor (K padded) and divide them by their sums, in place."""
     prob *= factor.astype(prob.dtype)
     prob /= prob.sum(axis=1, keepdims=True)
 
 
 @kernel
-def _centre_rows(scores: NDArray[np.float64], table: NDArray[np.floating]) -> float:
+def _centre_rows(scores: Floats, table: NDArray[np.floating]) -> float:
     """Copy rows into a wider table, less their largest value; return the sum of those."""
     total = 0.0
     for i in range(scores.shape[0]):

@@ -64,8 +64,8 @@ class Source(Protocol):
     ) -> Statistics:
         """Sums over rows that carry links, with these responsibilities (r, K)."""
 
-    def column_moments(self) -> NDArray[np.float64]:
-        """Sums (2, D) over all rows of the distance to the middle of the data, and of its square."""
+    def column_moments(self, covariance_type: str = "diag") -> NDArray[np.float64]:
+        """Sums over all rows of the distance to the middle of the data, and of its square."""
 
     def label_counts(
         self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]
@@ -124,9 +124,9 @@ class RowsInMemory:
             self.points, means, responsibilities, covariance_type, rows=rows, workers=self.workers
         )
 
-    def column_moments(self) -> NDArray[np.float64]:
+    def column_moments(self, covariance_type: str = "diag") -> NDArray[np.float64]:
         """A few thousand rows at a time."""
-        return column_moments(self.points)
+        return column_moments(self.points, covariance_type)
 
     def label_counts(
         self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import label_codes
 from linkwise.mixture.classes.decisions import (
     THRESHOLD,
@@ -302,7 +303,7 @@ class ClassReport:
         return page(self).body()
 
 
-def _sizes_and_certainty(estimator: Any, n_clusters: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _sizes_and_certainty(estimator: Any, n_clusters: int) -> tuple[Ints, Floats]:
     """Rows of each cluster, and the mean probability of it among them, NaN if there are none; (K,) both."""
     counted = getattr(estimator, "_counted", None)  # where the rows are not in memory
     if counted is not None:

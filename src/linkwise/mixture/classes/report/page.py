@@ -1,7 +1,4 @@
-"""A class report as a self-contained HTML page without scripts.
-
-The page shows the criterion of a sweep over the number of clusters, if matplotlib is there.
-"""
+"""A class report as a self-contained HTML page without scripts; with matplotlib also the criterion."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A class report as records, sentences and plain text.
-
-The records are what the text, the DataFrames and the page (``page.py``) are made of.
-"""
+"""A class report as records, of which frames and the page are made, sentences and plain text."""
 
 from __future__ import annotations
 
@@ -64,11 +61,7 @@ def grouped_decisions(report: ClassReport) -> list[list[Decision]]:
 
 
 def group_record(report: ClassReport, decisions: list[Decision]) -> dict[str, Any]:
-    """Collect the facts about one decision, or about several merges into the same clusters.
-
-    ``beliefs`` and ``separabilities`` have one entry for each decision; ``share_of_runs`` is the smallest of
-    theirs, ``flip`` the easiest.
-    """
+    """Collect the facts about one decision, or about several merges into the same clusters."""
     involved = {name for decision in decisions for name in decision.classes}
     places = [place for place, name in enumerate(report.classes) if name in involved]
     pairs = [
