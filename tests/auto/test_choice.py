@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from linkwise import Constraints
-from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
+from linkwise.auto.choice import (
+    Gain,
+    agreement,
+    doubted_links,
+    held_out_kept,
+    paired_gain,
+    right_log_odds,
+    vote_weights,
+)
 from linkwise.model_selection.held_out import LinkFold, Questions
 
 NAN = float("nan")
@@ -75,6 +83,14 @@ class TestVoteWeights:
         assert math.log(votes[0] / votes[1]) == pytest.approx(nats)
         assert votes.sum() == pytest.approx(1.0)
 
+    def test_what_else_speaks_for_a_candidate_multiplies_its_vote(self):
+        plain, more = (
+            vote_weights(np.array([0.9, 0.7, NAN]), np.array([True, False, True]), 10.0, nats)
+            for nats in (0.0, np.array([0.0, 2.0, 2.0]))
+        )
+        assert more[1] / more[0] == pytest.approx(math.exp(2.0) * plain[1] / plain[0])
+        assert more[2] == 0.0
+
     def test_without_links_all_vote_alike_and_failures_never(self):
         np.testing.assert_allclose(votes_of([0.2, NAN, 0.9], 0.0), [0.5, 0.0, 0.5])
 
@@ -122,3 +138,27 @@ class TestPairedGain:
     def test_links_that_one_was_not_asked_are_left_out(self):
         gain = paired_gain(np.array([1.0, 1.0, NAN]), np.array([0.0, NAN, 1.0]), np.ones(3))
         assert gain.value == 1.0
+
+
+class TestDoubt:
+    @given(st.floats(0.51, 0.99), st.floats(0.0, 1.0), st.sampled_from([-1.0, 1.0]))
+    def test_is_the_rule_of_bayes(self, certainty, support, sign):
+        """Answer and vote are two witnesses; each is right with a probability of its own."""
+        reliable = 0.2 + 0.6 * support
+        right, wrong = certainty * reliable, (1.0 - certainty) * (1.0 - reliable)
+        weight = sign * 0.5 * math.log(certainty / (1.0 - certainty))
+        (found,) = right_log_odds(np.array([weight]), np.array([support]))
+        assert 1.0 / (1.0 + math.exp(-found)) == pytest.approx(right / (right + wrong))
+
+    def test_hard_links_and_links_without_votes_stay(self):
+        weights = np.array([np.inf, -np.inf, 0.7, -0.7])
+        found = right_log_odds(weights, np.array([0.0, NAN, NAN, 0.5]))
+        np.testing.assert_allclose(found, [np.inf, np.inf, 1.4, 1.4])
+
+    def test_links_that_are_rather_wrong_are_left_out(self):
+        links = Constraints(5, [(0, 1), (1, 2)], [(0, 3), (3, 4)], weight=np.array([1.0, 2.0, np.inf, 1.0]))
+        assert links.weights.tolist() == [1.0, -np.inf, 2.0, -1.0]
+        found = doubted_links(links, np.array([0.5, np.inf, -0.1, 3.0]))
+        assert found.pairs.tolist() == [[0, 1], [0, 3], [3, 4]]
+        np.testing.assert_allclose(found.weights, [0.25, -np.inf, -1.5])
+        assert found.n_samples == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import re
 import warnings
 from functools import cache
 
@@ -24,9 +25,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from linkwise import PPC, Constraints, LinkedClustering, PCKMeans
+from linkwise import PPC, ConstrainedEM, Constraints, LinkedClustering, PCKMeans
 from linkwise.auto import CandidateRecord, Consensus
-from linkwise.auto.candidates import CANDIDATES, EFFORTS
+from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 
@@ -176,6 +177,103 @@ class TestLinks:
         model = linked(3).fit(X, constraints=Constraints(60, pairs))
         assert not model.violations_.any()
         assert np.isfinite(model.selection_[0].agreement)
+
+
+class Remembering(Scripted):
+    """The same, and it keeps the links of its fit."""
+
+    def fit(self, X, y=None, *, constraints=None):
+        self.constraints_ = constraints
+        return super().fit(X, constraints=constraints)
+
+
+class TestDoubtfulLinks:
+    """Candidates are scripted, so that their votes on every link are known."""
+
+    links = Constraints.sample(Y, 30, flip=0.2, certainty=0.9, random_state=0)
+    wrong = links.violations(Y)
+
+    def test_votes_of_fits_without_a_link_change_its_certainty(self):
+        model = linked(3, [("right", Remembering(labels=Y))]).fit(X, constraints=self.links)
+        assert 0 < self.wrong.sum() < 15
+        # Odds 9 of the certainty, times or divided by 4 of the votes.
+        odds = np.where(self.wrong, 9 / 4, 9 * 4)
+        np.testing.assert_allclose(model.violation_probability_, 1 / (1 + odds))
+        seen = model.best_estimator_.constraints_
+        np.testing.assert_array_equal(seen.pairs, self.links.pairs)
+        np.testing.assert_allclose(seen.weights, np.sign(self.links.weights) * 0.5 * np.log(odds))
+
+    def test_candidates_vote_by_how_well_they_agree_with_the_other_links(self):
+        other = np.arange(60) % 3
+        model = linked(3, [("right", Scripted(labels=Y)), ("other", Scripted(labels=other))])
+        model.fit(X, constraints=self.links)
+        agreed = {one.candidate: one.agreement for one in model.selection_}
+        both = self.links.violations(Y) != self.links.violations(other)
+        doubt = model.violation_probability_
+        assert agreed["right"] > agreed["other"]
+        # Where the two differ the vote of the better one is the larger one, in every fold.
+        assert ((doubt > 0.1) == self.wrong)[both].all()
+        assert len(set(doubt[both].round(6))) > 2
+
+    def test_hard_links_are_never_doubted(self):
+        sure = Constraints.sample(Y, 10, random_state=3)
+        model = linked(3, [("other", Remembering(labels=np.arange(60) % 3))])
+        links = sure + self.links
+        model.fit(X, constraints=links)
+        hard = np.isinf(links.weights)
+        assert hard.sum() == 10
+        assert not model.violation_probability_[hard].any()
+        assert (model.violation_probability_[~hard] > 0.0).all()
+        seen = model.best_estimator_.estimators[0].constraints_
+        assert np.isinf(seen.weights).sum() == 10
+
+    def test_links_that_nobody_was_asked_about_keep_their_certainty(self):
+        """Too few links, and links of rows that candidates are not compared on."""
+        few = self.links[:12]
+        assert 0 < few.n_pairs < 5
+        with pytest.warns(UserWarning, match="too few"):
+            model = linked(3).fit(X[:12], constraints=few)
+        np.testing.assert_allclose(model.violation_probability_, 0.1)
+        n = 1500
+        y = np.arange(n) % 3
+        rows = np.c_[y, y * 2.0] + np.random.default_rng(0).normal(scale=0.1, size=(n, 2))
+        links = Constraints.sample(y, 400, certainty=0.9, random_state=0)
+        model = linked(3, ["k-means, no links", "mixture, tied"], effort="quick").fit(rows, constraints=links)
+        asked = model.violation_probability_ < 0.09
+        np.testing.assert_allclose(model.violation_probability_[~asked], 0.1)
+        np.testing.assert_allclose(model.violation_probability_[asked], 1 / 37)
+        assert 0 < asked.sum() < links.n_pairs
+        assert model.n_rows_compared_ == 500
+
+    def test_none_without_links(self):
+        assert linked().fit(X).violation_probability_.shape == (0,)
+
+
+class TestShape:
+    """Rows of two Gaussians of one centre, which only their widths tell apart."""
+
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(0, 1, (100, 4)), rng.normal(0, 4, (100, 4))])
+    hidden = np.repeat([0, 1], 100)
+    members = ("mixture", "k-means, no links", "mixture, no links")
+
+    def test_mixtures_have_a_larger_vote_where_clusters_look_gaussian(self):
+        links = Constraints.sample(self.hidden, 12, certainty=0.9, random_state=0)
+        model = linked(2, self.members).fit(self.rows, constraints=links)
+        mixture, means, plain = model.selection_[:3]
+        assert re.fullmatch(r"clusters look Gaussian: vote times [2-7]\.\d", mixture.reason)
+        assert (means.reason, plain.reason) == ("", mixture.reason)
+
+    def test_without_links(self):
+        model = linked(2, self.members).fit(self.rows)
+        votes = {one.candidate: one.weight for one in model.selection_}
+        assert 1.0 < votes["mixture, no links"] / votes["k-means, no links"] <= np.exp(2.0)
+        assert adjusted_rand_score(self.hidden, model.labels_) > 0.5
+
+    def test_mixtures_of_users_count_as_such(self):
+        given = [PPC(covariance_type="diag"), ConstrainedEM(), GaussianMixture(), PCKMeans(), "mixture"]
+        assert [one.gaussian for one in own_candidates(given, "balanced")] == [True, True, True, False, True]
+        assert not any(CANDIDATES[name].gaussian for name in CANDIDATES if not name.startswith("mixture"))
 
 
 class TestLabels:

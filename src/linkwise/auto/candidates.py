@@ -9,12 +9,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.mixture import GaussianMixture
 
 from linkwise.auto.groups import GroupClassifier, mutual_groups
 from linkwise.constraints import Constraints
 from linkwise.discriminative.clustering import DiscriminativeClustering
 from linkwise.kmeans.cop_kmeans import COPKMeans
 from linkwise.kmeans.variants import PCKMeans
+from linkwise.mixture.constrained_em import ConstrainedEM
 from linkwise.mixture.ppc import PPC
 from linkwise.model_selection.held_out import takes_links
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
@@ -30,13 +32,15 @@ class Candidate(NamedTuple):
     """A clustering: ``build(n_clusters, seed)`` makes the estimator.
 
     ``uses_links`` tells whether it sees links. ``needs`` names what links it is for: "hard" ones alone, or
-    "groups" of rows that hard links tell apart.
+    "groups" of rows that hard links tell apart. ``gaussian`` tells whether it assumes that every cluster is
+    one Gaussian.
     """
 
     name: str
     uses_links: bool
     build: Callable[[int, int], Any]
     needs: str = ""
+    gaussian: bool = False
 
     def fit(self, X: Any, links: Any, n_clusters: int, seed: int) -> Any:
         """Fit the estimator to rows X (n, d), with the links if it uses them; it has ``labels_`` then."""
@@ -99,19 +103,19 @@ CANDIDATES = {
         Candidate("spectral, far", True, _spectral(diffusion_time=20.0)),
         Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
         Candidate("spectral, widest graph", True, _spectral(n_neighbors=40)),
-        Candidate("mixture", True, _mixture()),
-        Candidate("mixture, tied", True, _mixture(covariance_type="tied")),
-        Candidate("mixture, diagonal", True, _mixture(covariance_type="diag")),
+        Candidate("mixture", True, _mixture(), gaussian=True),
+        Candidate("mixture, tied", True, _mixture(covariance_type="tied"), gaussian=True),
+        Candidate("mixture, diagonal", True, _mixture(covariance_type="diag"), gaussian=True),
         Candidate(
             "k-means under hard links", True, lambda k, seed: COPKMeans(k, n_init=4, random_state=seed), _HARD
         ),
         Candidate("discriminant of groups", True, _classifier(_discriminant), _GROUPS),
         Candidate("forest of groups", True, _classifier(_forest), _GROUPS),
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, n_init=4, random_state=seed)),
-        Candidate("mixture, no links", False, _mixture()),
-        Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied")),
-        Candidate("mixture, diagonal, no links", False, _mixture(covariance_type="diag")),
-        Candidate("mixture, not shrunk, no links", False, _mixture(shrinkage=0.0)),
+        Candidate("mixture, no links", False, _mixture(), gaussian=True),
+        Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied"), gaussian=True),
+        Candidate("mixture, diagonal, no links", False, _mixture(covariance_type="diag"), gaussian=True),
+        Candidate("mixture, not shrunk, no links", False, _mixture(shrinkage=0.0), gaussian=True),
         Candidate("spectral, near, no links", False, _spectral(diffusion_time=2.0)),
         Candidate("spectral, far, no links", False, _spectral(diffusion_time=20.0)),
         Candidate("boundaries, smooth, no links", False, _boundaries()),
@@ -192,4 +196,5 @@ def _own_candidate(given: Any) -> Candidate:
             settings["random_state"] = seed
         return clone(estimator).set_params(**settings)
 
-    return Candidate(str(name or estimator), takes_links(estimator), build)
+    gaussian = isinstance(estimator, PPC | ConstrainedEM | GaussianMixture)
+    return Candidate(str(name or estimator), takes_links(estimator), build, gaussian=gaussian)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -23,7 +24,15 @@ from linkwise._validation import (
     refuse_dask,
 )
 from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts, usable
-from linkwise.auto.choice import Gain, agreement, held_out_kept, paired_gain, vote_weights
+from linkwise.auto.choice import (
+    Gain,
+    agreement,
+    doubted_links,
+    held_out_kept,
+    paired_gain,
+    right_log_odds,
+    vote_weights,
+)
 from linkwise.auto.consensus import Consensus, consensus_labels
 from linkwise.auto.count import n_clusters_by_links, n_clusters_by_shape, silhouettes
 from linkwise.auto.search import (
@@ -32,7 +41,9 @@ from linkwise.auto.search import (
     rows_to_choose_on,
     try_candidates,
 )
+from linkwise.auto.shape import gaussian_nats
 from linkwise.constraints import Constraints
+from linkwise.constraints.implied import pair_codes
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.model_selection.held_out import LinkFold, Questions, link_folds
@@ -63,7 +74,7 @@ class CandidateRecord(NamedTuple):
         Its vote in the result.
     chosen : bool
     reason : str
-        Why it was chosen, or why it failed.
+        Why it was chosen, why its vote is larger, or why it failed.
     """
 
     candidate: str
@@ -83,7 +94,12 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     links help. Every candidate, with links and without, is fitted without a fifth of the links and compared
     with these; after five such folds every link was held out once. Candidates then vote: the more held-out
     links a candidate kept, the larger its vote; one that does not use the links must keep more to count as
-    much. Rows that most votes put together share a cluster. Hard links are never broken.
+    much. Mixtures have a larger vote where the rows speak for one Gaussian per cluster: where K of them
+    foretell left-out rows better than 2 K. Rows that most votes put together share a cluster. Hard links
+    are never broken.
+
+    Soft links may be wrong. Fits that did not see a link vote on it, too, and a link that they contradict is
+    believed less in the final fits (``violation_probability_``).
 
     Parameters
     ----------
@@ -119,6 +135,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         ``value``, and ``low`` and ``high`` of a 90 % interval; NaN without links.
     violations_ : (n_pairs,) bool
         Which links ``labels_`` break, in the order of ``constraints.pairs``; never a hard one.
+    violation_probability_ : (n_pairs,) float64
+        Probability that each link is wrong, by its certainty and the votes of fits that did not see it; 0 for
+        hard links. The final fits use it; a link that is rather wrong than right is left out of them.
     noise_ : float
         Share of the soft links that ``labels_`` break, an estimate of how many are wrong; NaN without.
     n_rows_compared_ : int
@@ -206,16 +225,23 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         rows = rows_to_choose_on(len(data), links, effort.n_rows, rng)
         sample, known = data[rows], None if links is None else links[rows]
         self.n_rows_compared_ = len(rows)
+        self.violation_probability_ = np.empty(0)
+        if links is not None:
+            self.violation_probability_ = expit(-2.0 * np.abs(links.weights))
         questions: Questions | None = None
         folds: list[LinkFold] = []
         if known is not None and known.n_pairs >= _FEWEST_LINKS:
             questions, folds = link_folds(known, self.cv, rng)
         with warn_once():
-            if questions is None or not folds:
+            if links is None or questions is None or not folds:
                 self._fit_unasked(data, sample, links, candidates, counts, seed)
             else:
                 chosen, trials = self._compare(candidates, counts, sample, questions, folds, seed, task)
-                self._fit_chosen(data, links, questions, folds, chosen, trials, seed, effort.n_members)
+                support = _support(chosen, questions, folds, effort.n_members)
+                log_odds = right_log_odds(links.weights, _of_links(links, rows[questions.pairs], support))
+                self.violation_probability_ = expit(-log_odds)
+                doubted = doubted_links(links, log_odds)
+                self._fit_chosen(data, doubted, questions, folds, chosen, trials, seed, effort.n_members)
         self.labels_ = np.asarray(self.best_estimator_.labels_, dtype=np.int64)
         self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
         soft = np.empty(0, dtype=bool) if links is None else np.isfinite(links.weights)
@@ -315,7 +341,10 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         left = [one for one in candidates if one.name not in done]
         trials = try_candidates(left, counts, X, questions, folds, seed, n_jobs=self.n_jobs, task=task)
         by_name = {**done, **{trial.candidate.name: trial for trial in trials}}
-        chosen = [by_name[one.name] for one in candidates]
+        nats = _shape_nats(candidates, X, counts[0], seed)
+        chosen = [
+            by_name[one.name]._replace(more_nats=more) for one, more in zip(candidates, nats, strict=True)
+        ]
         if all(trial.failure for trial in chosen):
             raise ValueError(f"no candidate could be fitted: {chosen[0].failure}; pass other candidates")
         return chosen, [trial for trial in earlier if trial.n_clusters != counts[0]] + chosen
@@ -359,11 +388,11 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         counts: list[int],
         seed: int,
     ) -> None:
-        """Without links to ask, all candidates that fit what is known have the same vote."""
+        """Without links to ask, candidates that fit what is known vote as the rows alone speak for them."""
         if links is not None and links.n_pairs:
             warnings.warn(
                 f"{links.n_pairs} {'link is' if links.n_pairs == 1 else 'links are'} too few to choose a "
-                "clustering by; candidates with links have the same vote. Give at least "
+                "clustering by; candidates with links vote whatever they say. Give at least "
                 f"{_FEWEST_LINKS} links that do not follow from each other.",
                 UserWarning,
                 stacklevel=4,
@@ -371,7 +400,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         linked = links is not None and links.n_pairs > 0
         voters = [one for one in candidates if one.uses_links == linked] or candidates
         self.n_clusters_ = counts[0] if len(counts) == 1 else n_clusters_by_shape(sample, counts, seed)
-        votes = np.full(len(voters), 1.0 / len(voters))
+        votes = softmax(_shape_nats(voters, sample, self.n_clusters_, seed))
         vote_of = self._store_result(data, links, voters, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)
         self.selection_ = [
@@ -482,10 +511,47 @@ def _voters(
         if not np.isfinite(shares).any():
             shares = np.where([trial.failure == "" for trial in chosen], 0.0, np.nan)
     uses_links = np.array([trial.candidate.uses_links for trial in chosen])
-    votes = vote_weights(shares, uses_links, questions.n_independent)
+    more_nats = np.array([trial.more_nats for trial in chosen])
+    votes = vote_weights(shares, uses_links, questions.n_independent, more_nats)
     members = np.argsort(-votes, kind="stable")[:n_members]
     members = members[votes[members] >= _LEAST_VOTE]
     return members, votes[members] / votes[members].sum()
+
+
+def _shape_nats(
+    candidates: Sequence[Candidate], X: NDArray[np.floating], n_clusters: int, seed: int
+) -> NDArray[np.float64]:
+    """What the rows alone say for candidates (c,), in nats: mixtures gain where clusters look Gaussian."""
+    gaussian = np.array([one.gaussian for one in candidates])
+    mixed = gaussian.any() and not gaussian.all()
+    return gaussian * (gaussian_nats(X, n_clusters, seed) if mixed else 0.0)
+
+
+def _support(
+    chosen: list[Trial], questions: Questions, folds: list[LinkFold], n_members: int
+) -> NDArray[np.float64]:
+    """Share of the votes (q,) that give the answer to each question, of fits that did not know it.
+
+    The votes of a fold do not count its own answers. NaN if no fold asks; the mean if several do.
+    """
+    votes, asked = np.zeros(len(questions.pairs)), np.zeros(len(questions.pairs))
+    for fold in folds:
+        members, weights = _voters(chosen, questions, n_members, fold.asked)
+        votes[fold.asked] += weights @ [chosen[m].kept[fold.asked] for m in members]
+        asked[fold.asked] += 1.0
+    return np.divide(votes, asked, out=np.full(len(votes), np.nan), where=asked > 0)
+
+
+def _of_links(
+    links: Constraints, pairs: NDArray[np.int64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Values (q,) of pairs (q, 2), for each link (m,); NaN for a link that is none of the pairs."""
+    found = np.full(links.n_pairs, np.nan)
+    own, codes = (pair_codes(links.n_samples, some) for some in (links.pairs, pairs))
+    place = np.minimum(np.searchsorted(own, codes), links.n_pairs - 1)
+    known = own[place] == codes
+    found[place[known]] = values[known]
+    return found
 
 
 def _fold_consensus(
@@ -518,7 +584,10 @@ def _breaks_hard_links(labels: NDArray[np.integer], links: Constraints | None) -
 def _record(trial: Trial, k: int, vote_of: dict[str, float]) -> CandidateRecord:
     """What is said about a trial."""
     weight = vote_of.get(trial.candidate.name, 0.0) if trial.n_clusters == k else 0.0
+    reason = trial.failure
+    if not reason and trial.more_nats > 0:
+        reason = f"clusters look Gaussian: vote times {np.exp(trial.more_nats):.1f}"
     return CandidateRecord(
         trial.candidate.name, trial.candidate.uses_links, trial.n_clusters, trial.agreement, trial.error,
-        weight, weight == 1.0, trial.failure,
+        weight, weight == 1.0, reason,
     )  # fmt: skip

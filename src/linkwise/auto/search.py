@@ -21,7 +21,10 @@ __all__ = ["Trial", "fit_members", "rows_to_choose_on", "try_candidates"]
 
 
 class Trial(NamedTuple):
-    """What a candidate did: labels (n,) by fold, which questions (q,) it answers right, or its failure."""
+    """What a candidate did: labels (n,) by fold, which questions (q,) it answers right, or its failure.
+
+    ``more_nats`` is what else speaks for it, beside the questions.
+    """
 
     candidate: Candidate
     n_clusters: int
@@ -30,6 +33,7 @@ class Trial(NamedTuple):
     agreement: float
     error: float
     failure: str = ""
+    more_nats: float = 0.0
 
 
 def try_candidates(

@@ -41,12 +41,8 @@ def gain_in_words(model: LinkedClustering, n_links: int) -> str:
         chosen = " The number of clusters was chosen by the silhouette of K-means."
         how = "" if isinstance(model.n_clusters, int) else chosen
         if not n_links:
-            return (
-                f"Without links nothing could be compared: all methods without links have the same vote.{how}"
-            )
-        return (
-            f"{n_links} links are too few to compare methods: all methods with links have the same vote.{how}"
-        )
+            return f"Without links nothing could be compared: the methods without links vote.{how}"
+        return f"{n_links} links are too few to compare methods: the methods with links vote.{how}"
     share = "of the left-out links, compared with the best method without links"
     if low == high == 0:
         return f"The links gained about 0.000: the clusters keep the same share {share}. No gain is certain."

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -13,6 +14,7 @@ from linkwise._arrays import Floats, Ints
 from linkwise._validation import check_constraints
 from linkwise.auto import estimator as auto
 from linkwise.auto.candidates import CANDIDATES, Candidate
+from linkwise.auto.choice import doubted_links
 from linkwise.auto.search import fit_members
 from linkwise.constraints import Constraints
 from linkwise.dask import kmeans, mixture
@@ -91,7 +93,8 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         Lazy labels of the training rows.
     best_estimator_ : estimator of ``linkwise.dask``
         The chosen candidate, fitted to all rows.
-    selection_, gain_, n_clusters_, violations_, noise_, n_rows_compared_, converged_ :
+    selection_, gain_, n_clusters_, n_rows_compared_, converged_ :
+    violations_, violation_probability_, noise_ :
         As in :class:`linkwise.LinkedClustering`; what was compared was the sample.
     """
 
@@ -134,11 +137,13 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         sample = first_look(Runner(table, self.client), rows).taken
         chooser.fit(sample, constraints=None if links is None else links[rows])
         winner = chooser.winner_
-        for name in ("n_clusters_", "selection_", "gain_", "n_rows_compared_"):
+        for name in ("n_clusters_", "selection_", "gain_", "n_rows_compared_", "violation_probability_"):
             setattr(self, name, getattr(chooser, name))
         model = self._counterpart(winner.build(self.n_clusters_, chooser.seed_))
-        seen = links
-        if links is not None and not winner.uses_links:
+        seen = None
+        if links is not None and winner.uses_links:
+            seen = doubted_links(links, -logit(self.violation_probability_))
+        elif links is not None:
             hard = np.isinf(links.weights)
             seen = Constraints._from_signed(links.n_samples, links.pairs[hard], links.weights[hard])
         self.best_estimator_ = model.fit(table.array, constraints=seen)

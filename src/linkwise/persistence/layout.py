@@ -363,6 +363,7 @@ def _linked_entries(model: Any) -> Entries:
             **_OF_DATA,
             "labels_": array("i", "N", low=0, below="K"),
             "violations_": array("b", "P"),
+            "violation_probability_": probability("P"),
             "noise_": real(0.0, 1.0),
             "n_rows_compared_": whole(0, "N"),
             "converged_": flag,
