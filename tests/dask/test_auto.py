@@ -9,9 +9,11 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import logit
 
 import linkwise
 from linkwise import Constraints
+from linkwise.auto.choice import doubted_links
 from linkwise.dask import PPC, LinkedClustering, PCKMeans, auto
 from linkwise.metrics import rand_score
 from tests.dask.dask_cases import assert_same_fit, blobs, lazy, quietly
@@ -45,7 +47,9 @@ def test_the_winner_is_fitted_to_all_rows(monkeypatch):
     # The winner is what its namesake in memory finds in all rows.
     best = model.best_estimator_
     twin = best.to_local(labels=False)
-    theirs = quietly(lambda: type(twin)(**twin.get_params()).fit(X, constraints=SOFT))
+    doubted = doubted_links(SOFT, -logit(model.violation_probability_))
+    assert (np.abs(doubted.weights) != np.abs(SOFT.weights)).any()
+    theirs = quietly(lambda: type(twin)(**twin.get_params()).fit(X, constraints=doubted))
     assert_same_fit(best, theirs)
     np.testing.assert_array_equal(model.violations_, SOFT.violations(model.labels_.compute()))
     assert model.noise_ == pytest.approx(model.violations_.mean())
