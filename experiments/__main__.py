@@ -6,6 +6,7 @@ import os
 import sys
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -61,7 +62,11 @@ def reproduce(
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="KEY=VALUE", help="Run settings with this value; may be repeated."),
+        typer.Option(
+            "--only",
+            metavar="KEY=VALUE",
+            help="Run settings with this value, or this method alone; may be repeated.",
+        ),
     ] = None,
     draws: Annotated[int | None, typer.Option("--draws", min=1, help="Run at most so many draws.")] = None,
     keep: Annotated[
@@ -138,19 +143,22 @@ def _run(
     """One experiment: its table, its provenance and its figure."""
     from experiments.framework.data_files import DataMissing
     from experiments.framework.figures import save_figure
-    from experiments.framework.kept import chosen_size, with_kept
+    from experiments.framework.kept import chosen_methods, chosen_size, with_kept
     from experiments.framework.tables import table_text, wide
     from experiments.framework.trials import TrialFile
 
     scale = "quick" if quick else "full"
     stem = experiment.name if scale == "full" else f"{experiment.name}-{scale}"
-    trials = output / "trials" / f"{experiment.name}-{scale}.jsonl"
     try:
-        size = chosen_size(experiment.size(quick), part.only, part.draws)
+        methods, only = chosen_methods(experiment.methods, part.only)
+        size = chosen_size(experiment.size(quick), only, part.draws)
     except ValueError as error:
         raise CommandError(f"--only: {error}", USAGE) from error
+    if methods:
+        experiment = replace(experiment, trial=partial(experiment.trial, methods=methods))
+    trials = output / "trials" / ("-".join([experiment.name, scale, *methods]) + ".jsonl")
     chosen = replace(experiment, quick=size) if quick else replace(experiment, full=size)
-    if fresh and part.only:
+    if fresh and only:
         TrialFile(trials).forget(size.settings)
     elif fresh:
         trials.unlink(missing_ok=True)
@@ -172,7 +180,9 @@ def _run(
     outcome = replace(outcome, skipped=found.skipped, failed=found.failed)
     kept: list[dict[str, Any]] = []
     if part.keep is not None:
-        merged, kept = with_kept(part.keep, stem, experiment.size(quick).settings, outcome.table)
+        merged, kept = with_kept(
+            part.keep, stem, experiment.size(quick).settings, outcome.table, other_methods=bool(methods)
+        )
         outcome = replace(outcome, table=merged)
     record = {**_record(experiment, scale, outcome), "kept": kept}
     mine = [f"{stem}.json", f"{stem}.csv", f"{stem}.png"]

@@ -100,6 +100,9 @@ class Experiment:
         ``picture(path)`` writes a PNG that shows more than curves could; it may raise ``DataMissing``.
     chart : callable, optional
         ``chart(table)`` draws the tidy table in another way than by curves along the axis.
+    methods : tuple of str
+        Methods that can be run alone, with the same data, links and starts: the trial has a parameter
+        ``methods``.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Experiment:
     alone: bool = False
     picture: Callable[[Path], None] | None = None
     chart: Callable[[list[Row]], Figure] | None = None
+    methods: tuple[str, ...] = ()
 
     @property
     def has_figure(self) -> bool:

@@ -11,7 +11,42 @@ from experiments.framework.experiment import Size
 from experiments.framework.summary import Row
 from experiments.framework.tables import read_table
 
-__all__ = ["chosen_size", "with_kept"]
+__all__ = ["chosen_methods", "chosen_size", "with_kept"]
+
+_METHOD = "method="
+
+
+def chosen_methods(known: Sequence[str], only: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Methods that "method=NAME" names, of an experiment that can run each alone, and the other texts.
+
+    Parameters
+    ----------
+    known : sequence of str
+        Methods that can be run alone; if there are none, "method" is a setting like others.
+    only : sequence of str
+
+    Returns
+    -------
+    methods, others : tuple of str
+
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+
+    Examples
+    --------
+    >>> from experiments.framework.kept import chosen_methods
+    >>> chosen_methods(["PPC", "KMeans"], ["set=iris", "method=PPC"])
+    (('PPC',), ('set=iris',))
+    """
+    if not known:
+        return (), tuple(only)
+    methods = tuple(text.removeprefix(_METHOD) for text in only if text.startswith(_METHOD))
+    for name in methods:
+        if name not in known:
+            raise ValueError(f"there is no method {name!r}; use one of {', '.join(known)}")
+    return methods, tuple(text for text in only if not text.startswith(_METHOD))
 
 
 def chosen_size(size: Size, only: Sequence[str], n_draws: int | None = None) -> Size:
@@ -59,7 +94,12 @@ def chosen_size(size: Size, only: Sequence[str], n_draws: int | None = None) -> 
 
 
 def with_kept(
-    folder: str | Path, name: str, settings: Sequence[Row], table: Sequence[Row]
+    folder: str | Path,
+    name: str,
+    settings: Sequence[Row],
+    table: Sequence[Row],
+    *,
+    other_methods: bool = False,
 ) -> tuple[list[Row], list[dict[str, Any]]]:
     """A new table with the rows that an earlier one has of settings without new rows.
 
@@ -73,6 +113,8 @@ def with_kept(
         All settings, in the order of the result.
     table : list of dict
         New rows.
+    other_methods : bool
+        Of settings with new rows, keep those of methods without new ones.
 
     Returns
     -------
@@ -89,8 +131,11 @@ def with_kept(
     def setting_of(row: Row) -> tuple[str, ...]:
         return tuple(str(row[key]) for key in keys)
 
-    new = {setting_of(row) for row in table}
-    old = [row for row in read_table(path) if setting_of(row) not in new and setting_of(row) in place]
+    def key_of(row: Row) -> tuple[str, ...]:
+        return (*setting_of(row), row["method"]) if other_methods else setting_of(row)
+
+    new = {key_of(row) for row in table}
+    old = [row for row in read_table(path) if key_of(row) not in new and setting_of(row) in place]
     rows = sorted([*table, *old], key=lambda row: place[setting_of(row)])
     if not old:
         return rows, []

@@ -173,5 +173,6 @@ EXPERIMENTS = (
         measures=("ari", "seconds"),
         texts=("problem",),
         chart=draw_leaderboard,
+        methods=_COMPARED,
     ),
 )
