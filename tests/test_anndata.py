@@ -171,6 +171,21 @@ def test_links_and_labels_together_and_the_doubtful_link_is_named():
     assert (doubtful["probability_wrong"] > 0.9).all()
 
 
+def test_doubtful_links_of_a_choice_are_those_that_were_given():
+    """The candidate is fitted without links that are rather wrong; the table has them all the same."""
+    adata, y = blobs()
+    rows = [(i, i + 3, "same") for i in range(8)] + [(30, 31, "same"), (31, 32, "same")]
+    frame = pd.DataFrame(
+        [(f"cell{i}", f"cell{j}", kind, 0.6) for i, j, kind in rows], columns=["a", "b", "kind", "certainty"]
+    )
+    cluster(adata, links=frame, method=LinkedClustering(3, candidates=["mixture, tied"], random_state=0))
+    assert adjusted_rand_score(y, adata.obs["linkwise"]) == 1.0
+    doubtful = adata.uns["linkwise"]["doubtful_links"]
+    assert sorted(doubtful[["left", "right"]].values.tolist()) == [["cell30", "cell31"], ["cell31", "cell32"]]
+    # Odds 1.5 of the certainty, divided by 4 of the votes.
+    np.testing.assert_allclose(doubtful["probability_wrong"], 1 / (1 + 1.5 / 4))
+
+
 @cache
 def chosen_for_blobs():
     """What the library chooses for the blobs and these links."""

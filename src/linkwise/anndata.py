@@ -324,7 +324,7 @@ def _doubtful_links(adata: AnnData, estimator: Any, constraints: Constraints | N
     if constraints is None or not constraints.n_pairs:
         return pd.DataFrame({name: [] for name in columns})
     broken = constraints.violations(estimator.labels_)
-    wrong = np.asarray(getattr(_chosen(estimator), "violation_probability_", broken.astype(float)))
+    wrong = np.asarray(getattr(estimator, "violation_probability_", broken.astype(float)))
     rows = np.flatnonzero(broken | (wrong >= _DOUBTFUL))
     rows = rows[np.argsort(-wrong[rows], kind="stable")]
     left, right = (adata.obs_names.to_numpy()[constraints.pairs[rows, side]].astype(str) for side in (0, 1))

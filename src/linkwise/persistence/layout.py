@@ -363,14 +363,14 @@ def _linked_entries(model: Any) -> Entries:
             **_OF_DATA,
             "labels_": array("i", "N", low=0, below="K"),
             "violations_": array("b", "P"),
-            "violation_probability_": probability("P"),
             "noise_": real(0.0, 1.0),
             "n_rows_compared_": whole(0, "N"),
             "converged_": flag,
             "gain_": sequence(real(), real(), real()),
             "selection_": list_of(record),
         },
-        _OF_LINKS,
+        # Models that were stored before it was there can be read all the same.
+        {**_OF_LINKS, "violation_probability_": probability("P")},
     )
 
 
