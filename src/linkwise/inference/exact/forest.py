@@ -237,6 +237,7 @@ def forest_marginals(
 ) -> tuple[Floats, Floats, float]:
     """Marginals (n, K), NaN if impossible, agreement (m,) and log partition of a problem on a forest."""
     forest = cached(problem, "rooted forest", lambda: root_forest(problem.graph, component))
+    problem.forget_graph()
     prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.empty(len(problem.pairs))
     return prob, agreement, fill_forest(forest, problem.coupling, prob, agreement)

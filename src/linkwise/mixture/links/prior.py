@@ -50,7 +50,7 @@ class _GroupPrior:
         """The links between groups, and the power of pi that each group brings."""
         self._cluster_of = linked.cluster_of
         links = link_field(linked.pairs, linked.coupling, len(linked.rows))
-        problem, groups, _, self._constant = reduce_field(links, keep_zero_in_component=False)
+        problem, groups, _, self._constant, _ = reduce_field(links, keep_zero_in_component=False)
         power = np.bincount(groups, linked.prior_power, len(problem.unary)).astype(np.float64)
         return problem, power
 
