@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["run_interruptibly", "warn_once"]
-
 Result = TypeVar("Result")
 
 # Seconds after which the main thread looks for signals.

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Workers", "blas_threads", "chunk_bounds", "one_thread_if_small"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

@@ -16,8 +16,6 @@ from linkwise.displays._inputs import fitted_step, needed
 from linkwise.displays._style import axes_or_new
 from linkwise.metrics import separability as separability_of
 
-__all__ = ["BeliefDisplay", "SeparabilityDisplay"]
-
 # Above this number draw_heat_map writes no figures into the cells.
 _MOST_FIGURES = 20
 

@@ -15,8 +15,6 @@ from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, searc
 from linkwise.graph.colouring import core_numbers, dsatur_colouring, first_fit
 from linkwise.graph.csr import Adjacency, adjacency, group_labels, induced_subgraph
 
-__all__ = ["KColouring", "anneal_colouring", "k_colouring", "shrink_refutation"]
-
 #: Inverse temperatures of the first and the last sweep, in units of one edge with equal ends.
 _WARM, _COLD = 0.2, 8.0
 _SEED = np.uint64(0)

@@ -9,8 +9,6 @@ from linkwise._arrays import Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
-__all__ = ["core_numbers", "degeneracy", "dsatur_colouring", "first_fit", "greedy_colouring"]
-
 
 @kernel
 def first_fit(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, colours: Ints) -> None:

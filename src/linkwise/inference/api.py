@@ -38,8 +38,6 @@ from linkwise.inference.problem import (
     spread_groups,
 )
 
-__all__ = ["best_labels", "marginals"]
-
 
 def marginals(
     field: PottsField,

@@ -30,8 +30,6 @@ from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores
 
-__all__ = ["AUTO_TABLE", "auto_best_labels", "auto_marginals"]
-
 #: Largest table of the part solved exactly. ``exact`` allows 16 times as much, but ``auto`` runs in every EM
 #: step: at 7 to 16 ns an entry, a table of this size takes 2 to 4 ms.
 AUTO_TABLE = 2**18

@@ -28,25 +28,6 @@ from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
 from linkwise.inference.field import PottsField
 
-__all__ = [
-    "Problem",
-    "Reduction",
-    "add_groups",
-    "cached",
-    "find_contradiction",
-    "gather_rows",
-    "induced",
-    "induced_links",
-    "log_agree",
-    "log_differ",
-    "log_ratio",
-    "normalise_rows",
-    "raise_infeasible",
-    "reduce_field",
-    "scatter_rows",
-    "spread_groups",
-]
-
 Found = TypeVar("Found")
 
 INSIDE = -1

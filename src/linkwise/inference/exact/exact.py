@@ -48,8 +48,6 @@ from linkwise.inference.local_polytope import milp_labels
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
 
-__all__ = ["exact_best_labels", "exact_marginals", "exact_parts", "solve_marginals"]
-
 #: Integer programs with more variables than this do not get past their first relaxation in reasonable time.
 MAX_VARIABLES = 2_000_000
 

@@ -20,17 +20,6 @@ from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_margi
 from linkwise.inference.exact.distinct_labels import distinct_components
 from linkwise.inference.problem import Problem, cached
 
-__all__ = [
-    "MAX_TABLE",
-    "Buckets",
-    "Plan",
-    "find_components",
-    "junction_best_labels",
-    "junction_marginals",
-    "plan",
-    "total_budget",
-]
-
 #: Entries of the largest table: 32 MB.
 MAX_TABLE = 2**22
 #: The tables of a component are kept for the way back. Together they may have this many times as many entries

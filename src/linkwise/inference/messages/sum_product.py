@@ -57,8 +57,6 @@ from linkwise.inference.messages.sweeps import (
 from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem, cached, log_agree
 
-__all__ = ["belief_propagation", "propagate", "run_messages"]
-
 
 @marginals_engine(
     "belief_propagation",

@@ -40,18 +40,6 @@ from linkwise.inference.messages.logarithmic import sweep_log
 from linkwise.inference.messages.maximum import sweep_max
 from linkwise.inference.problem import Problem
 
-__all__ = [
-    "LOGARITHMIC_ENTRY",
-    "SETTLED",
-    "Bands",
-    "Propagation",
-    "run_to_fixed_point",
-    "sweep_bands",
-    "sweep_work",
-    "sweeps",
-    "sweeps_within",
-]
-
 #: Units of work of a message entry in logarithms, 12 to 45 ns. One as a plain number is 1 unit, 4 to 8 ns.
 LOGARITHMIC_ENTRY = 4
 #: Damping is released once no message changes by more than this in a sweep.

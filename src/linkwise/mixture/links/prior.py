@@ -25,8 +25,6 @@ from linkwise.inference.engines import find_marginals_engine
 from linkwise.inference.problem import Problem, induced, reduce_field
 from linkwise.mixture.links.rows import LinkedRows, link_field, sum_components
 
-__all__ = ["DisjointPrior", "LabelPrior"]
-
 #: Kinds of pairs taken at once, so that many kinds need little memory.
 _KINDS_AT_ONCE = 4096
 #: Share of the groups that must be in larger components if one field is to serve posterior and prior. The
