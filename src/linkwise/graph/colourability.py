@@ -202,9 +202,9 @@ def k_colouring(graph: Adjacency, n_colours: int, *, node_budget: int = 200_000)
     core_nodes = np.flatnonzero(cores >= n_colours)
     if core_nodes.size:
         core = induced_subgraph(graph, core_nodes)
-        core_colours, n_used = dsatur_colouring(core)
+        core_colours = dsatur_colouring(core)
         undecided = False
-        for nodes in _components(core) if n_used > n_colours else ():
+        for nodes in _components(core) if core_colours.max() >= n_colours else ():
             if core_colours[nodes].max() >= n_colours:
                 answer, spent = _decide(induced_subgraph(core, nodes), n_colours, node_budget)
                 node_budget -= spent
