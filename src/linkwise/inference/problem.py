@@ -53,9 +53,11 @@ class Problem(NamedTuple):
     @property
     def graph(self) -> Adjacency:
         """Compressed rows of ``pairs``."""
-        if self.given_graph is not None:
-            return self.given_graph
-        return cached(self, "graph", lambda: adjacency(len(self.unary), self.pairs))
+        # Not by ``cached``: another thread may forget the graph at any time.
+        cache = {} if self.cache is None else self.cache
+        graph: Adjacency = self.given_graph or cache.get("graph") or adjacency(len(self.unary), self.pairs)
+        cache["graph"] = graph
+        return graph
 
     def forget_graph(self) -> None:
         """Free the graph, 16 bytes a link, once a layout made from it is cached; it can be made again."""
