@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["ESTIMATORS", "MODULES", "resolver"]
-
 ESTIMATORS = {
     "COPKMeans": "linkwise.kmeans.cop_kmeans",
     "CPPC": "linkwise.mixture.cppc",

@@ -35,8 +35,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["naming", "reading", "replacing", "settle", "sweep", "to_disk", "together", "try_lock"]
-
 PathLike = str | os.PathLike[str]
 
 _JOURNAL, _LOCK, _NEW, _OLD = "journal.json", "lock", "new", "old"

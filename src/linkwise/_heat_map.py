@@ -11,8 +11,6 @@ import numpy as np
 
 from linkwise._arrays import Floats
 
-__all__ = ["draw_heat_map", "heat_colours", "heat_table", "new_axes", "signed"]
-
 # The ends and the middle of ColorBrewer's RdBu, which colour-blind readers can tell apart.
 _APART, _NEUTRAL, _TOGETHER = (178, 24, 43), (247, 247, 247), (33, 102, 172)
 _UNDEFINED = (224, 224, 224)

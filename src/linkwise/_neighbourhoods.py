@@ -9,8 +9,6 @@ import numpy as np
 from linkwise._arrays import Floats, Ints
 from linkwise.graph import adjacency, compact, group_labels
 
-__all__ = ["choose_far_apart", "groups_apart", "neighbourhoods"]
-
 
 def neighbourhoods(n_samples: int, must_link: Ints) -> tuple[Ints, Ints, int]:
     """Rows that have a must-link (c,), the neighbourhood of each of them (c,), and how many there are."""

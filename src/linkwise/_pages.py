@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-__all__ = ["Markup", "Page", "TextTable", "html_table", "new_figure", "png_of", "svg_of"]
-
 # Browsers refuse every request, whatever a page may come to hold.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _DPI = 110

@@ -14,21 +14,6 @@ from scipy.sparse import csr_matrix, issparse
 from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 
-__all__ = [
-    "SMALLEST_RANGE",
-    "column_extremes",
-    "dot_by_label",
-    "exact_origin",
-    "from_origin",
-    "label_sums",
-    "origin_between",
-    "refuse_narrow",
-    "refuse_overflowing",
-    "refuse_vanishing",
-    "row_products",
-    "weighted_squares",
-]
-
 _ROWS_AS_ONE = 64
 #: A sparse matrix takes 60 microseconds to set up, in which numpy adds this many entries.
 _FEW_ENTRIES = 2**12

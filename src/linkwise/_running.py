@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["run_interruptibly", "warn_once"]
-
 Result = TypeVar("Result")
 
 # Seconds after which the main thread looks for signals.
@@ -75,7 +73,7 @@ def _end_by_the_signal() -> None:
 
 
 @contextmanager
-def warn_once(stacklevel: int = 4) -> Iterator[set[type[Warning]]]:
+def warn_once() -> Iterator[set[type[Warning]]]:
     """Catch the warnings of a block, threads included, and issue one for each place that warned.
 
     Warnings of classes that the block adds to the set it is given are dropped: the caller sums them up.
@@ -91,4 +89,4 @@ def warn_once(stacklevel: int = 4) -> Iterator[set[type[Warning]]]:
     for (category, _, _), messages in places.items():
         others = len(set(messages)) - 1
         more = f" (and {others} more like it in other runs)" if others else ""
-        warnings.warn(messages[0] + more, category, stacklevel=stacklevel)
+        warnings.warn(messages[0] + more, category, stacklevel=4)

@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["Workers", "blas_threads", "chunk_bounds", "one_thread_if_small"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -48,9 +46,9 @@ def blas_threads(n_threads: int) -> Any:
 _ROWS_OF_ONE_THREAD = 3000
 
 
-def one_thread_if_small(n_rows: int) -> Any:
+def one_thread_if_small(n_rows: int, most: int = _ROWS_OF_ONE_THREAD) -> Any:
     """Limit matrix products and scikit-learn's loops over few rows to one thread inside the block."""
-    return _libraries().limit(limits=1 if n_rows <= _ROWS_OF_ONE_THREAD else None)
+    return _libraries().limit(limits=1 if n_rows <= most else None)
 
 
 class Workers:

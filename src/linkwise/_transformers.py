@@ -9,8 +9,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from linkwise._validation import align_rows
 from linkwise.constraints import Constraints
 
-__all__ = ["LinkedTransformerMixin"]
-
 
 class LinkedTransformerMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     """A transformer whose ``fit`` takes links."""

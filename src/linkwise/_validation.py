@@ -15,29 +15,6 @@ from linkwise._arrays import Bools, Ints
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-__all__ = [
-    "Coded",
-    "align_rows",
-    "as_generator",
-    "as_vector",
-    "check_choice",
-    "check_constraints",
-    "check_number",
-    "check_pairs",
-    "check_same_length",
-    "check_whole_number",
-    "counted",
-    "encode",
-    "encode_pair",
-    "label_codes",
-    "listed",
-    "pack",
-    "refuse_dask",
-    "refuse_links_as_labels",
-    "refuse_masked",
-    "unlabelled",
-]
-
 # Integers are coded by a table when their range is at most this many times the sample size.
 _DENSE_FACTOR = 8
 # From here on floats cannot tell neighbouring whole numbers apart.

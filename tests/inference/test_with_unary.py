@@ -27,6 +27,13 @@ def assert_same(found, expected):
         assert getattr(found, name) == getattr(expected, name), name
 
 
+def assert_same_numbers(found, expected):
+    """As ``assert_same``, where a log partition may be NaN."""
+    np.testing.assert_array_equal(found.prob, expected.prob)
+    np.testing.assert_array_equal(found.agreement, expected.agreement)
+    np.testing.assert_equal(found.log_partition, expected.log_partition)
+
+
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize(
     ("method", "options"),
@@ -99,6 +106,23 @@ def test_does_not_keep_the_scores():
     for reduction in links.link_cache.values():
         assert reduction.problem.unary.size == 0
         assert reduction.problem.unary.base is None
+
+
+def test_the_graph_is_freed_and_made_again():
+    """Message passing keeps its own layout; engines that come later need the graph once more."""
+    rng = np.random.default_rng(2)
+    ring = np.array([(i, (i + 1) % 6) for i in range(6)])
+    coupling = rng.normal(size=6)
+    links = PottsField(np.zeros((8, 1)), ring + 1, coupling)
+    for method in ("belief_propagation", "auto", "mean_field", "belief_propagation", "gibbs", "exact"):
+        unary = rng.normal(size=(8, 3))
+        options = {"max_table": 1} if method == "auto" else {}
+        alone = marginals(PottsField(unary, ring + 1, coupling), method, 0, **options)
+        assert_same_numbers(marginals(links.with_unary(unary), method, 0, **options), alone)
+        (reduction,) = links.link_cache.values()
+        kept = [reduction.problem.cache, reduction.problem.cache["linked part"].cache]
+        if method in ("belief_propagation", "auto"):
+            assert all("graph" not in cache for cache in kept)
 
 
 def test_refuses_scores_of_other_points_and_forbidden_groups():

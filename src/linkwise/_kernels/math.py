@@ -19,8 +19,6 @@ from linkwise._arrays import Floats
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import FUSED, Lanes, fused, instruction
 
-__all__ = ["EXP_CUTOFF", "exp_nonpositive", "log_positive", "log_sum_exp", "log_sum_exp_rows"]
-
 #: ``exp_nonpositive`` returns 0 from here down, where exp(x) would leave the normal numbers (float32: -87).
 EXP_CUTOFF = -708.0
 _SQRT_HALF_BITS = np.float64(math.sqrt(0.5)).view(np.int64).item()

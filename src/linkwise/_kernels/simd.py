@@ -24,44 +24,6 @@ from numba import extending, types
 from numba.core import cgutils
 from numba.extending import lower_builtin, models, register_model, type_callable
 
-__all__ = [
-    "TILE",
-    "WIDTH",
-    "Lanes",
-    "add_outer",
-    "add_tile_sums",
-    "add_upper_outer",
-    "any_above",
-    "broadcast_panel",
-    "broadcast_rows",
-    "hint",
-    "instruction",
-    "lane_max",
-    "lane_min",
-    "lane_sum",
-    "larger",
-    "load",
-    "load_double",
-    "load_panel",
-    "load_rows",
-    "multiply_add",
-    "padded",
-    "panel_size",
-    "peek",
-    "poke",
-    "prefetch",
-    "scale_rows",
-    "select_below",
-    "smaller",
-    "splat",
-    "splat_panel",
-    "store",
-    "store_rows",
-    "subtract_rows",
-    "vector_size",
-    "zero_tile",
-]
-
 #: ``numba.extending.intrinsic``, typed so that kernels may call what it decorates.
 instruction: Callable[..., Any] = extending.intrinsic
 

@@ -15,8 +15,6 @@ from linkwise._arrays import Bools, Floats
 from linkwise._files import replacing
 from linkwise._validation import refuse_masked
 
-__all__ = ["check_names", "check_table", "read", "same_names", "write"]
-
 # Two halves of a table that were computed in different orders differ by rounding, never by more.
 _ROUNDING = 1e-12
 

@@ -13,16 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._arrays import Ints
 from linkwise._validation import check_whole_number, refuse_masked
 
-__all__ = [
-    "draw_pairs",
-    "grid_links",
-    "links_among",
-    "row_numbers",
-    "sequence_links",
-    "star_links",
-    "teacher_pairs",
-]
-
 Pairs = Ints
 
 # Of more rows than this, few are taken without an array of all.

@@ -11,8 +11,6 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["PathLike", "cell_text", "column_names", "file_table", "frame_table", "opened", "text_lines"]
-
 _PARQUET = (".parquet", ".pq")
 
 PathLike = str | os.PathLike[str]

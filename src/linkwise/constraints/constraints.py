@@ -29,8 +29,6 @@ from linkwise.constraints.summary import html, summary
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
 from linkwise.graph import check_feasibility, group_labels, unique_pairs
 
-__all__ = ["Constraints"]
-
 
 class Constraints:
     """Links between pairs of samples: must-links and cannot-links, each hard or with a weight.

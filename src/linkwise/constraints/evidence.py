@@ -13,17 +13,6 @@ from linkwise.constraints.cells import cell_text
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import check_feasibility, path_witness, unique_pairs
 
-__all__ = [
-    "Judgements",
-    "base_rate",
-    "canonical",
-    "certainty_weight",
-    "check_source",
-    "link_strength",
-    "sorted_judgements",
-    "truth_weights",
-]
-
 #: Pairs that the guess 1 / K counts as when the base rate is estimated.
 _PRIOR_PAIRS = 10.0
 

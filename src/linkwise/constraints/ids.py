@@ -14,8 +14,6 @@ from linkwise._validation import listed, refuse_masked
 from linkwise.constraints.cells import cell_text
 from linkwise.exceptions import InfeasibleConstraints, Witness
 
-__all__ = ["RowIds", "contradiction_by_id", "named_points"]
-
 
 class RowIds:
     """The id of each row, (n,), and the name of the column they come from, if it has one."""

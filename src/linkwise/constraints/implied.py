@@ -11,8 +11,6 @@ from linkwise._arrays import Bools, Ints
 if TYPE_CHECKING:
     from linkwise.constraints.constraints import Constraints
 
-__all__ = ["groups_apart", "implied_pairs", "pair_codes"]
-
 
 def pair_codes(n_samples: int, pairs: Ints) -> Ints:
     """One number (m,) for each pair (m, 2)."""

@@ -22,21 +22,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise._files import replacing
 from linkwise.constraints.cells import PathLike, cell_text, file_table, frame_table, text_lines
 
-__all__ = [
-    "Columns",
-    "LinkList",
-    "by_id",
-    "by_row",
-    "frame_records",
-    "id_places",
-    "link_list",
-    "link_sign",
-    "link_strength",
-    "records",
-    "whole_number",
-    "write",
-]
-
 _KINDS = {
     **dict.fromkeys(["must_link", "must", "same", "yes", "1", "+1", "1.0"], 1.0),
     **dict.fromkeys(["cannot_link", "cannot", "different", "no", "0", "0.0", "-1", "-1.0"], -1.0),

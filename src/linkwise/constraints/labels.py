@@ -12,8 +12,6 @@ from linkwise._validation import label_codes, refuse_masked
 from linkwise.constraints.evidence import certainty_weight
 from linkwise.graph import group_labels
 
-__all__ = ["RowLabels", "joined_labels", "label_links", "labelled_groups", "lost_label_links", "stand_ins"]
-
 Pairs = Ints
 
 

@@ -20,8 +20,6 @@ from linkwise.exceptions import SharedClusterWarning
 if TYPE_CHECKING:
     from linkwise.constraints.constraints import Constraints
 
-__all__ = ["ClusterNames", "NamedClustersMixin", "name_clusters"]
-
 #: Clusters that a warning lists.
 _LISTED = 5
 

@@ -15,8 +15,6 @@ from linkwise.graph import compact, group_labels
 if TYPE_CHECKING:
     from linkwise.constraints.constraints import Constraints
 
-__all__ = ["html", "summary"]
-
 # Links in the table that notebooks show.
 _SHOWN = 10
 

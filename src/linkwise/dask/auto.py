@@ -23,8 +23,6 @@ from linkwise.dask.estimator import DaskEstimator, check_columns, extended
 from linkwise.dask.passes import Runner
 from linkwise.dask.source import first_look
 
-__all__ = ["LinkedClustering"]
-
 #: Candidates that can be fitted chunk by chunk.
 _SCALABLE = (
     "mixture",

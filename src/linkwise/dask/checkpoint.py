@@ -26,18 +26,6 @@ from linkwise.mixture.em import EMRun, MixtureParameters
 from linkwise.mixture.gaussian.gaussians import Gaussians
 from linkwise.mixture.links.em_step import LinkedStep
 
-__all__ = [
-    "Checkpoint",
-    "Journal",
-    "JournalRunner",
-    "damaged",
-    "digest",
-    "fit_identity",
-    "read_arrays",
-    "values_identity",
-    "write_arrays",
-]
-
 _FORMAT = 1
 #: What a file raises that is cut off, overwritten, or none of ours.
 _DAMAGED = (ValueError, KeyError, TypeError, OSError, EOFError, zipfile.BadZipFile)

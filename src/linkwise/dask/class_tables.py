@@ -39,8 +39,6 @@ from linkwise.mixture.gaussian.data import Points, points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.shrinkage import CovariancePrior, prior_of_moments
 
-__all__ = ["Kept", "LabelledDaskRows", "RowResults", "TablesOnDisk"]
-
 
 @dataclass(frozen=True)
 class _Files:

@@ -31,8 +31,6 @@ from linkwise.mixture.classes.e_step import class_rows
 from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.cppc import _check_beliefs
 
-__all__ = ["CPPC"]
-
 #: Rows of each class that starts see at least, if it has them.
 _OF_A_CLASS = 1000
 

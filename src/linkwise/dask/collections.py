@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from linkwise._arrays import Ints
 from linkwise.constraints import Constraints
 
-__all__ = ["Table", "known_sizes", "lazy_array", "read_table"]
-
 
 class Table(NamedTuple):
     """Data (n, d) of Dask in chunks of whole rows; ``names`` (d,) are those of the columns, or None."""

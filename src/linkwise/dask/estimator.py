@@ -17,8 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from linkwise._validation import check_constraints
 from linkwise.dask.collections import Table, lazy_array
 
-__all__ = ["DaskEstimator", "ScoredDaskEstimator", "along_rows", "check_columns", "extended"]
-
 Estimator = TypeVar("Estimator", bound=type)
 #: Attributes of training rows, which stay lazy.
 _LAZY = ("labels_", "responsibilities_")

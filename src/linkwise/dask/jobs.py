@@ -14,17 +14,6 @@ from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.passes import em_pass, posterior_pass
 from linkwise.mixture.gaussian.shrinkage import column_moments
 
-__all__ = [
-    "ClusterSizes",
-    "ColumnMoments",
-    "EMSums",
-    "LabelCounts",
-    "Look",
-    "Overview",
-    "Probabilities",
-    "RowLabels",
-]
-
 
 class Overview(NamedTuple):
     """What a first look tells of columns (D,); the first bad entry; rows (t, D) that were asked for."""

@@ -25,8 +25,6 @@ from linkwise.dask.passes import Runner, lazy_rows
 from linkwise.kmeans import hmrf_kmeans, variants
 from linkwise.kmeans.assignment import weighted_links
 
-__all__ = ["HMRFKMeans", "MPCKMeans", "PCKMeans"]
-
 
 class _DaskKMeans(ScoredDaskEstimator):
     """HMRF-KMeans whose rows are those of a Dask collection."""

@@ -29,8 +29,6 @@ from linkwise.kmeans.distortions.euclidean import (
 from linkwise.kmeans.distortions.metric_steps import PenaltyBound
 from linkwise.kmeans.distortions.penalty_bounds import BoxBound, metric_factor
 
-__all__ = ["RESULTS", "ClusterLabels", "DaskDescent", "DaskEuclidean", "DaskEuclideanRows", "KnownLabels"]
-
 _DOUBLE = np.dtype(np.float64)
 
 

@@ -21,8 +21,6 @@ from linkwise.dask.source import DaskRows
 from linkwise.mixture import constrained_em, ppc
 from linkwise.mixture.gaussian.source import Source
 
-__all__ = ["PPC", "ConstrainedEM", "DaskPrediction"]
-
 _NO_ROWS = np.empty(0, dtype=np.int64)
 
 

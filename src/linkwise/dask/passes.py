@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from linkwise._arrays import Ints
 from linkwise.dask.collections import Table
 
-__all__ = ["Group", "Job", "Runner", "groups_of", "lazy_rows", "local_rows"]
-
 #: Numbers that a task should read at least; smaller neighbouring chunks are read by one task. A task costs
 #: about a millisecond, and a million numbers take some 10 ms.
 _FEWEST_NUMBERS = 1 << 20

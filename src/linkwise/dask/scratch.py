@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scratch"]
-
 
 class Scratch:
     """A folder of arrays, which this process and all workers see.

@@ -17,8 +17,6 @@ from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
 from linkwise.mixture.gaussian.source import Sample
 
-__all__ = ["DaskRows", "first_look", "sample_rows"]
-
 #: Rows that starts are made from, beside those that carry links. Smaller data are taken whole, and start as
 #: they do in memory.
 SAMPLE_ROWS = 1 << 17

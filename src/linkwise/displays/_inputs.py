@@ -82,12 +82,12 @@ class Plane(NamedTuple):
     axis_labels: tuple[str, str]
 
 
-def check_points(points: Any, name: str = "points") -> Floats:
+def check_points(points: Any) -> Floats:
     """Check (n, 2) finite numbers."""
-    table = check_array(points, dtype=np.float64, input_name=name)
+    table = check_array(points, dtype=np.float64, input_name="points")
     if table.shape[1] != 2:
         raise ValueError(
-            f"{name} has {table.shape[1]} columns, but a picture has two; from_predictions and "
+            f"points has {table.shape[1]} columns, but a picture has two; from_predictions and "
             "from_estimator project any number of features: use one of them"
         )
     return np.asarray(table)

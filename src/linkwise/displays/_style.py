@@ -5,21 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = [
-    "COLOURS",
-    "LITERAL",
-    "MARKERS",
-    "VIOLATED",
-    "axes_or_new",
-    "contrasting",
-    "import_pyplot",
-    "line_style",
-    "name_axes",
-    "place_legend",
-    "point_size",
-    "point_style",
-]
-
 # The first eight are those of Okabe and Ito, in an order that keeps the lightness of the first five
 # apart. Each further one is the colour farthest (CIELAB) from all before it and from white, as seen by
 # normal, protanope, deuteranope and tritanope eyes; the least distance among all of them is 15.

@@ -12,8 +12,6 @@ from linkwise.constraints import Constraints
 from linkwise.displays._inputs import fitted_step
 from linkwise.displays._style import COLOURS, LITERAL, axes_or_new
 
-__all__ = ["AnnotatorDisplay"]
-
 
 class AnnotatorDisplay:
     """Error rate of each annotator with its interval, the most reliable at the top.

@@ -16,8 +16,6 @@ from linkwise.displays._inputs import fitted_step, needed
 from linkwise.displays._style import axes_or_new
 from linkwise.metrics import separability as separability_of
 
-__all__ = ["BeliefDisplay", "SeparabilityDisplay"]
-
 # Above this number draw_heat_map writes no figures into the cells.
 _MOST_FIGURES = 20
 
@@ -53,7 +51,7 @@ class SeparabilityDisplay:
     """
 
     def __init__(self, separability: ArrayLike, classes: Sequence[Any] | None = None) -> None:
-        self.separability, self.classes = _check_square(separability, classes, "separability")
+        self.separability, self.classes = _check_square(separability, classes)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -122,7 +120,7 @@ class BeliefDisplay:
         self.beliefs, self.classes = table.values, table.classes
         self.separability: Floats | None = None
         if separability is not None:
-            self.separability, _ = _check_square(separability, self.classes, "separability")
+            self.separability, _ = _check_square(separability, self.classes)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -164,23 +162,23 @@ class BeliefDisplay:
         return self
 
 
-def _check_square(
-    values: ArrayLike, classes: Sequence[Any] | None, name: str
-) -> tuple[Floats, tuple[Any, ...]]:
+def _check_square(values: ArrayLike, classes: Sequence[Any] | None) -> tuple[Floats, tuple[Any, ...]]:
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise ValueError(
-            f"{name} must be a square matrix, got shape {matrix.shape}; pass one row and one column per class"
+            f"separability must be a square matrix, got shape {matrix.shape}; pass one row and one column "
+            "per class"
         )
     names = tuple(range(len(matrix)) if classes is None else classes)
     if len(names) != len(matrix):
         raise ValueError(
-            f"{name} is about {len(matrix)} classes, but there are {len(names)} names; pass one name for each"
+            f"separability is about {len(matrix)} classes, but there are {len(names)} names; pass one "
+            "name for each"
         )
     if (np.abs(matrix) > 1.0 + 1e-9).any():
         row, column = np.argwhere(np.abs(matrix) > 1.0 + 1e-9)[0].tolist()
         raise ValueError(
-            f"{name} of ({row}, {column}) is {matrix[row, column]:g}, outside [-1, 1]; correct it"
+            f"separability of ({row}, {column}) is {matrix[row, column]:g}, outside [-1, 1]; correct it"
         )
     return matrix, names
 

@@ -14,8 +14,6 @@ from linkwise._arrays import Bools
 from linkwise.displays._inputs import codes_of, fitted_step, needed
 from linkwise.displays._style import COLOURS, LITERAL, axes_or_new, contrasting, place_legend
 
-__all__ = ["ClassMapDisplay", "inner_place"]
-
 # Regions narrower than this share of the longer side have no room for a mark.
 _ROOM = 0.025
 # Pixels along the longer side of a raster that are drawn; more cannot be seen.

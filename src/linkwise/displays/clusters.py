@@ -14,8 +14,6 @@ from linkwise.displays._drawing import draw_links, draw_points, link_states, thi
 from linkwise.displays._inputs import check_points, codes_if_any, plane_of, training_labels
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
-__all__ = ["ClusterDisplay"]
-
 
 class ClusterDisplay:
     """Points by cluster with the links drawn: which were kept, which violated.

@@ -17,8 +17,6 @@ from linkwise.displays._inputs import codes_if_any, fitted_step, needed
 from linkwise.displays._style import COLOURS, axes_or_new, contrasting, place_legend, point_style
 from linkwise.graph import group_labels
 
-__all__ = ["ConstraintGraphDisplay"]
-
 # Stress majorisation needs n x n tables and their pseudo-inverse.
 _LARGEST_STRESS = 500
 _SWEEPS = 60

@@ -12,8 +12,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise.displays._inputs import curve, fitted_step
 from linkwise.displays._style import VIOLATED, axes_or_new, line_style, place_legend
 
-__all__ = ["ConvergenceDisplay"]
-
 # Rounding of a sum over many rows; smaller steps backwards are not worth a mark.
 _ROUNDING = 1e-9
 _PER_SAMPLE = "objective per sample"

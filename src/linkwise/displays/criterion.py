@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from linkwise.displays._inputs import curve
 from linkwise.displays._style import COLOURS, VIOLATED, axes_or_new, place_legend
 
-__all__ = ["CriterionDisplay"]
-
 
 class CriterionDisplay:
     """A criterion against the number of components: every run, mean, spread and the choice.

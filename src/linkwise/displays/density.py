@@ -15,8 +15,6 @@ from linkwise.displays._drawing import draw_points
 from linkwise.displays._inputs import Plane, check_points, codes_if_any, fitted_step, needed, plane_of
 from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
-__all__ = ["DensityDisplay", "projected_log_density"]
-
 _SHARES = (0.25, 0.5, 0.75, 0.95)
 # Log densities this far below the outermost contour are all alike.
 _FLOOR = 30.0

@@ -15,8 +15,6 @@ from linkwise.displays._drawing import draw_links, link_states, thin_links
 from linkwise.displays._inputs import fitted_step, needed
 from linkwise.displays._style import axes_or_new, line_style, place_legend
 
-__all__ = ["KernelDisplay"]
-
 _MOST_LINKS = 100
 # Values within this share of the largest are near zero.
 _FAINT = 0.02

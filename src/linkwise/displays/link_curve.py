@@ -16,8 +16,6 @@ from linkwise.displays._inputs import curve
 from linkwise.displays._style import axes_or_new, line_style, name_axes, place_legend
 from linkwise.metrics import clustering_accuracy
 
-__all__ = ["LinkCurve", "LinkCurveDisplay"]
-
 
 class LinkCurve(NamedTuple):
     """One curve: centre and spread (k,) of the scores at each number of links, and the number of runs."""

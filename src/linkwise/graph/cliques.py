@@ -10,8 +10,6 @@ from linkwise._kernels import kernel
 from linkwise.graph.colouring import core_numbers
 from linkwise.graph.csr import Adjacency
 
-__all__ = ["find_clique"]
-
 
 @kernel
 def _later_neighbours(

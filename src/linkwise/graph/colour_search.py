@@ -11,8 +11,6 @@ from linkwise._arrays import Bools, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency, with_room
 
-__all__ = ["COLOURED", "OUT_OF_BUDGET", "REFUTED", "ColourSearch", "search_colouring"]
-
 REFUTED = 0
 COLOURED = 1
 OUT_OF_BUDGET = 2

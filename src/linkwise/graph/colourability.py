@@ -15,8 +15,6 @@ from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, searc
 from linkwise.graph.colouring import core_numbers, dsatur_colouring, first_fit
 from linkwise.graph.csr import Adjacency, adjacency, group_labels, induced_subgraph
 
-__all__ = ["KColouring", "anneal_colouring", "k_colouring", "shrink_refutation"]
-
 #: Inverse temperatures of the first and the last sweep, in units of one edge with equal ends.
 _WARM, _COLD = 0.2, 8.0
 _SEED = np.uint64(0)
@@ -204,9 +202,9 @@ def k_colouring(graph: Adjacency, n_colours: int, *, node_budget: int = 200_000)
     core_nodes = np.flatnonzero(cores >= n_colours)
     if core_nodes.size:
         core = induced_subgraph(graph, core_nodes)
-        core_colours, n_used = dsatur_colouring(core)
+        core_colours = dsatur_colouring(core)
         undecided = False
-        for nodes in _components(core) if n_used > n_colours else ():
+        for nodes in _components(core) if core_colours.max() >= n_colours else ():
             if core_colours[nodes].max() >= n_colours:
                 answer, spent = _decide(induced_subgraph(core, nodes), n_colours, node_budget)
                 node_budget -= spent

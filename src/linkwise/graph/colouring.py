@@ -9,8 +9,6 @@ from linkwise._arrays import Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
-__all__ = ["core_numbers", "degeneracy", "dsatur_colouring", "first_fit", "greedy_colouring"]
-
 
 @kernel
 def first_fit(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, colours: Ints) -> None:
@@ -126,10 +124,8 @@ def _drop_top(heap: Ints, size: int) -> None:
 
 
 @kernel
-def _dsatur(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], by_degree: Ints, limit: int
-) -> tuple[Ints, int]:
-    """DSATUR with a lazy heap of (saturation, degree, index) keys; stops when ``limit`` is passed."""
+def _dsatur(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], by_degree: Ints) -> Ints:
+    """DSATUR with a lazy heap of (saturation, degree, index) keys."""
     n_nodes = indptr.size - 1
     rank = np.empty(n_nodes, dtype=np.int64)
     for place in range(n_nodes):
@@ -140,7 +136,6 @@ def _dsatur(
     refused = np.zeros(neighbours.size + n_nodes, dtype=np.bool_)
     heap = np.empty(neighbours.size, dtype=np.int64)
     size = 0
-    n_used = 0
     next_rank = 0
     for _ in range(n_nodes):
         node = -1
@@ -158,9 +153,6 @@ def _dsatur(
         colour = 0
         while refused[indptr[node] + node + colour]:
             colour += 1
-        n_used = max(n_used, colour + 1)
-        if n_used > limit:
-            break
         colours[node] = colour
         for slot in range(indptr[node], indptr[node + 1]):
             other = neighbours[slot]
@@ -171,15 +163,13 @@ def _dsatur(
                     saturation[other] += 1
                     _push(heap, size, saturation[other] * n_nodes + n_nodes - 1 - rank[other])
                     size += 1
-    return colours, n_used
+    return colours
 
 
-def dsatur_colouring(graph: Adjacency, n_colours: int | None = None) -> tuple[Ints, int]:
-    """Colour next the node whose neighbours show most colours (Brélaz 1979); colours (n,), their number.
+def dsatur_colouring(graph: Adjacency) -> Ints:
+    """Colour next the node whose neighbours show most colours (Brélaz 1979); colours (n,).
 
-    It gives up, with -1 for nodes not reached, when more than ``n_colours`` are needed. Exact on bipartite
-    graphs. Colours above the degree of a node are not counted: memory O(n + m), time O((n + m) log n).
+    Exact on bipartite graphs. Colours above the degree of a node are not counted: memory O(n + m), time
+    O((n + m) log n).
     """
-    limit = graph.indptr.size if n_colours is None else n_colours
-    colours, n_used = _dsatur(graph.indptr, graph.neighbours, _largest_degree_first(graph.indptr), limit)
-    return colours, int(n_used)
+    return _dsatur(graph.indptr, graph.neighbours, _largest_degree_first(graph.indptr))

@@ -14,19 +14,6 @@ from scipy import sparse
 from linkwise._arrays import Ints
 from linkwise._kernels import kernel
 
-__all__ = [
-    "Adjacency",
-    "adjacency",
-    "breadth_first_order",
-    "compact",
-    "find",
-    "group_labels",
-    "induced_subgraph",
-    "is_forest",
-    "unique_pairs",
-    "with_room",
-]
-
 #: More nodes than this have pairs of numbers that no single 64-bit number tells apart.
 _MOST_NODES = 3_000_000_000
 

@@ -12,8 +12,6 @@ from linkwise._kernels import kernel
 from linkwise.graph.colouring import degeneracy
 from linkwise.graph.csr import Adjacency, induced_subgraph, with_room
 
-__all__ = ["EliminationOrder", "min_fill_order"]
-
 
 class EliminationOrder(NamedTuple):
     """An order of the nodes and what each is connected to when its turn comes.

@@ -16,8 +16,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
-__all__ = ["LinkParity", "link_parity", "two_colouring"]
-
 
 @kernel
 def _two_colours(

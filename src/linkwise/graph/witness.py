@@ -13,14 +13,6 @@ from linkwise._kernels import kernel
 from linkwise.exceptions import Witness
 from linkwise.graph.csr import adjacency, unique_pairs, with_room
 
-__all__ = [
-    "groups_witness",
-    "must_link_path",
-    "path_witness",
-    "ring_witness",
-    "single_cluster_witness",
-]
-
 #: Numbers (n,) of nodes in the user's data, ascending; None if they are 0, 1, ...
 Names = Ints | None
 

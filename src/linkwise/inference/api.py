@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning
 from linkwise.inference.engines import (
@@ -30,14 +30,13 @@ from linkwise.inference.problem import (
     cached,
     gather_rows,
     induced,
+    induced_links,
     normalise_rows,
     raise_infeasible,
     reduce_field,
     scatter_rows,
     spread_groups,
 )
-
-__all__ = ["best_labels", "marginals"]
 
 
 def marginals(
@@ -104,15 +103,17 @@ def marginals(
     problem = reduction.problem
     # The scores of the groups, which become their probabilities.
     prob = problem.unary
-    linked_first, n_linked = _linked_first(problem)
-    linked = linked_first[:n_linked]
+    linked = cached(problem, "linked", lambda: _linked_nodes(problem))
+    n_linked = int(np.count_nonzero(linked))
     log_partition = reduction.constant
     if n_linked < len(prob):
-        gather_rows(prob, linked_first)
+        gather_rows(prob, _linked_first(linked))
         log_partition += normalise_rows(prob[n_linked:])
     answer = EngineMarginals(prob[:n_linked], 0.0, np.empty(0), exact=True)
-    if linked.size:
-        part = _linked_part(problem, linked)
+    if n_linked:
+        part = _linked_part(problem, linked, n_linked)
+        if n_linked < len(prob):
+            problem.forget_graph()
         start = None if initial is None else _start_table(initial, field, reduction)[linked]
         hard = hard_part(part)
         answer = engine.solve(
@@ -127,7 +128,7 @@ def marginals(
             part.unary[:] = answer.prob
         log_partition += answer.log_partition
     if n_linked < len(prob):
-        scatter_rows(prob, linked_first)
+        scatter_rows(prob, _linked_first(linked))
     agreement = _agreement_of_pairs(field, reduction, prob, answer.agreement)
     if len(prob) < len(table):
         spread_groups(table, reduction.groups)
@@ -196,14 +197,14 @@ def best_labels(
     engine, n_threads = find_labels_engine(method, options), checked_threads(n_threads)
     reduction = reduce_field(field, keep_zero_in_component=False)
     problem = reduction.problem
-    linked_first, n_linked = _linked_first(problem)
-    linked, free = linked_first[:n_linked], linked_first[n_linked:]
+    linked = _linked_nodes(problem)
 
     labels = problem.unary.argmax(axis=1)
-    bound: float | None = reduction.constant + float(problem.unary[free].max(axis=1, initial=-np.inf).sum())
+    free = problem.unary[~linked]
+    bound: float | None = reduction.constant + float(free.max(axis=1, initial=-np.inf).sum())
     answer = EngineLabels(labels[linked], 0.0, optimal=True)
-    if linked.size:
-        part, _ = induced(problem, linked)
+    if linked.any():
+        part, _ = induced(problem, np.flatnonzero(linked))
         start = None if initial is None else _start_labels(initial, field, reduction)[linked]
         answer = engine.solve(
             part, as_generator(random_state), initial=start, n_threads=n_threads, **engine.options
@@ -238,19 +239,23 @@ def best_labels(
     )
 
 
-def _linked_first(problem: Problem) -> tuple[NDArray[np.integer], int]:
-    """Nodes with links in ascending order, then those without, and the number of the former."""
+def _linked_nodes(problem: Problem) -> Bools:
+    """Which nodes (n,) have links."""
     indptr = problem.graph.indptr
-    without = indptr[1:] == indptr[:-1]
-    if not without.any():
-        return np.arange(len(without), dtype=np.int32), len(without)
-    return np.argsort(without, kind="stable"), len(without) - int(without.sum())
+    return indptr[1:] > indptr[:-1]
 
 
-def _linked_part(problem: Problem, linked: NDArray[np.integer]) -> Problem:
+def _linked_first(linked: Bools) -> Ints:
+    """Nodes with links in ascending order, then those without; not kept, as it would take 8 bytes a node."""
+    return np.argsort(~linked, kind="stable")
+
+
+def _linked_part(problem: Problem, linked: Bools, n_linked: int) -> Problem:
     """The problem of the nodes with links, whose scores come first in the table of the problem."""
-    part, _ = induced(problem, linked, "linked", problem.unary[: len(linked)])
-    return part._replace(may_overwrite_unary=True)
+    part = problem
+    if n_linked < len(linked):
+        part = cached(problem, "linked part", lambda: induced_links(problem, np.flatnonzero(linked), {})[0])
+    return part._replace(unary=problem.unary[:n_linked], may_overwrite_unary=True)
 
 
 def _is_feasible(field: PottsField, hard: HardPart | None, labels: Ints) -> bool:
@@ -301,6 +306,8 @@ def _first_members(reduction: Reduction) -> Ints:
 
 def _agreement_of_pairs(field: PottsField, reduction: Reduction, prob: Floats, agreement: Floats) -> Floats:
     """P(z_i == z_j) of the user's pairs from that of the reduced ones; 1 inside a group."""
+    if reduction.edge_of is None:
+        return agreement
     kinds = cached(reduction.problem, "kinds of pairs", lambda: _kinds_of_pairs(field, reduction))
     if kinds is None:
         return agreement[reduction.edge_of]
@@ -312,28 +319,38 @@ def _agreement_of_pairs(field: PottsField, reduction: Reduction, prob: Floats, a
     return result
 
 
-def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[Ints, Ints, NDArray[np.int32]] | None:
+def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[NDArray[np.int32], ...] | None:
     """Pairs that are links, that were dropped, and the groups (., 2) these join; None if all are links."""
-    if (reduction.edge_of >= 0).all():
+    edge_of = reduction.edge_of
+    if edge_of is None or (edge_of >= 0).all():
         return None
-    dropped = np.flatnonzero(reduction.edge_of == DROPPED)
-    return np.flatnonzero(reduction.edge_of >= 0), dropped, reduction.groups[field.pairs[dropped]]
+    between, dropped = (
+        np.flatnonzero(chosen).astype(np.int32) for chosen in (edge_of >= 0, edge_of == DROPPED)
+    )
+    return between, dropped, reduction.groups[field.pairs[dropped]]
 
 
 def _count_points(
     reduction: Reduction,
-    linked: NDArray[np.integer],
+    linked: Bools,
     name: str,
     details: Mapping[str, Any],
 ) -> dict[str, int]:
     """Points of the field each engine answered for; ``independent`` are those without links."""
     parts = details.get("parts", {name: slice(None)})
-    n_points, n_groups = len(reduction.groups), len(reduction.problem.unary)
-    sizes = cached(reduction.problem, "points of groups", lambda: np.bincount(reduction.groups))
-    of_linked = sizes[linked] if n_groups < n_points or len(linked) < n_groups else sizes
+    n_points = len(reduction.groups)
+    sizes = np.ones(len(linked), dtype=np.int32)
+    if len(linked) < n_points:
+        sizes = cached(reduction.problem, "points of groups", lambda: _sizes(reduction.groups))
+    of_linked = sizes if linked.all() else sizes[linked]
     counts = {engine: int(of_linked[members].sum()) for engine, members in parts.items()}
     counts = {"independent": n_points - sum(counts.values()), **counts}
     return {engine: count for engine, count in counts.items() if count}
+
+
+def _sizes(groups: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Points of each group."""
+    return np.bincount(groups).astype(np.int32)
 
 
 def _method_name(name: str, parts: Mapping[str, int]) -> str:

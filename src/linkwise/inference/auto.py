@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Floats, Ints
 from linkwise.inference.engines import (
@@ -30,8 +29,6 @@ from linkwise.inference.messages.sum_product import belief_propagation, propagat
 from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores
-
-__all__ = ["AUTO_TABLE", "auto_best_labels", "auto_marginals"]
 
 #: Largest table of the part solved exactly. ``exact`` allows 16 times as much, but ``auto`` runs in every EM
 #: step: at 7 to 16 ns an entry, a table of this size takes 2 to 4 ms.
@@ -83,15 +80,15 @@ def auto_marginals(
     if limited:
         max_table, work = 1, 0
         planned = cached(problem, ("plan", max_table), lambda: plan(problem, max_table))
-    feasible = planned.feasible[planned.component]
     parts = cached(problem, ("parts", max_table), lambda: exact_parts(planned))
-    wide = np.flatnonzero(~feasible).astype(np.int32)
-    if wide.size == 0:
+    if planned.feasible.all():
         prob, agreement, log_partition = solve_marginals(problem, planned)
         return EngineMarginals(
             prob, log_partition, agreement, exact=True, details={"parts": parts, "work": work}
         )
-    n_wide_links = int(np.count_nonzero(~feasible[problem.pairs[:, 0]]))
+    # True for every node of a component that is too wide.
+    wide = ~planned.feasible[planned.component]
+    n_wide_links = int(np.count_nonzero(wide[problem.pairs[:, 0]]))
     per_sweep = sweep_work(problem) // len(problem.pairs) * n_wide_links
     if max_work is not None and approximate == "belief_propagation":
         if max_work - work < _FEWEST_SWEEPS * LOGARITHMIC_ENTRY * per_sweep:
@@ -100,22 +97,22 @@ def auto_marginals(
             options["max_work"] = max_work - work
     name, engine, options, *_ = find_marginals_engine(approximate, options)
 
-    def outcome(answer: EngineMarginals, parts: dict[str, NDArray[np.integer]]) -> dict[str, Any]:
+    def outcome(answer: EngineMarginals) -> dict[str, Any]:
         counted = work + answer.details.get("work", answer.n_iter * per_sweep)
         stopped = limited or answer.details.get("limited", False)
-        return {**answer.details, "parts": parts, "work": counted, "limited": stopped}
+        return {**answer.details, "parts": {**parts, name: wide}, "work": counted, "limited": stopped}
 
     in_place = engine is belief_propagation
     part, rows, start = problem, np.empty(0, dtype=np.int64), initial
-    if wide.size < len(problem.unary) and not in_place:
-        part, rows = induced(problem, wide, ("wide", max_table))
+    if not (wide.all() or in_place):
+        part, rows = induced(problem, np.flatnonzero(wide), ("wide", max_table))
         part = part._replace(may_overwrite_unary=True)
         start = None if initial is None else initial[wide]
     if approximate == "mean_field" and limited:
         start = _polished_start(part, rng, start)
     if part is problem and not in_place:
         answer = engine(problem, rng, initial=start, n_threads=n_threads, **options)
-        return answer._replace(details=outcome(answer, {name: wide}))
+        return answer._replace(details=outcome(answer))
     prob, agreement, log_partition = solve_marginals(problem, planned)
     if log_partition == -np.inf:
         return EngineMarginals(prob, log_partition, agreement, exact=True, details={"parts": parts})
@@ -129,7 +126,7 @@ def auto_marginals(
         prob=prob,
         agreement=agreement,
         log_partition=log_partition + answer.log_partition,
-        details=outcome(answer, {**parts, name: wide} if wide.size < len(prob) else {name: wide}),
+        details=outcome(answer),
     )
 
 

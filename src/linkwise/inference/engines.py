@@ -21,25 +21,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "BestLabels",
-    "Engine",
-    "EngineLabels",
-    "EngineMarginals",
-    "Marginals",
-    "Option",
-    "checked_threads",
-    "choice",
-    "engine_name",
-    "engine_options",
-    "find_labels_engine",
-    "find_marginals_engine",
-    "labels_engine",
-    "marginals_engine",
-    "number",
-    "whole",
-]
-
 #: Counts beyond this are a mistake: no engine would come to an end.
 _LARGEST = 2**31 - 1
 

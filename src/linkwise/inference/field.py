@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 from linkwise._arrays import Floats
 from linkwise._validation import check_pairs, refuse_masked
 
-__all__ = ["PottsField"]
-
 
 class PottsField:
     """n points, K labels, a score for each point and label, and links between points.

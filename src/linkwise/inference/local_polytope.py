@@ -36,8 +36,6 @@ from linkwise._running import run_interruptibly
 from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import problem_score
 
-__all__ = ["MilpLabels", "Program", "Relaxation", "label_program", "milp_labels", "solve_relaxation"]
-
 _OPTIMAL, _INFEASIBLE = 0, 2
 # Rounding of the bound, per unit of the sum of absolute values of its terms.
 _ROUNDING = 2e-15

@@ -13,8 +13,6 @@ from linkwise.inference.local_search.forest_descent import acyclic_components, p
 from linkwise.inference.problem import Problem, induced
 from linkwise.inference.scoring import best_per_component, problem_score
 
-__all__ = ["kleinberg_tardos", "lp"]
-
 # Gap up to which a labelling that meets the bound is called optimal, relative to the sum of all absolute
 # scores. On tight relaxations the gap is rounding, about 1e-16.
 _TIGHT = 1e-12

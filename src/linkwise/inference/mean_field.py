@@ -45,8 +45,6 @@ from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import n_broken
 from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
 
-__all__ = ["independent_answer", "link_agreement", "mean_field"]
-
 #: Relative size of the noise that breaks the symmetry of a start from the unary scores.
 _COLD_JITTER = 1e-2
 #: The same for a given start, in units of the tolerance: enough to leave an exact saddle, too little to

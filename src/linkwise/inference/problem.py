@@ -28,24 +28,6 @@ from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
 from linkwise.inference.field import PottsField
 
-__all__ = [
-    "Problem",
-    "Reduction",
-    "add_groups",
-    "cached",
-    "find_contradiction",
-    "gather_rows",
-    "induced",
-    "log_agree",
-    "log_differ",
-    "log_ratio",
-    "normalise_rows",
-    "raise_infeasible",
-    "reduce_field",
-    "scatter_rows",
-    "spread_groups",
-]
-
 Found = TypeVar("Found")
 
 INSIDE = -1
@@ -56,17 +38,31 @@ class Problem(NamedTuple):
     """What an engine sees: groups of points, at most one link between two groups, no ``+inf``.
 
     ``unary`` (n, K), C-contiguous: finite, or -inf for a forbidden label (never a whole row). ``pairs`` (m,
-    2): i < j, sorted, unique. ``coupling`` (m,) or (m, K): see above. ``graph``: compressed rows of
-    ``pairs``. ``cache``: what follows from the links alone (see ``cached``). ``may_overwrite_unary``: the
-    engine may return ``unary`` as the probabilities.
+    2): i < j, sorted, unique. ``coupling`` (m,) or (m, K): see above. ``given_graph``: compressed rows of
+    ``pairs``; None if they are in the cache, or to be made. ``cache``: what follows from the links alone (see
+    ``cached``). ``may_overwrite_unary``: the engine may return ``unary`` as the probabilities.
     """
 
     unary: Floats
     pairs: Ints
     coupling: Floats
-    graph: Adjacency
+    given_graph: Adjacency | None
     cache: dict[Hashable, Any] | None = None
     may_overwrite_unary: bool = False
+
+    @property
+    def graph(self) -> Adjacency:
+        """Compressed rows of ``pairs``."""
+        # Not by ``cached``: another thread may forget the graph at any time.
+        cache = {} if self.cache is None else self.cache
+        graph: Adjacency = self.given_graph or cache.get("graph") or adjacency(len(self.unary), self.pairs)
+        cache["graph"] = graph
+        return graph
+
+    def forget_graph(self) -> None:
+        """Free the graph, 16 bytes a link, once a layout made from it is cached; it can be made again."""
+        if self.cache is not None:
+            self.cache.pop("graph", None)
 
 
 def cached(problem: Problem, key: Hashable, find: Callable[[], Found]) -> Found:
@@ -82,14 +78,15 @@ class Reduction(NamedTuple):
     """A problem and the way back to the field it came from.
 
     ``groups`` (n,): row of ``problem.unary`` for each point. ``edge_of`` (m,): row of ``problem.pairs`` for
-    each pair, ``INSIDE`` one group, or ``DROPPED``. ``constant``: score of the field minus that of the
-    problem.
+    each pair, ``INSIDE`` one group, or ``DROPPED``; None if every pair is its own row. ``constant``: score of
+    the field minus that of the problem. ``n_groups``: rows of ``problem.unary``.
     """
 
     problem: Problem
     groups: NDArray[np.int32]
-    edge_of: NDArray[np.int32]
+    edge_of: NDArray[np.int32] | None
     constant: float
+    n_groups: int
 
 
 def reduce_field(
@@ -109,11 +106,11 @@ def reduce_field(
     known = field.link_cache.get(key)
     if known is None:
         known = _reduce(field, keep_zero_in_component, table)
-        problem = known.problem._replace(cache={})
+        problem = known.problem._replace(given_graph=None, cache={"graph": known.problem.graph})
         known = known._replace(problem=problem)
         field.link_cache[key] = known._replace(problem=_without_scores(problem))
         return known
-    unary = _add_rows(table, known.groups, len(known.problem.graph.indptr) - 1)
+    unary = _add_rows(table, known.groups, known.n_groups)
     if (unary.max(axis=1) == -np.inf).any():
         raise_infeasible(field)
     return known._replace(problem=known.problem._replace(unary=unary))
@@ -149,29 +146,28 @@ def _reduce(field: PottsField, keep_zero_in_component: bool, table: Floats) -> R
     if not keep.all():
         row_of = np.where(keep, np.cumsum(keep) - 1, DROPPED)[row_of]
         pairs, coupling = pairs[keep], coupling[keep]
-    edge_of = np.full(len(field.pairs), INSIDE, dtype=np.int32)
-    edge_of[~inside] = row_of
+    edge_of = None
+    if pairs is not field.pairs:
+        edge_of = np.full(len(field.pairs), INSIDE, dtype=np.int32)
+        edge_of[~inside] = row_of
     del ends, row_of
     coupling = _same(field.coupling, np.ascontiguousarray(coupling))
     problem = Problem(unary, pairs, coupling, adjacency(n_groups, pairs))
-    return Reduction(problem, groups.astype(np.int32), edge_of, constant)
+    return Reduction(problem, groups.astype(np.int32), edge_of, constant, n_groups)
 
 
-def induced(
-    problem: Problem, nodes: NDArray[np.integer], key: Hashable = None, unary: Floats | None = None
-) -> tuple[Problem, Ints]:
+def induced(problem: Problem, nodes: NDArray[np.integer], key: Hashable = None) -> tuple[Problem, Ints]:
     """The problem restricted to ``nodes``, ascending, and rows of ``problem.pairs``; cached under ``key``."""
     if len(nodes) == len(problem.unary):
-        part, rows = problem, np.arange(len(problem.pairs))
-        return part if unary is None else part._replace(unary=unary), rows
+        return problem, np.arange(len(problem.pairs))
     if key is None or problem.cache is None:
-        part, rows = _induced(problem, nodes, None)
+        part, rows = induced_links(problem, nodes, None)
     else:
-        part, rows = cached(problem, key, lambda: _induced(problem, nodes, {}))
-    return part._replace(unary=problem.unary[nodes] if unary is None else unary), rows
+        part, rows = cached(problem, key, lambda: induced_links(problem, nodes, {}))
+    return part._replace(unary=problem.unary[nodes]), rows
 
 
-def _induced(
+def induced_links(
     problem: Problem, nodes: NDArray[np.integer], cache: dict[Hashable, Any] | None
 ) -> tuple[Problem, Ints]:
     """The links among the nodes, without scores."""
@@ -183,12 +179,12 @@ def _induced(
     none = np.empty((0, problem.unary.shape[1]))
     graph = adjacency(len(nodes), pairs)
     coupling = problem.coupling
-    if len(rows) == len(coupling):
-        # Only nodes without links are left out, so the links are in the old order.
-        graph = graph._replace(edges=problem.graph.edges)
-    else:
+    # Otherwise only nodes without links are left out.
+    if len(rows) < len(coupling):
         coupling = coupling[rows]
-    return Problem(none, pairs, coupling, graph, cache), rows
+    if cache is None:
+        return Problem(none, pairs, coupling, graph), rows
+    return Problem(none, pairs, coupling, None, {**cache, "graph": graph}), rows
 
 
 def _same(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
@@ -303,9 +299,15 @@ _ROWS_AT_ONCE = 1024
 
 def add_groups(table: Floats, groups: NDArray[np.integer]) -> None:
     """Put the sum of the rows of group g into row g; what follows the rows of the groups is left over."""
-    for column in table.T:
-        sums = np.bincount(groups, column)
-        column[: len(sums)] = sums
+    # Groups are numbered by their first rows, so the row of a group never comes after those it has.
+    flat, n_groups, n_labels = table.reshape(-1), 0, table.shape[1]
+    for start in range(0, len(table), _ROWS_AT_ONCE):
+        rows, group = table[start : start + _ROWS_AT_ONCE].copy(), groups[start : start + _ROWS_AT_ONCE]
+        highest = np.maximum.accumulate(np.append(n_groups - 1, group))
+        first, n_groups = np.diff(highest) > 0, int(highest[-1]) + 1
+        table[group[first]] = rows[first]
+        places = group[~first, np.newaxis] * n_labels + np.arange(n_labels)
+        np.add.at(flat, places.reshape(-1), rows[~first].reshape(-1))
 
 
 def spread_groups(table: Floats, groups: NDArray[np.integer]) -> None:

@@ -10,8 +10,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.inference.problem import Problem, log_agree, log_differ
 
-__all__ = ["best_per_component", "component_scores", "n_broken", "problem_score"]
-
 
 @kernel
 def _score(unary: Floats, pairs: Ints, coupling: Floats, labels: Ints) -> tuple[float, int]:

@@ -18,8 +18,6 @@ from linkwise._threads import chunk_bounds
 from linkwise.graph import greedy_colouring
 from linkwise.inference.problem import Problem
 
-__all__ = ["BLOCK", "SweepLayout", "renumbered", "sweep_layout"]
-
 #: Nodes a kernel may work on side by side, as SIMD lanes; 16 measured best of 16..64 at K = 10 and 34.
 BLOCK = 16
 #: Blocks handed to a thread at a time: a millisecond or so of work at K = 10.

@@ -12,15 +12,6 @@ from linkwise.constraints import Constraints
 from linkwise.inference import PottsField, best_labels
 from linkwise.kmeans.distortions.base import Distortion, Metric, ViolatedLinks
 
-__all__ = [
-    "LinkedLabels",
-    "WeightedLinks",
-    "assign_linked",
-    "link_costs",
-    "violation_costs",
-    "weighted_links",
-]
-
 
 class WeightedLinks(NamedTuple):
     """Links about linked ``rows`` (c,): ``pairs`` (m, 2), ``local`` as places, costs (m,), inf if hard."""

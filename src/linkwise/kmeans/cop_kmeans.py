@@ -20,8 +20,6 @@ from linkwise.kmeans.fitted import FittedKMeans
 from linkwise.kmeans.hard import HardLinks, hard_links
 from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
 
-__all__ = ["COPKMeans"]
-
 
 class COPKMeans(FittedKMeans):
     """K-means under hard must-links and cannot-links, none of which is ever broken.

@@ -17,8 +17,6 @@ from linkwise.kmeans.assignment import (
 )
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
 
-__all__ = ["Descent", "Run", "ended_lower"]
-
 # Decrease that counts as none when the labels repeat, as a share of what rows pay for their clusters.
 _ROUNDING = 1e-12
 # Rise of the objective, as a share of what it is made of, that shows that a step has drowned in rounding.

@@ -25,8 +25,6 @@ from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion
 from linkwise.kmeans.starts import start_centres
 
-__all__ = ["FittedKMeans"]
-
 #: Kinds of starts that take turns, by the value of ``init``; without links all are k-means++.
 _INIT = {
     "auto": ("k-means++", "constraints"),

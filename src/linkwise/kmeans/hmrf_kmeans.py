@@ -28,8 +28,6 @@ from linkwise.kmeans.assignment import weighted_links
 from linkwise.kmeans.descent import Descent, Run, ended_lower
 from linkwise.kmeans.fitted import FittedKMeans
 
-__all__ = ["HMRFKMeans"]
-
 
 class HMRFKMeans(FittedKMeans):
     r"""K-means in which broken must-links and cannot-links have a cost, with a learned metric.

@@ -11,8 +11,6 @@ from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.simd import WIDTH, load, select_below, splat, store
 from linkwise._threads import Workers, chunk_bounds
 
-__all__ = ["Assigned", "assign_rows", "weighted_distances"]
-
 # Points that a step of the kernel treats side by side: four registers of lanes.
 _POINTS = 4 * WIDTH
 # Rows of a task; sums over tasks are taken in order, so results do not depend on the threads.

@@ -10,8 +10,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise._neighbourhoods import choose_far_apart, groups_apart
 from linkwise.kmeans.distortions.base import Distortion
 
-__all__ = ["start_centres"]
-
 # Rows that the search for missing centres looks at; more do not make it better.
 _SAMPLE = 32768
 

@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike
 
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 
-__all__ = ["MPCKMeans", "PCKMeans"]
-
 
 class PCKMeans(HMRFKMeans):
     """K-means with a constant cost for each broken link (Basu, Banerjee & Mooney 2004).

@@ -11,8 +11,6 @@ from linkwise._exports import ESTIMATORS
 from linkwise.auto import CandidateRecord, Consensus, Gain
 from linkwise.persistence.checks import ANY, Entries, LayoutError, Sizes, list_of, probability, text
 
-__all__ = ["fitted_values", "members_of", "restore", "votes_of"]
-
 _VOTES = Entries(
     {"names": list_of(text()), "weights": probability("V"), "shares": list_of(probability(ANY, "K"))}
 )

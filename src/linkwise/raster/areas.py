@@ -16,8 +16,6 @@ from linkwise.raster.grid import Grid, grid_of, pixel_areas
 from linkwise.raster.legend import names_in
 from linkwise.raster.writing import MapWriter
 
-__all__ = ["ClassArea", "areas"]
-
 _HECTARE = 1e4
 #: Rows of a file that are counted at once.
 _STRIP = 1024

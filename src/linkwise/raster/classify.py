@@ -23,8 +23,6 @@ from linkwise.mixture.prediction import FittedMixture
 from linkwise.raster.grid import as_stack, grid_of, nodata_of, valid_pixels, windows_of
 from linkwise.raster.smoothing import HALO, check_smooth, smooth_tile
 
-__all__ = ["PixelModel", "class_type", "classify", "iter_windows", "pixel_model"]
-
 #: Log-probability of a class that a classifier excludes.
 _SMALLEST = 1e-30
 

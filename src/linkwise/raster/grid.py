@@ -14,19 +14,6 @@ from rasterio.windows import Window
 
 from linkwise._arrays import Bools, Floats
 
-__all__ = [
-    "Grid",
-    "applied",
-    "as_stack",
-    "fits",
-    "grid_of",
-    "nodata_of",
-    "pixel_areas",
-    "same_place",
-    "valid_pixels",
-    "windows_of",
-]
-
 #: Corners of two grids that are nearer than this, in pixels, are the same.
 _SAME_PIXEL = 1e-2
 #: Rows between which the area of a pixel of a projected raster is interpolated.

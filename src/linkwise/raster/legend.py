@@ -9,8 +9,6 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-__all__ = ["Legend"]
-
 
 class Legend:
     """Names and colours of the classes 1, 2, ... of a map; 0 is no data.

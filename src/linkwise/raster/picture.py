@@ -15,8 +15,6 @@ from rasterio.enums import Resampling
 from linkwise.raster.grid import Grid, grid_of
 from linkwise.raster.legend import names_in
 
-__all__ = ["SmallMap", "every_nth", "ground_size", "north_up", "small_map"]
-
 
 class SmallMap(NamedTuple):
     """Codes (h, w) of a map, 0 for no data; metres of a pixel, names and colours if they are known."""

@@ -18,16 +18,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._validation import listed
 from linkwise.raster.grid import Grid, applied
 
-__all__ = [
-    "MOST_PIXELS",
-    "Places",
-    "class_texts",
-    "coordinate_columns",
-    "point_places",
-    "table_points",
-    "vector_places",
-]
-
 _LON_LAT = "EPSG:4326"
 #: Names of coordinate columns, and whether they are degrees.
 _PAIRS = (

@@ -31,8 +31,6 @@ from linkwise.raster.places import (
     vector_places,
 )
 
-__all__ = ["TrainingRows", "label_raster_places", "training_rows"]
-
 _TABLES = (".csv", ".tsv", ".txt", ".parquet", ".pq")
 _RASTERS = (".tif", ".tiff", ".jp2", ".img", ".vrt")
 #: Side of the squares of pixels that are read together.

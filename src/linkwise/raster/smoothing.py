@@ -18,8 +18,6 @@ from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import WIDTH, lane_sum, load, padded, splat
 
-__all__ = ["HALO", "check_smooth", "smooth_tile"]
-
 #: Pixels around a window that are smoothed with it. Even, so that the chessboard of all tiles is one.
 HALO = 16
 # Gains below this share of the compared scores are rounding: a tie, and ties keep the class.

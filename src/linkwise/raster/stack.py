@@ -25,8 +25,6 @@ from xarray.core import indexing
 
 from linkwise.raster.grid import Grid, applied, fits, same_place
 
-__all__ = ["read_stack"]
-
 PathLike = str | os.PathLike[str]
 #: xarray shares open files among threads, but GDAL must not use one in two threads at the same time.
 _reading = Lock()

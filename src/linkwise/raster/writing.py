@@ -33,8 +33,6 @@ from linkwise.raster.classify import CACHE, class_type
 from linkwise.raster.grid import as_stack, grid_of
 from linkwise.raster.legend import Legend
 
-__all__ = ["MapWriter", "fingerprint", "write_map"]
-
 #: Side of the tiles of the GeoTIFF.
 _TILE = 256
 #: Row, column, height and width of a window, length and check sum of its pixels.

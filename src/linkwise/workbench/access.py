@@ -17,8 +17,6 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
 
-__all__ = ["Access", "is_loopback", "served_hosts"]
-
 Message = MutableMapping[str, Any]
 App = Callable[
     [MutableMapping[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],

@@ -28,8 +28,6 @@ from linkwise.workbench.table import image_type
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["Server", "make_app"]
-
 STATIC = Path(__file__).parent / "static"
 _MOST_IMAGE = 50_000_000
 _N_CLUSTERS_SHOWN = 5

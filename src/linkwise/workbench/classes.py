@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from linkwise.mixture.classes.report import ClassReport
     from linkwise.mixture.cppc import CPPC
 
-__all__ = ["ClassDesk", "Run"]
-
 BELIEFS = "beliefs.csv"
 # Runs of CPPC from different seeds, which the report compares.
 _REPEATS = 3

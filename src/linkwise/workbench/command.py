@@ -14,8 +14,6 @@ from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.tables import read_links
 
-__all__ = ["workbench"]
-
 
 def workbench(
     data: options.DataArgument,

@@ -21,8 +21,6 @@ from linkwise.graph import group_labels
 from linkwise.workbench.model import Make, Model, Questions, View
 from linkwise.workbench.table import Table
 
-__all__ = ["Conflict", "Desk", "Missing"]
-
 JOURNAL = "answers.journal"
 _WORDS = {number: word for word, number in SAYS.items()}
 # Seconds that a reply waits for questions which know the last answer, before one prepared earlier is given;

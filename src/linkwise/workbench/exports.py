@@ -25,8 +25,6 @@ from linkwise.workbench.desk import Desk, Missing
 from linkwise.workbench.model import View
 from linkwise.workbench.pictures import principal_plane
 
-__all__ = ["answers_of_groups", "labels_csv", "links_csv", "model_zip", "report_html"]
-
 # Lines of a table in the report, and points of its picture.
 _MOST_LINES, _MOST_POINTS = 200, 20_000
 # Columns that say what marks a cluster, and the standard deviations from which one does.

@@ -18,8 +18,6 @@ from linkwise.active.quality import Quality
 from linkwise.active.session import ActiveClustering, Doubt, StopHint
 from linkwise.cli.ask.conversation import renamed
 
-__all__ = ["Make", "Model", "Questions", "View"]
-
 _WORDS = {number: word for word, number in SAYS.items()}
 # Questions prepared ahead: at least, and at most while the model is slower than the person who answers.
 _LEAST_AHEAD, _MOST_AHEAD = 8, 64

@@ -12,8 +12,6 @@ from scipy.linalg import eigh
 
 from linkwise._arrays import Floats
 
-__all__ = ["Pictures", "discriminant_plane", "principal_plane", "spectral_plane"]
-
 #: Rows of which the graph is made; the others stand among their neighbours in it.
 N_GRAPH = 2000
 _N_NEIGHBOURS = 10

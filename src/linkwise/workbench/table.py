@@ -24,8 +24,6 @@ from linkwise.constraints.cells import cell_text
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Table", "image_type", "read_table", "table_of"]
-
 # Characters of a text that are sent to the page.
 _MOST_TEXT = 20_000
 # Columns of one record where it is looked at alone.

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise.active.session import ActiveClustering
 from linkwise.constraints import Constraints
 
-__all__ = ["ask_app", "widget_of"]
-
 _STATIC = Path(__file__).parent / "static"
 
 

@@ -59,7 +59,9 @@ def test_answers_are_those_of_messages_everywhere(seed, per_label):
     problem, nodes, _ = random_loopy(np.random.default_rng(seed), 3, per_label=per_label)
     everywhere = belief_propagation(problem, np.random.default_rng(0), tol=1e-13, max_iter=2000)
     prob, agreement = problem.unary.copy(), np.full(len(problem.pairs), np.nan)
-    answer = propagate(problem, nodes, None, prob, agreement, tol=1e-13, max_iter=2000)
+    answer = propagate(
+        problem, np.isin(np.arange(len(prob)), nodes), None, prob, agreement, tol=1e-13, max_iter=2000
+    )
     assert everywhere.converged
     assert answer.converged
     among = np.isin(problem.pairs[:, 0], nodes)
@@ -77,7 +79,7 @@ def test_trees_on_a_ring_that_says_nothing_are_exact():
     problem = Problem(rng.normal(size=(8, 3)), PAIRS, coupling, adjacency(8, PAIRS))
     true_prob, log_partition, true_agreement, *_ = enumerate_problem(problem)
     prob, agreement = problem.unary.copy(), np.full(len(PAIRS), np.nan)
-    answer = propagate(problem, np.arange(8, dtype=np.int32), None, prob, agreement)
+    answer = propagate(problem, np.ones(8, dtype=bool), None, prob, agreement)
     np.testing.assert_allclose(prob, true_prob, rtol=1e-12)
     np.testing.assert_allclose(agreement, true_agreement, rtol=1e-12)
     assert answer.log_partition == pytest.approx(log_partition, rel=1e-13)
@@ -94,7 +96,7 @@ def test_a_tree_may_leave_no_label(links, forbidden):
     for node, label in forbidden:
         problem.unary[node, label] = -np.inf
     prob, agreement = problem.unary.copy(), np.zeros(len(PAIRS))
-    answer = propagate(problem, np.arange(8, dtype=np.int32), None, prob, agreement)
+    answer = propagate(problem, np.ones(8, dtype=bool), None, prob, agreement)
     assert answer.log_partition == -np.inf
     assert answer.exact
     assert np.isnan(prob).all()

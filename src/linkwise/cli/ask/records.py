@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     import pandas
     from rich.table import Table
 
-__all__ = ["Field", "Records", "as_numbers", "drawn", "open_images", "printable", "text_frame"]
-
 EQUAL, CLOSE, UNLIKE = "", "~", "≠"
 # Numbers that differ by less than this share of the column's standard deviation are close.
 _CLOSE = 0.5

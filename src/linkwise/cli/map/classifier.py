@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._arrays import Floats, Ints
+from linkwise._threads import one_thread_if_small
 from linkwise._validation import listed
 from linkwise.cli.map.legend import NewLegend
 from linkwise.cli.output import Output
@@ -48,10 +49,10 @@ def mixture_by_labels(legend: NewLegend, seed: int) -> Fit:
 
 def trees_by_labels(seed: int) -> Fit:
     """Fit the boosted trees of Preston et al. 2010, section 3.3."""
-    from linkwise.mixture.classes.relabel import boosted_trees, one_thread
+    from linkwise.mixture.classes.relabel import ROWS_OF_ONE_THREAD, boosted_trees
 
     def fit(X: Floats, labels: Ints) -> Any:
-        with one_thread(len(X)):
+        with one_thread_if_small(len(X), ROWS_OF_ONE_THREAD):
             return boosted_trees(np.bincount(labels), seed).fit(X, labels)
 
     return fit

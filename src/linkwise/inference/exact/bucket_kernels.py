@@ -20,8 +20,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 
-__all__ = ["fill_best_labels", "fill_marginals"]
-
 
 @kernel
 def _runs(bucket: Ints, separator: Ints, n_labels: int, sizes: Ints, strides: Ints) -> int:

@@ -20,8 +20,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.inference.problem import Problem
 
-__all__ = ["distinct_best_labels", "distinct_components", "distinct_marginals", "n_set_entries"]
-
 #: Elimination with tables of up to this many entries takes no longer than a few hundredths of a millisecond.
 _SMALL_TABLE = 2**12
 

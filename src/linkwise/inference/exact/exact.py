@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.graph import adjacency, induced_subgraph
 from linkwise.inference.engines import (
@@ -48,8 +47,6 @@ from linkwise.inference.exact.tree import maximum_spanning_forest
 from linkwise.inference.local_polytope import milp_labels
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
-
-__all__ = ["exact_best_labels", "exact_marginals", "exact_parts", "solve_marginals"]
 
 #: Integer programs with more variables than this do not get past their first relaxation in reasonable time.
 MAX_VARIABLES = 2_000_000
@@ -125,11 +122,11 @@ def exact_marginals(
     return EngineMarginals(prob, log_partition, agreement, exact=True, details=details)
 
 
-def exact_parts(planned: Plan) -> dict[str, NDArray[np.integer]]:
-    """The nodes that each exact method answers for."""
+def exact_parts(planned: Plan) -> dict[str, Bools]:
+    """Whether a node (n,) is one that each exact method answers for."""
     narrow = planned.feasible & ~planned.forest & ~planned.distinct
     chosen = {"tree": planned.forest, "junction_tree": narrow, "distinct_labels": planned.distinct}
-    return {name: np.flatnonzero(rows[planned.component]) for name, rows in chosen.items()}
+    return {name: rows[planned.component] for name, rows in chosen.items() if rows.any()}
 
 
 def _refuse(planned: Plan, n_labels: int, max_table: int) -> NoReturn:

@@ -26,15 +26,6 @@ from linkwise._kernels.simd import prefetch
 from linkwise.graph import Adjacency, group_labels
 from linkwise.inference.problem import Problem, cached, log_agree, log_differ
 
-__all__ = [
-    "RootedForest",
-    "fill_forest",
-    "forest_best_labels",
-    "forest_marginals",
-    "root_forest",
-    "send_message",
-]
-
 #: Exponents up to this size can be multiplied as plain numbers and logged again without harm.
 _SAFE = 300.0
 #: exp(-_NEGLIGIBLE) is below half the spacing of the floats at 1.
@@ -237,6 +228,7 @@ def forest_marginals(
 ) -> tuple[Floats, Floats, float]:
     """Marginals (n, K), NaN if impossible, agreement (m,) and log partition of a problem on a forest."""
     forest = cached(problem, "rooted forest", lambda: root_forest(problem.graph, component))
+    problem.forget_graph()
     prob = problem.unary if problem.may_overwrite_unary else problem.unary.copy()
     agreement = np.empty(len(problem.pairs))
     return prob, agreement, fill_forest(forest, problem.coupling, prob, agreement)

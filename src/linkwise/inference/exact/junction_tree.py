@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +18,7 @@ from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, core_numbers, group_labels, induced_subgraph, min_fill_order
 from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_marginals
 from linkwise.inference.exact.distinct_labels import distinct_components
-from linkwise.inference.problem import Problem
-
-__all__ = [
-    "MAX_TABLE",
-    "Buckets",
-    "Plan",
-    "find_components",
-    "junction_best_labels",
-    "junction_marginals",
-    "plan",
-    "total_budget",
-]
+from linkwise.inference.problem import Problem, cached
 
 #: Entries of the largest table: 32 MB.
 MAX_TABLE = 2**22
@@ -68,9 +57,9 @@ class Plan(NamedTuple):
     """
 
     component: NDArray[np.int32]
-    sizes: Ints
+    sizes: NDArray[np.int32]
     forest: Bools
-    widths: Ints
+    widths: NDArray[np.int32]
     feasible: Bools
     buckets: Buckets
     distinct: Bools
@@ -97,7 +86,7 @@ def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     if n_labels == 1:
         # One label, one labelling: solved without tables.
         solvable = np.ones(n_components, dtype=bool)
-        return Plan(component.astype(np.int32), sizes, forest, widths, solvable, _no_buckets(), ~solvable)
+        return _kept(component, sizes, forest, widths, solvable, _no_buckets(), ~solvable)
 
     max_width = _largest_width(max_table, n_labels)
     distinct = distinct_components(problem, component, sizes, max_table)
@@ -110,7 +99,12 @@ def plan(problem: Problem, max_table: int = MAX_TABLE) -> Plan:
     narrow = (entries > 0) & (entries <= total_budget(max_table))
     buckets = _buckets(steps.select(narrow[component[steps.order]]), component, n_labels)
     feasible = forest | narrow | distinct
-    return Plan(component.astype(np.int32), sizes, forest, widths, feasible, buckets, distinct)
+    return _kept(component, sizes, forest, widths, feasible, buckets, distinct)
+
+
+def _kept(component: Ints, sizes: Ints, forest: Bools, widths: Ints, *rest: Any) -> Plan:
+    """A plan in integers of 32 bits, because a mixture keeps it between EM steps."""
+    return Plan(component.astype(np.int32), sizes.astype(np.int32), forest, widths.astype(np.int32), *rest)
 
 
 def total_budget(max_table: int) -> int:
@@ -266,7 +260,10 @@ _ENTRIES_AT_ONCE = 2**24
 
 def junction_marginals(problem: Problem, buckets: Buckets, prob: Floats, agreement: Floats) -> float:
     """Calibrate the junction trees: rows of ``prob`` (n, K), ``agreement`` (m,), and the log partition."""
-    graph, links = problem.graph, _links(problem)
+    if not buckets.order.size:
+        return 0.0
+    # Kept even where message passing forgets it: every call reads it.
+    graph, links = cached(problem, "graph of buckets", lambda: problem.graph), _links(problem)
     shift = np.zeros(len(buckets.order))
     for some in _at_a_time(buckets, problem.unary.shape[1]):
         fill_marginals(problem.unary, *links, *graph, *some, prob, agreement, shift)

@@ -16,8 +16,6 @@ from linkwise.graph import Adjacency
 from linkwise.graph.parity import link_parity
 from linkwise.inference.problem import Problem
 
-__all__ = ["max_flow", "min_cut_labels", "signed_two_colouring"]
-
 _FREE = 0
 _SOURCE = 1
 _SINK = 2

@@ -15,8 +15,6 @@ from linkwise.inference.engines import EngineMarginals, marginals_engine
 from linkwise.inference.exact.forest import forest_marginals
 from linkwise.inference.problem import Problem
 
-__all__ = ["maximum_spanning_forest", "spanning_forest"]
-
 
 @kernel
 def _kruskal(n_nodes: int, pairs: Ints, order: Ints) -> Bools:

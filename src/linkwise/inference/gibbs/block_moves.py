@@ -32,15 +32,6 @@ from linkwise.inference.local_search.forest_descent import OUTSIDE, grow_forest,
 from linkwise.inference.local_search.hard_links import hard_rows
 from linkwise.inference.problem import Problem
 
-__all__ = [
-    "STRONG",
-    "correlation_growth",
-    "exchange_labels",
-    "may_be_reducible",
-    "resample_forest",
-    "sticky_nodes",
-]
-
 
 def may_be_reducible(problem: Problem) -> bool:
     """Whether hard cannot-links might keep some labellings apart; False is a proof (see above)."""

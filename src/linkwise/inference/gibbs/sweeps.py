@@ -12,8 +12,6 @@ from linkwise._kernels.random import counter_uniform
 from linkwise._kernels.simd import prefetch
 from linkwise.inference.sweep_layout import BLOCK
 
-__all__ = ["BELOW_ONE", "draw_label", "sweep_labels"]
-
 #: A factor that brings u * total below the total whatever the rounding.
 BELOW_ONE = 1.0 - 2.0**-52
 

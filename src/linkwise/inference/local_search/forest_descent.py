@@ -21,8 +21,6 @@ from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEA
 from linkwise.inference.problem import Problem, log_agree, log_differ, log_ratio
 from linkwise.inference.scoring import n_broken, problem_score
 
-__all__ = ["OUTSIDE", "acyclic_components", "forest_descent", "grow_forest", "polish", "root_chosen"]
-
 #: ``tree[node, 0]`` of a node that is not in the forest.
 OUTSIDE = -(1 << 62)
 

@@ -18,18 +18,6 @@ from linkwise.inference.exact.junction_tree import plan
 from linkwise.inference.problem import Problem, cached, induced, log_ratio
 from linkwise.inference.scoring import n_broken, problem_score
 
-__all__ = [
-    "HardPart",
-    "disjoint_supports",
-    "feasibility",
-    "feasible_labels",
-    "hard_part",
-    "hard_rows",
-    "lexicographic",
-    "recolour",
-    "soften",
-]
-
 #: Nats a softened hard link costs beyond the largest spread of the unary scores.
 _SOFTENED = 20.0
 #: Entries of the largest table in the search for a labelling.

@@ -18,8 +18,6 @@ from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEA
 from linkwise.inference.problem import Problem, cached, log_ratio
 from linkwise.inference.scoring import best_per_component, n_broken
 
-__all__ = ["Descent", "descend", "feasible_start", "icm"]
-
 # Gains below this share of the compared scores are rounding: a tie, and ties keep the label.
 _TIE = 1e-14
 # Nodes of a colour class that one task of the thread pool visits.

@@ -8,8 +8,6 @@ from linkwise._arrays import Bools, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 
-__all__ = ["AHEAD_ENDS", "AHEAD_LINKS", "AHEAD_ROW", "random_runs", "shuffled"]
-
 #: How many nodes ahead the place of a node's links, the links and the data of their ends are prefetched;
 #: between 4 and 64 the time hardly changes.
 AHEAD_ROW, AHEAD_LINKS, AHEAD_ENDS = 16, 8, 4

@@ -19,33 +19,6 @@ from linkwise.graph import Adjacency, breadth_first_order
 from linkwise.inference.problem import Problem
 from linkwise.inference.sweep_layout import renumbered
 
-__all__ = [
-    "CONTRADICTION",
-    "LINEAR",
-    "LOGARITHMIC",
-    "MAXIMUM",
-    "OUT_OF_RANGE",
-    "UNEVEN",
-    "LinkTables",
-    "MessageGraph",
-    "PotentialTables",
-    "differ_of",
-    "gain_of",
-    "incoming",
-    "link_tables",
-    "load_agree",
-    "message_graph",
-    "outgoing",
-    "potential_tables",
-    "reversed_slots",
-    "row_of_scores",
-    "row_to_write",
-    "shift_scores",
-    "targets",
-    "to_numbers",
-    "to_scores",
-]
-
 #: Returned instead of a change when a message left the range of floats, and when no label is left for a node.
 OUT_OF_RANGE, CONTRADICTION = -1.0, -2.0
 #: How messages are represented: probabilities, their logarithms, or scores of the best labelling.

@@ -43,8 +43,6 @@ from linkwise.inference.messages.layout import (
     row_to_write,
 )
 
-__all__ = ["sweep_linear"]
-
 # A product of numbers <= 1 that underflows is off by at most 2e-308; a sum of this size does not notice.
 _SMALLEST = 1e-290
 

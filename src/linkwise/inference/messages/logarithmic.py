@@ -40,8 +40,6 @@ from linkwise.inference.messages.layout import (
 )
 from linkwise.inference.problem import log_agree, log_differ
 
-__all__ = ["log_message", "sum_before", "sweep_log"]
-
 # Terms below this may have lost digits to underflow.
 _SMALLEST = 1e-290
 

@@ -26,8 +26,6 @@ from linkwise.inference.messages.sweeps import SETTLED, sweep_bands, sweep_work,
 from linkwise.inference.problem import Problem, log_ratio
 from linkwise.inference.scoring import component_scores, n_broken, problem_score
 
-__all__ = ["max_product"]
-
 # Noise that breaks ties, as a share of the typical score.
 _JITTER = 1e-6
 # Sweeps without a better labelling after which the rest is left to the polish.

@@ -24,8 +24,6 @@ from linkwise.inference.messages.layout import (
 )
 from linkwise.inference.messages.logarithmic import sum_before
 
-__all__ = ["sweep_max"]
-
 
 @inline_kernel
 def _load_agree(agree: NDArray[np.float64], link: float, edge: int, k: int) -> Any:

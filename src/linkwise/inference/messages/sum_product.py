@@ -57,8 +57,6 @@ from linkwise.inference.messages.sweeps import (
 from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem, cached, log_agree
 
-__all__ = ["belief_propagation", "propagate", "run_messages"]
-
 
 @marginals_engine(
     "belief_propagation",
@@ -104,7 +102,7 @@ def belief_propagation(
 
 def propagate(
     problem: Problem,
-    nodes: NDArray[np.int32] | None,
+    chosen: NDArray[np.bool_] | None,
     key: Hashable,
     prob: NDArray[np.float64],
     agreement: NDArray[np.float64],
@@ -115,13 +113,14 @@ def propagate(
     max_iter: int = 300,
     max_work: float | None = None,
 ) -> EngineMarginals:
-    """Belief propagation in the components that have these nodes (None: all), where their scores stand.
+    """Belief propagation in the components that have the chosen nodes (None: all), where their scores stand.
 
     None of these components may be a tree. Trees that hang on their rings are not swept, but solved.
     In ``prob`` (n, K) the scores of the nodes become beliefs, and ``agreement`` (m,) receives that of their
     links; the log partition is theirs alone. What is known of these nodes is cached under ``key``.
     """
-    graph, trees = cached(problem, ("message graph", key), lambda: _rings_and_trees(problem.graph, nodes))
+    graph, trees = cached(problem, ("message graph", key), lambda: _rings_and_trees(problem.graph, chosen))
+    problem.forget_graph()
     constant = fill_forest(trees, problem.coupling, prob, agreement, down=False)
     # The same for messages that are numbers and for those that are logarithms.
     links = cached(problem, ("link tables", key), lambda: link_tables(problem, graph, LINEAR))
@@ -179,11 +178,12 @@ def propagate(
     )
 
 
-def _rings_and_trees(graph: Adjacency, nodes: NDArray[np.int32] | None) -> tuple[MessageGraph, RootedForest]:
+def _rings_and_trees(graph: Adjacency, chosen: NDArray[np.bool_] | None) -> tuple[MessageGraph, RootedForest]:
     """Places of the nodes that messages go between, and the trees that hang on them."""
-    if nodes is None:
+    if chosen is None:
         none = np.empty(0, dtype=np.int32)
         return message_graph(graph), RootedForest(none, none, none)
+    nodes = np.flatnonzero(chosen).astype(np.int32)
     trees, stays = hanging_trees(graph, nodes)
     return message_graph(graph, nodes, stays), trees
 

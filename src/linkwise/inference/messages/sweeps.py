@@ -17,8 +17,7 @@ threads there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -39,18 +38,6 @@ from linkwise.inference.messages.linear import sweep_linear
 from linkwise.inference.messages.logarithmic import sweep_log
 from linkwise.inference.messages.maximum import sweep_max
 from linkwise.inference.problem import Problem
-
-__all__ = [
-    "LOGARITHMIC_ENTRY",
-    "SETTLED",
-    "Bands",
-    "Propagation",
-    "run_to_fixed_point",
-    "sweep_bands",
-    "sweep_work",
-    "sweeps",
-    "sweeps_within",
-]
 
 #: Units of work of a message entry in logarithms, 12 to 45 ns. One as a plain number is 1 unit, 4 to 8 ns.
 LOGARITHMIC_ENTRY = 4
@@ -134,9 +121,11 @@ def sweeps(
     while True:
         change = 0.0
         for forwards, group in product((False, True), bands or [[(0, len(graph.order))]]):
-            send = partial(_send_from, sweep, forwards, graph, tables, messages, kept)
-            moves = (workers or Workers()).map(send, group)
-            for moved in list(moves):
+
+            def send(piece: tuple[int, int], forwards: bool = forwards, kept: float = kept) -> float:
+                return sweep(*piece, forwards, graph, tables, messages, kept)
+
+            for moved in list((workers or Workers()).map(send, group)):
                 if moved < 0.0:
                     yield moved
                     return
@@ -146,19 +135,6 @@ def sweeps(
             settled *= 0.5
         kept = damping if change > settled else 0.0
         previous = change
-
-
-def _send_from(
-    sweep: Callable[..., float],
-    forwards: bool,
-    graph: MessageGraph,
-    tables: PotentialTables,
-    messages: NDArray[np.float64],
-    damping: float,
-    piece: tuple[int, int],
-) -> float:
-    """Send from the places of one band."""
-    return sweep(*piece, forwards, graph, tables, messages, damping)
 
 
 def run_to_fixed_point(changes: Iterator[float], tol: float, max_iter: int) -> Propagation:

@@ -13,8 +13,6 @@ from linkwise._kernels import kernel
 from linkwise.graph import Adjacency
 from linkwise.inference.exact.forest import RootedForest
 
-__all__ = ["hanging_trees"]
-
 
 @kernel
 def _peel(

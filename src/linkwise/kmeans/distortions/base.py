@@ -13,8 +13,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._threads import Workers, chunk_bounds
 from linkwise.kmeans.distortions.metric_steps import rayleigh_prior
 
-__all__ = ["AssignmentPass", "Distortion", "Metric", "ViolatedLinks", "WeightedDistortion", "assign_blocks"]
-
 #: None (the plain distortion), weights (d,), a matrix (d, d) or weights of every cluster (K, d).
 Metric = Floats | None
 

@@ -19,8 +19,6 @@ from linkwise._row_tables import (
 from linkwise.kmeans.distortions.base import AssignmentPass, Metric, ViolatedLinks, WeightedDistortion
 from linkwise.kmeans.distortions.metric_steps import descend_log_weights, rayleigh_prior
 
-__all__ = ["Cosine", "UnitRows", "cosine_scatter"]
-
 # Mean of 1 - cosine about the common direction, of which rounding leaves two digits.
 _UNRESOLVED = 1e-13
 # Gradient steps of one metric step; the descent comes back for more.

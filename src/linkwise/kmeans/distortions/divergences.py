@@ -16,15 +16,6 @@ from linkwise._row_tables import column_extremes, label_sums
 from linkwise.kmeans.distortions.base import AssignmentPass, Metric, ViolatedLinks, WeightedDistortion
 from linkwise.kmeans.distortions.metric_steps import linear_metric_step, rayleigh_minimiser, rayleigh_prior
 
-__all__ = [
-    "Divergence",
-    "SmoothedRows",
-    "entropy_by_feature",
-    "entropy_by_row",
-    "pair_divergence",
-    "pair_divergence_by_feature",
-]
-
 
 @inline_kernel
 def _x_log_x(x: float) -> float:

@@ -28,8 +28,6 @@ from linkwise.kmeans.distortions.metric_steps import (
 from linkwise.kmeans.distortions.penalty_bounds import BoxBound, DiameterBound, SphereBound, metric_factor
 from linkwise.kmeans.lloyd import Assigned, assign_rows, weighted_distances
 
-__all__ = ["EuclideanRows", "SquaredEuclidean", "constant_columns", "moments_about"]
-
 #: Smallest variance within clusters that a metric answers to, as a share of the variance of the data.
 VARIANCE_FLOOR = 1e-6
 _BLOCK = 16384

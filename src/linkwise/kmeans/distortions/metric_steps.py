@@ -18,18 +18,6 @@ import numpy as np
 
 from linkwise._arrays import Floats
 
-__all__ = [
-    "PenaltyBound",
-    "backtrack",
-    "descend_log_weights",
-    "diagonal_minimiser",
-    "full_minimiser",
-    "linear_metric_step",
-    "log_det",
-    "rayleigh_minimiser",
-    "rayleigh_prior",
-]
-
 _HALVINGS = 30
 # Decrease that the line search asks for, as a share of what the slope promises (Armijo's rule).
 _ARMIJO = 1e-4

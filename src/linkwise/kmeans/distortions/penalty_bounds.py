@@ -7,8 +7,6 @@ import numpy as np
 from linkwise._arrays import Floats
 from linkwise._kernels import reassociating_kernel
 
-__all__ = ["BoxBound", "DiameterBound", "SphereBound", "metric_factor", "squared_diameter"]
-
 _BLOCK = 16384
 # Pairs times features of a call of the kernel, about a tenth of a second; then a signal gets through.
 _PAIRS = 10**8

@@ -21,8 +21,6 @@ from linkwise.inference import BestLabels, PottsField, best_labels
 from linkwise.kmeans.hard import HardLinks, matched_start, refuse
 from linkwise.kmeans.hard.search import search_parts
 
-__all__ = ["ChunkletLabels", "assign_chunklets"]
-
 #: Labels and neighbours that the first search may look at in one group of chunklets, in 2 to 10 ms.
 SEARCH_WORK = 10**6
 # How much longer the second search may take where tables are out of reach.

@@ -13,8 +13,6 @@ from linkwise.kmeans.distortions.euclidean import EuclideanRows, SquaredEuclidea
 from linkwise.kmeans.hard import HardLinks
 from linkwise.kmeans.hard.assignment import ChunkletLabels, assign_chunklets
 
-__all__ = ["run_hard_descent", "time_is_over"]
-
 # Share of the time limit for labels that are proven best; the rest is for good labels in later steps.
 _PROOF_SHARE = 0.8
 # ... and for those of one step; a proof that failed once is not tried again. On the dense links of

@@ -16,8 +16,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency
 
-__all__ = ["search_parts"]
-
 _TAKE, _FORBID = 0, 1
 # Labels and neighbours that one call of the kernel looks at, in 10 to 40 ms. Between two calls a signal gets
 # through, and the time is looked at.

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
-from threadpoolctl import threadpool_limits
 
 from linkwise._arrays import Floats, Ints
+from linkwise._threads import one_thread_if_small
 from linkwise._validation import as_generator, check_whole_number, label_codes
 
 __all__ = ["Relabelling", "relabel"]
@@ -21,7 +21,7 @@ __all__ = ["Relabelling", "relabel"]
 # Early stopping holds back a tenth of the rows of each class: with fewer there is nothing to hold back.
 _SMALLEST_STOPPED = 20
 # Up to here waking threads for every node of a tree takes longer than what they do.
-_ROWS_OF_ONE_THREAD = 20_000
+ROWS_OF_ONE_THREAD = 20_000
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def relabel(
     folds = StratifiedKFold(cv, shuffle=True, random_state=int(rng.integers(2**31)))
     classifier = boosted_trees(counts, int(rng.integers(2**31)))
     data, truth = _take(X, trained), codes[trained]
-    with one_thread(len(trained)):
+    with one_thread_if_small(len(trained), ROWS_OF_ONE_THREAD):
         accuracies, held_out = _cross_validate(classifier, data, truth, len(classes), folds)
         classifier.fit(data, classes[truth])
         if X_new is None:
@@ -150,11 +150,6 @@ def boosted_trees(counts: Ints, seed: int) -> HistGradientBoostingClassifier:
         l2_regularization=1.0,
         early_stopping="auto" if counts.min() >= _SMALLEST_STOPPED else False,
     )
-
-
-def one_thread(n_rows: int) -> threadpool_limits:
-    """Keep the trees to one thread inside the block, unless there are many rows."""
-    return threadpool_limits(1 if n_rows <= _ROWS_OF_ONE_THREAD else None, user_api="openmp")
 
 
 def _cross_validate(

@@ -11,17 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from linkwise._row_tables import column_extremes
 from linkwise.mixture.gaussian.gaussians import Gaussians
 
-__all__ = [
-    "LARGEST",
-    "Conditioned",
-    "Points",
-    "computing_type",
-    "condition",
-    "new_points",
-    "points_of",
-    "rows_for_starts",
-]
-
 #: Sums of the squares of a billion such numbers are still far from the largest float64.
 LARGEST = 1e140
 #: The same for float32, whose squares reach to 1e38 and down to 1e-38.

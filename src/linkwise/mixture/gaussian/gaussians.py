@@ -23,19 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-__all__ = [
-    "COVARIANCE_TYPES",
-    "Gaussians",
-    "Statistics",
-    "log_determinants",
-    "log_normalisers",
-    "m_step",
-    "n_free_parameters",
-    "precision_factors",
-    "precision_factors_of_precisions",
-    "relative_shifts",
-]
-
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 

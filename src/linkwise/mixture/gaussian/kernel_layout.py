@@ -11,16 +11,6 @@ from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, log_normalisers
 from linkwise.mixture.gaussian.kernels import moment_rows, pack_factors
 
-__all__ = [
-    "PackedGaussians",
-    "pack_gaussians",
-    "pack_means",
-    "read_only",
-    "unpack_moments",
-    "zero_moments",
-]
-
-
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 

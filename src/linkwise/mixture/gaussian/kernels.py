@@ -46,8 +46,6 @@ from linkwise._kernels.simd import (
     zero_tile,
 )
 
-__all__ = ["gaussian_pass", "moment_rows", "pack_factors", "room"]
-
 #: Panels in a block: 256 points in float64, 512 in float32. Half as many cost 2 % (10 to 50 features), twice
 #: as many 10 %, since the block then leaves the second-level cache.
 PANELS = 16

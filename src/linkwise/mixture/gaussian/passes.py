@@ -24,8 +24,6 @@ from linkwise.mixture.gaussian.kernel_layout import (
 )
 from linkwise.mixture.gaussian.kernels import gaussian_pass, room
 
-__all__ = ["Posterior", "em_pass", "log_density_pass", "posterior_pass", "statistics_pass"]
-
 #: Multiply-adds in a range of rows: some milliseconds, a hundred times the cost of handing it to a thread.
 _RANGE_WORK = 1 << 25
 #: Ranges are whole blocks (of 256 or 512 points), and short enough to share small problems out.

@@ -31,22 +31,6 @@ from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, log_determinants
 from linkwise.mixture.gaussian.passes import statistics_pass
 
-__all__ = [
-    "CovariancePrior",
-    "automatic_rows",
-    "check_shrinkage",
-    "column_moments",
-    "correlations_count",
-    "covariance_prior",
-    "log_prior",
-    "mean_covariance",
-    "most_unlabelled_rows",
-    "pooled_covariance",
-    "prior_of_moments",
-    "pseudo_rows",
-    "shrink",
-]
-
 #: Share of the pseudo-rows that are spread like the data. They keep directions open in which all components
 #: are flat.
 _WIDE_SHARE = 1.0 / 16.0

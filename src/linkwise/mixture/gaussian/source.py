@@ -16,8 +16,6 @@ from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, posterior_pass, statistics_pass
 from linkwise.mixture.gaussian.shrinkage import column_moments
 
-__all__ = ["RowsInMemory", "Sample", "Source"]
-
 
 class Sample(NamedTuple):
     """Rows (s,) of the data that starts are made from; ``rows`` is None if they are all.

@@ -33,8 +33,6 @@ from linkwise.mixture.links.weights import (
     newton_mixing,
 )
 
-__all__ = ["MIXING_METHODS", "LinkedStep", "new_parameters"]
-
 MIXING_METHODS = ("exact", "disjoint", "grid", "ignore", "fixed")
 #: Table and message entries for the posteriors of a fit with hard cannot-links, and for its priors as well
 #: (see ``sweep_work`` of messages): four to eight seconds. Large data has this many per entry of the

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from linkwise.constraints import Constraints
 from linkwise.graph import unique_pairs
 
-__all__ = ["LinkNoise", "check_learn_noise"]
-
 #: An error rate is kept inside [this, 1/2 - this]: at 0 links would turn hard, at 1/2 they say nothing.
 _NOISE_MARGIN = 1e-6
 #: The rate that the given certainties imply counts like this many answers of a source, so that the first

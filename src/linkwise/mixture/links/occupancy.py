@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from linkwise.graph import group_labels
 from linkwise.mixture.links.rows import LinkedRows
 
-__all__ = ["EMPTY_WEIGHT", "loss_reason", "occupied_clusters"]
-
 #: A cluster of a smaller weight is empty even if links give it a row: no new row will be told to be in it.
 EMPTY_WEIGHT = 1e-6
 

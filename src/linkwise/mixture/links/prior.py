@@ -25,8 +25,6 @@ from linkwise.inference.engines import find_marginals_engine
 from linkwise.inference.problem import Problem, induced, reduce_field
 from linkwise.mixture.links.rows import LinkedRows, link_field, sum_components
 
-__all__ = ["DisjointPrior", "LabelPrior"]
-
 #: Kinds of pairs taken at once, so that many kinds need little memory.
 _KINDS_AT_ONCE = 4096
 #: Share of the groups that must be in larger components if one field is to serve posterior and prior. The
@@ -50,7 +48,7 @@ class _GroupPrior:
         """The links between groups, and the power of pi that each group brings."""
         self._cluster_of = linked.cluster_of
         links = link_field(linked.pairs, linked.coupling, len(linked.rows))
-        problem, groups, _, self._constant = reduce_field(links, keep_zero_in_component=False)
+        problem, groups, _, self._constant, _ = reduce_field(links, keep_zero_in_component=False)
         power = np.bincount(groups, linked.prior_power, len(problem.unary)).astype(np.float64)
         return problem, power
 

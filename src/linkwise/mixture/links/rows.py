@@ -13,16 +13,6 @@ from linkwise.constraints import Constraints
 from linkwise.graph import compact, group_labels
 from linkwise.inference import Marginals, PottsField, marginals
 
-__all__ = [
-    "LinkedPosterior",
-    "LinkedRows",
-    "link_field",
-    "linked_posterior",
-    "pair_places",
-    "select_linked_rows",
-    "sum_components",
-]
-
 
 class LinkedRows(NamedTuple):
     """Links among the rows that have any.

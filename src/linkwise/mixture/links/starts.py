@@ -16,17 +16,6 @@ from sklearn.metrics.pairwise import euclidean_distances
 from linkwise._neighbourhoods import choose_far_apart, neighbourhoods
 from linkwise.constraints import Constraints
 
-__all__ = [
-    "INIT_METHODS",
-    "component_start_labels",
-    "discriminating_labels",
-    "group_pieces",
-    "links_lead",
-    "neighbourhood_centres",
-    "restart_labels",
-    "start_labels",
-]
-
 INIT_METHODS = ("constraints", "kmeans", "random")
 
 

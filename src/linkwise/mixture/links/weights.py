@@ -18,8 +18,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GRID_LARGEST", "MixingStep", "Prior", "grid_mixing", "newton_mixing"]
-
 #: pi is kept above this; below it a component is empty and log pi would run away (the maximum is at
 #: infinity).
 SMALLEST_WEIGHT = 1e-8
