@@ -11,9 +11,11 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from linkwise import PPC, Constraints
+from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 from tests.mixture import oracle
 
@@ -90,6 +92,75 @@ class TestWithoutLinks:
         nothing = Constraints.sample(y, 20, certainty=0.5, random_state=0)
         plain, linked = PPC(2, **start).fit(X), PPC(2, **start).fit(X, constraints=nothing)
         np.testing.assert_array_equal(plain.means_, linked.means_)
+
+
+class TestLinkedWeight:
+    @pytest.mark.parametrize("mixing", ["exact", "ignore"])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_objective_is_the_weighted_sum_of_both_parts(self, seed, mixing):
+        rng = np.random.default_rng(seed)
+        X, _ = blobs(rng, 9, 2, 2)
+        links = Constraints(9, [(0, 1)], [(1, 2), (3, 4)], weight=[0.7, 1.1, np.inf])
+        start = start_of(rng, 2, 2, "full")
+        parameters = (start["weights_init"], start["means_init"], np.linalg.inv(start["precisions_init"]))
+        model = fit_quietly(
+            PPC(2, linked_weight=3.0, mixing=mixing, max_iter=1, tol=0.0, shrinkage=0, **start), X, links
+        )
+        linked = oracle.penalised_log_likelihood(X[:5], *parameters, links[np.arange(5)])
+        if mixing == "ignore":
+            linked = oracle.posterior(X[:5], *parameters, links[np.arange(5)])[1]
+        free = oracle.posterior(X[5:], *parameters, Constraints(4))[1]
+        # Five linked and four free rows count nine together: 4 u + 5 * 3 u = 9.
+        expected = (free + 3.0 * linked) * 9 / 19
+        assert model.lower_bound_ * 9 == pytest.approx(expected, abs=1e-8)
+
+    @pytest.mark.parametrize("mixing", ["exact", "ignore", "fixed"])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_objective_never_falls(self, mixing, seed):
+        rng = np.random.default_rng(seed)
+        X, y = blobs(rng, 60, 2, 3)
+        links = Constraints.sample(y[:30], 25, overlap=True, flip=0.2, certainty=0.9, random_state=seed)
+        links = Constraints(60, links.must_link, links.cannot_link, certainty=0.9)
+        model = fit_quietly(
+            PPC(
+                3, linked_weight=4.0, mixing=mixing, inference="exact", reg_covar=0.0, tol=0.0, n_init=1,
+                max_iter=15, random_state=seed,
+            ),
+            X, links,
+        )  # fmt: skip
+        assert model.n_decreases_ == 0
+
+    def test_weights_are_those_of_the_weighted_rows(self):
+        # Two groups that nobody can confuse: 6 linked rows on the left, 2 free rows left and 8 right.
+        X = np.r_[np.arange(8) * 0.01, 100.0 + np.arange(8) * 0.01][:, np.newaxis]
+        links = Constraints(16, [(0, 1), (2, 3), (4, 5)], weight=1.0)
+        model = PPC(2, linked_weight=5.0, mixing="ignore", random_state=0).fit(X, constraints=links)
+        assert np.sort(model.weights_) == pytest.approx([8 / 40, 32 / 40])
+
+    @pytest.mark.parametrize("kind", ["no links", "every row linked"])
+    def test_means_nothing_where_all_rows_are_of_one_kind(self, kind):
+        X, y = blobs(np.random.default_rng(5), 60, 2, 3)
+        links = None if kind == "no links" else Constraints.sample(y, 30, certainty=0.9, random_state=0)
+        plain, weighted = (
+            PPC(3, linked_weight=weight, random_state=0).fit(X, constraints=links) for weight in (1.0, 7.0)
+        )
+        np.testing.assert_allclose(plain.means_, weighted.means_, rtol=1e-10)
+        assert plain.lower_bound_ == pytest.approx(weighted.lower_bound_, rel=1e-10)
+
+    def test_linked_rows_win_over_free_rows_of_another_shape(self):
+        # Two rings around one centre: no two Gaussians, so the likelihood of all rows prefers other clusters.
+        X, y = make_rings(random_state=0)
+        rows = np.random.default_rng(1).permutation(len(y))[:90]
+        found = Constraints.sample(y[rows], 90, overlap=True, random_state=0)
+        must_link, cannot_link = rows[found.must_link], rows[found.cannot_link]
+        links = Constraints(len(y), must_link, cannot_link, certainty=0.99)
+        plain, weighted = (
+            adjusted_rand_score(
+                y, PPC(2, linked_weight=weight, random_state=0).fit(X, constraints=links).labels_
+            )
+            for weight in (1.0, 3.0)
+        )
+        assert weighted > plain + 0.2
 
 
 class TestAgainstEnumeration:
@@ -480,6 +551,7 @@ class TestBadInput:
             ({"n_components": 0}, "n_components must be a whole number >= 1, got 0"),
             ({"n_components": 31}, "31 components cannot be fitted to n_samples=30"),
             ({"tol": -1.0}, "tol must be a finite number >= 0"),
+            ({"linked_weight": 0.0}, "linked_weight must be a finite number > 0"),
             (
                 {"covariance_type": "round"},
                 "covariance_type must be one of full, tied, diag, spherical; got 'round'",

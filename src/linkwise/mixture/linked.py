@@ -142,7 +142,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         source.workers = Workers(n_jobs if len(starts) == 1 else 1)
         step = LinkedStep(
             source, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-            noise, seed, len(starts), self.inference_options, prior,
+            noise, seed, len(starts), self.inference_options, prior, float(self.linked_weight),
         )  # fmt: skip
         ended: list[tuple[EMRun, LinkedStep]] = []
         keeper = self._keeper(source, constraints)
@@ -220,6 +220,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
             check_whole_number(getattr(self, name), name)
         for name in ("tol", "reg_covar"):
             check_number(getattr(self, name), name)
+        check_number(self.linked_weight, "linked_weight", positive=True)
         check_shrinkage(self.shrinkage)
         for name, allowed in (
             ("covariance_type", COVARIANCE_TYPES),

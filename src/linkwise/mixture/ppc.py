@@ -83,6 +83,11 @@ class PPC(LinkedGaussianMixture):
         and at least ten rows for each, "full" and "tied" covariances have 5.5 pseudo-rows for each column,
         and those that are spread like the data have its correlations, too; otherwise only its variances.
         "tied" covariances are pooled already, and only one row of sixteen acts on them.
+    linked_weight : float, default=1.0
+        What a row that carries links counts in EM, where a row without counts one; 1 is the model above.
+        Weights are scaled so that all rows together count ``n_samples``. Clusters are rarely Gaussian, and
+        then the likelihood of many free rows can lead EM away from clusters that keep the links, though it
+        started there. Without links, or if all rows carry some, it changes nothing.
     max_iter : int, default=200
     n_init : int, default=2
         Number of starts. Without links the run with the highest objective is kept. With links it is the one
@@ -152,7 +157,8 @@ class PPC(LinkedGaussianMixture):
         Pseudo-rows of every component, see ``shrinkage``.
     lower_bound_ : float
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, plus the log prior
-        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``); approximate
+        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``; the parts of free
+        and of linked rows have the weights of ``linked_weight``); approximate
         where inference is approximate. For engines without a partition function (Gibbs) it is computed once,
         at the fitted parameters, by ``auto``; ``inference_["details"]["objective"]`` says so.
     lower_bounds_ : list of float
@@ -214,6 +220,7 @@ class PPC(LinkedGaussianMixture):
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         shrinkage: float | str = "auto",
+        linked_weight: float = 1.0,
         max_iter: int = 200,
         n_init: int = 2,
         init_params: str = "constraints",
@@ -237,6 +244,7 @@ class PPC(LinkedGaussianMixture):
         self.tol = tol
         self.reg_covar = reg_covar
         self.shrinkage = shrinkage
+        self.linked_weight = linked_weight
         self.max_iter = max_iter
         self.n_init = n_init
         self.init_params = init_params
