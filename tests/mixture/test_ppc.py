@@ -17,6 +17,7 @@ from sklearn.mixture import GaussianMixture
 from linkwise import PPC, Constraints
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
+from linkwise.mixture.links.em_step import LinkedStep, automatic_weight
 from tests.mixture import oracle
 
 
@@ -147,20 +148,48 @@ class TestLinkedWeight:
         np.testing.assert_allclose(plain.means_, weighted.means_, rtol=1e-10)
         assert plain.lower_bound_ == pytest.approx(weighted.lower_bound_, rel=1e-10)
 
-    def test_linked_rows_win_over_free_rows_of_another_shape(self):
-        # Two rings around one centre: no two Gaussians, so the likelihood of all rows prefers other clusters.
+    @pytest.mark.parametrize("n_init", [1, 2])
+    def test_auto_leaves_clusters_that_free_rows_would_destroy(self, n_init):
+        # Two rings around one centre are no two Gaussians: the likelihood of all rows prefers other clusters.
+        X, y, links = self.rings()
+        auto, plain = (
+            PPC(2, linked_weight=weight, n_init=n_init, random_state=0).fit(X, constraints=links)
+            for weight in ("auto", 1.0)
+        )
+        assert adjusted_rand_score(y, auto.labels_) > adjusted_rand_score(y, plain.labels_) + 0.2
+        assert auto.converged_
+
+    def test_auto_is_the_plain_model_where_clusters_are_gaussian(self):
+        X, y = load_iris(return_X_y=True)
+        links = Constraints.sample(y, 30, certainty=0.9, random_state=1)
+        auto, plain = (
+            PPC(3, linked_weight=weight, random_state=0).fit(X, constraints=links) for weight in ("auto", 1.0)
+        )
+        np.testing.assert_array_equal(auto.means_, plain.means_)
+        assert auto.lower_bounds_ == plain.lower_bounds_
+
+    def test_a_weight_that_ends_badly_is_not_kept(self, monkeypatch):
+        X, _, links = self.rings()
+        plain = PPC(2, linked_weight=1.0, random_state=0).fit(X, constraints=links)
+
+        def degenerate(self, linked_weight):
+            raise ValueError("the covariance of component 0 is not positive definite")
+
+        monkeypatch.setattr(LinkedStep, "weighted", degenerate)
+        auto = PPC(2, random_state=0).fit(X, constraints=links)
+        np.testing.assert_array_equal(auto.means_, plain.means_)
+
+    @pytest.mark.parametrize(("n_linked", "weight"), [(20, 4.0), (4, 1.0), (80, 10.0)])
+    def test_automatic_weight(self, n_linked, weight):
+        assert automatic_weight(n_linked, 2, 4) == weight
+
+    @staticmethod
+    def rings():
         X, y = make_rings(random_state=0)
         rows = np.random.default_rng(1).permutation(len(y))[:90]
         found = Constraints.sample(y[rows], 90, overlap=True, random_state=0)
-        must_link, cannot_link = rows[found.must_link], rows[found.cannot_link]
-        links = Constraints(len(y), must_link, cannot_link, certainty=0.99)
-        plain, weighted = (
-            adjusted_rand_score(
-                y, PPC(2, linked_weight=weight, random_state=0).fit(X, constraints=links).labels_
-            )
-            for weight in (1.0, 3.0)
-        )
-        assert weighted > plain + 0.2
+        pairs = rows[found.must_link], rows[found.cannot_link]
+        return X, y, Constraints(len(y), *pairs, certainty=0.99)
 
 
 class TestAgainstEnumeration:
@@ -178,7 +207,9 @@ class TestAgainstEnumeration:
             with pytest.raises(InfeasibleConstraints):
                 PPC(k, **start).fit(X, constraints=links)
             return
-        model = fit_quietly(PPC(k, max_iter=1, tol=0.0, reg_covar=0.1, shrinkage=0, **start), X, links)
+        model = fit_quietly(
+            PPC(k, max_iter=1, tol=0.0, reg_covar=0.1, shrinkage=0, linked_weight=1, **start), X, links
+        )
         expected = oracle.penalised_log_likelihood(
             X, start["weights_init"], start["means_init"], covariances, links
         )
@@ -200,7 +231,16 @@ class TestAgainstEnumeration:
         except InfeasibleConstraints:
             return
         model = fit_quietly(
-            PPC(2, components_per_cluster=2, max_iter=1, tol=0.0, reg_covar=0.5, shrinkage=0, **start),
+            PPC(
+                2,
+                components_per_cluster=2,
+                max_iter=1,
+                tol=0.0,
+                reg_covar=0.5,
+                shrinkage=0,
+                linked_weight=1,
+                **start,
+            ),
             X,
             links,
         )
@@ -255,6 +295,7 @@ class TestAgainstEnumeration:
                 k,
                 reg_covar=0.0,
                 shrinkage=0,
+                linked_weight=1,
                 tol=1e-14,
                 n_init=1,
                 max_iter=4000,
@@ -345,7 +386,7 @@ class TestIdentities:
 
     def test_one_component(self):
         soft = Constraints(60, [(0, 1)], [(2, 3)], weight=1.0)
-        model = PPC(1, shrinkage=0).fit(self.X, constraints=soft)
+        model = PPC(1, shrinkage=0, linked_weight=1).fit(self.X, constraints=soft)
         plain = GaussianMixture(1).fit(self.X)
         assert model.lower_bound_ == pytest.approx(plain.lower_bound_, abs=1e-10)
         with pytest.raises(InfeasibleConstraints, match="2 and 3 are linked apart"):
@@ -552,6 +593,7 @@ class TestBadInput:
             ({"n_components": 31}, "31 components cannot be fitted to n_samples=30"),
             ({"tol": -1.0}, "tol must be a finite number >= 0"),
             ({"linked_weight": 0.0}, "linked_weight must be a finite number > 0"),
+            ({"linked_weight": "much"}, "linked_weight must be a finite number > 0"),
             (
                 {"covariance_type": "round"},
                 "covariance_type must be one of full, tied, diag, spherical; got 'round'",

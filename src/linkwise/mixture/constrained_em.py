@@ -90,7 +90,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         shrinkage: float | str = "auto",
-        linked_weight: float = 1.0,
+        linked_weight: float | str = "auto",
         max_iter: int = 200,
         n_init: int = 2,
         init_params: str = "constraints",

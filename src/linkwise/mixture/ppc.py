@@ -83,11 +83,14 @@ class PPC(LinkedGaussianMixture):
         and at least ten rows for each, "full" and "tied" covariances have 5.5 pseudo-rows for each column,
         and those that are spread like the data have its correlations, too; otherwise only its variances.
         "tied" covariances are pooled already, and only one row of sixteen acts on them.
-    linked_weight : float, default=1.0
+    linked_weight : float or "auto", default="auto"
         What a row that carries links counts in EM, where a row without counts one; 1 is the model above.
         Weights are scaled so that all rows together count ``n_samples``. Clusters are rarely Gaussian, and
         then the likelihood of many free rows can lead EM away from clusters that keep the links, though it
-        started there. Without links, or if all rows carry some, it changes nothing.
+        started there. "auto" runs EM with 1, and once more from the start of the best run with 2 n / (K (D +
+        1)), at least 1 and at most 10, for n linked rows, K Gaussians and D columns. The second run is kept
+        if it predicts the links better (see ``n_init``) by more than 3 nats. It is left out with
+        ``learn_noise``, and where all rows carry links.
     max_iter : int, default=200
     n_init : int, default=2
         Number of starts. Without links the run with the highest objective is kept. With links it is the one
@@ -220,7 +223,7 @@ class PPC(LinkedGaussianMixture):
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         shrinkage: float | str = "auto",
-        linked_weight: float = 1.0,
+        linked_weight: float | str = "auto",
         max_iter: int = 200,
         n_init: int = 2,
         init_params: str = "constraints",
