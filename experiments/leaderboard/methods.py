@@ -85,7 +85,7 @@ KNOWN_WITHOUT = tuple(
 #: stopping rule are today's, which no parameter undoes.
 BEFORE: dict[str, Method] = {
     "PPC, earlier defaults": Method(
-        _default(PPC, n_init=1, max_iter=100, tol=1e-3, reg_covar=1e-6, shrinkage=0.0),
+        _default(PPC, n_init=1, max_iter=100, tol=1e-3, reg_covar=1e-6, shrinkage=0.0, linked_weight=1.0),
         "soft",
         "PPC, no links",
     ),

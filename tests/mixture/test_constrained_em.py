@@ -41,7 +41,9 @@ def test_chunklets_against_their_closed_form(seed, sampling):
     X, _ = blobs(rng, 12, 2, 3)
     links = Constraints(12, must_link=[(0, 1), (1, 2), (4, 5), (7, 8)])
     start = start_of(rng, 2, 3, "full")
-    model = fit(ConstrainedEM(3, sampling=sampling, max_iter=1, reg_covar=0.1, **start), X, links)
+    model = fit(
+        ConstrainedEM(3, sampling=sampling, max_iter=1, reg_covar=0.1, linked_weight=1, **start), X, links
+    )
     chunklets = links.chunklets()
 
     def closed(weights, means, covariances):

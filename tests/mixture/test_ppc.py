@@ -11,10 +11,13 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from linkwise import PPC, Constraints
+from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
+from linkwise.mixture.links.em_step import LinkedStep, automatic_weight
 from tests.mixture import oracle
 
 
@@ -92,6 +95,107 @@ class TestWithoutLinks:
         np.testing.assert_array_equal(plain.means_, linked.means_)
 
 
+class TestLinkedWeight:
+    @pytest.mark.parametrize("mixing", ["exact", "ignore"])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_objective_is_the_weighted_sum_of_both_parts(self, seed, mixing):
+        rng = np.random.default_rng(seed)
+        X, _ = blobs(rng, 9, 2, 2)
+        links = Constraints(9, [(0, 1)], [(1, 2), (3, 4)], weight=[0.7, 1.1, np.inf])
+        start = start_of(rng, 2, 2, "full")
+        parameters = (start["weights_init"], start["means_init"], np.linalg.inv(start["precisions_init"]))
+        model = fit_quietly(
+            PPC(2, linked_weight=3.0, mixing=mixing, max_iter=1, tol=0.0, shrinkage=0, **start), X, links
+        )
+        linked = oracle.penalised_log_likelihood(X[:5], *parameters, links[np.arange(5)])
+        if mixing == "ignore":
+            linked = oracle.posterior(X[:5], *parameters, links[np.arange(5)])[1]
+        free = oracle.posterior(X[5:], *parameters, Constraints(4))[1]
+        # Five linked and four free rows count nine together: 4 u + 5 * 3 u = 9.
+        expected = (free + 3.0 * linked) * 9 / 19
+        assert model.lower_bound_ * 9 == pytest.approx(expected, abs=1e-8)
+
+    @pytest.mark.parametrize("mixing", ["exact", "ignore", "fixed"])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_objective_never_falls(self, mixing, seed):
+        rng = np.random.default_rng(seed)
+        X, y = blobs(rng, 60, 2, 3)
+        links = Constraints.sample(y[:30], 25, overlap=True, flip=0.2, certainty=0.9, random_state=seed)
+        links = Constraints(60, links.must_link, links.cannot_link, certainty=0.9)
+        model = fit_quietly(
+            PPC(
+                3, linked_weight=4.0, mixing=mixing, inference="exact", reg_covar=0.0, tol=0.0, n_init=1,
+                max_iter=15, random_state=seed,
+            ),
+            X, links,
+        )  # fmt: skip
+        assert model.n_decreases_ == 0
+
+    def test_weights_are_those_of_the_weighted_rows(self):
+        # Two groups that nobody can confuse: 6 linked rows on the left, 2 free rows left and 8 right.
+        X = np.r_[np.arange(8) * 0.01, 100.0 + np.arange(8) * 0.01][:, np.newaxis]
+        links = Constraints(16, [(0, 1), (2, 3), (4, 5)], weight=1.0)
+        model = PPC(2, linked_weight=5.0, mixing="ignore", random_state=0).fit(X, constraints=links)
+        assert np.sort(model.weights_) == pytest.approx([8 / 40, 32 / 40])
+
+    @pytest.mark.parametrize("kind", ["no links", "every row linked"])
+    def test_means_nothing_where_all_rows_are_of_one_kind(self, kind):
+        X, y = blobs(np.random.default_rng(5), 60, 2, 3)
+        links = None if kind == "no links" else Constraints.sample(y, 30, certainty=0.9, random_state=0)
+        plain, weighted = (
+            PPC(3, linked_weight=weight, random_state=0).fit(X, constraints=links) for weight in (1.0, 7.0)
+        )
+        np.testing.assert_allclose(plain.means_, weighted.means_, rtol=1e-10)
+        assert plain.lower_bound_ == pytest.approx(weighted.lower_bound_, rel=1e-10)
+
+    @pytest.mark.parametrize("n_init", [1, 2])
+    def test_auto_leaves_clusters_that_free_rows_would_destroy(self, n_init):
+        # Two rings around one centre are no two Gaussians: the likelihood of all rows prefers other clusters.
+        X, y, links = self.rings()
+        auto, plain = (
+            PPC(2, linked_weight=weight, n_init=n_init, random_state=0).fit(X, constraints=links)
+            for weight in ("auto", 1.0)
+        )
+        assert adjusted_rand_score(y, auto.labels_) > adjusted_rand_score(y, plain.labels_) + 0.2
+        assert auto.converged_
+        n_linked = len(np.unique(links.pairs))
+        assert auto.linked_weight_ == automatic_weight(n_linked, 2, X.shape[1]) > 1.0
+        assert plain.linked_weight_ == 1.0
+
+    def test_auto_is_the_plain_model_where_clusters_are_gaussian(self):
+        X, y = load_iris(return_X_y=True)
+        links = Constraints.sample(y, 30, certainty=0.9, random_state=1)
+        auto, plain = (
+            PPC(3, linked_weight=weight, random_state=0).fit(X, constraints=links) for weight in ("auto", 1.0)
+        )
+        np.testing.assert_array_equal(auto.means_, plain.means_)
+        assert auto.lower_bounds_ == plain.lower_bounds_
+        assert auto.linked_weight_ == 1.0
+
+    def test_a_weight_that_ends_badly_is_not_kept(self, monkeypatch):
+        X, _, links = self.rings()
+        plain = PPC(2, linked_weight=1.0, random_state=0).fit(X, constraints=links)
+
+        def degenerate(self, linked_weight):
+            raise ValueError("the covariance of component 0 is not positive definite")
+
+        monkeypatch.setattr(LinkedStep, "weighted", degenerate)
+        auto = PPC(2, random_state=0).fit(X, constraints=links)
+        np.testing.assert_array_equal(auto.means_, plain.means_)
+
+    @pytest.mark.parametrize(("n_linked", "weight"), [(20, 4.0), (4, 1.0), (80, 10.0)])
+    def test_automatic_weight(self, n_linked, weight):
+        assert automatic_weight(n_linked, 2, 4) == weight
+
+    @staticmethod
+    def rings():
+        X, y = make_rings(random_state=0)
+        rows = np.random.default_rng(1).permutation(len(y))[:90]
+        found = Constraints.sample(y[rows], 90, overlap=True, random_state=0)
+        pairs = rows[found.must_link], rows[found.cannot_link]
+        return X, y, Constraints(len(y), *pairs, certainty=0.99)
+
+
 class TestAgainstEnumeration:
     @pytest.mark.parametrize("seed", range(25))
     def test_objective_and_responsibilities(self, seed):
@@ -107,7 +211,9 @@ class TestAgainstEnumeration:
             with pytest.raises(InfeasibleConstraints):
                 PPC(k, **start).fit(X, constraints=links)
             return
-        model = fit_quietly(PPC(k, max_iter=1, tol=0.0, reg_covar=0.1, shrinkage=0, **start), X, links)
+        model = fit_quietly(
+            PPC(k, max_iter=1, tol=0.0, reg_covar=0.1, shrinkage=0, linked_weight=1, **start), X, links
+        )
         expected = oracle.penalised_log_likelihood(
             X, start["weights_init"], start["means_init"], covariances, links
         )
@@ -129,7 +235,16 @@ class TestAgainstEnumeration:
         except InfeasibleConstraints:
             return
         model = fit_quietly(
-            PPC(2, components_per_cluster=2, max_iter=1, tol=0.0, reg_covar=0.5, shrinkage=0, **start),
+            PPC(
+                2,
+                components_per_cluster=2,
+                max_iter=1,
+                tol=0.0,
+                reg_covar=0.5,
+                shrinkage=0,
+                linked_weight=1,
+                **start,
+            ),
             X,
             links,
         )
@@ -184,6 +299,7 @@ class TestAgainstEnumeration:
                 k,
                 reg_covar=0.0,
                 shrinkage=0,
+                linked_weight=1,
                 tol=1e-14,
                 n_init=1,
                 max_iter=4000,
@@ -274,7 +390,7 @@ class TestIdentities:
 
     def test_one_component(self):
         soft = Constraints(60, [(0, 1)], [(2, 3)], weight=1.0)
-        model = PPC(1, shrinkage=0).fit(self.X, constraints=soft)
+        model = PPC(1, shrinkage=0, linked_weight=1).fit(self.X, constraints=soft)
         plain = GaussianMixture(1).fit(self.X)
         assert model.lower_bound_ == pytest.approx(plain.lower_bound_, abs=1e-10)
         with pytest.raises(InfeasibleConstraints, match="2 and 3 are linked apart"):
@@ -480,6 +596,8 @@ class TestBadInput:
             ({"n_components": 0}, "n_components must be a whole number >= 1, got 0"),
             ({"n_components": 31}, "31 components cannot be fitted to n_samples=30"),
             ({"tol": -1.0}, "tol must be a finite number >= 0"),
+            ({"linked_weight": 0.0}, "linked_weight must be a finite number > 0"),
+            ({"linked_weight": "much"}, "linked_weight must be a finite number > 0"),
             (
                 {"covariance_type": "round"},
                 "covariance_type must be one of full, tied, diag, spherical; got 'round'",

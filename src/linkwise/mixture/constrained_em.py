@@ -39,7 +39,7 @@ class ConstrainedEM(LinkedGaussianMixture):
     mixing : {"exact", "disjoint", "ignore", "fixed", "grid"}, default="exact"
         As in :class:`PPC`. With must-links alone and ``sampling="chunklets"``, Omega is 1 and the update is
         closed.
-    tol, reg_covar, shrinkage, max_iter, n_init, init_params : optional
+    tol, reg_covar, shrinkage, linked_weight, max_iter, n_init, init_params : optional
         As in :class:`PPC`.
     weights_init, means_init, precisions_init : array_like, optional
         As in :class:`PPC`.
@@ -53,8 +53,8 @@ class ConstrainedEM(LinkedGaussianMixture):
     labels_, responsibilities_, violations_, violation_probability_ : ndarray
         As in :class:`PPC`.
     lower_bound_, lower_bounds_, objective_, objectives_, n_iter_, converged_, n_decreases_, inference_,
-    shrinkage_, n_occupied_, classes_, cluster_names_, contingency_, split_classes_, shared_clusters_,
-    n_features_in_
+    linked_weight_, shrinkage_, n_occupied_, classes_, cluster_names_, contingency_, split_classes_,
+    shared_clusters_, n_features_in_
         As in :class:`PPC`.
 
     See Also
@@ -90,6 +90,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         shrinkage: float | str = "auto",
+        linked_weight: float | str = "auto",
         max_iter: int = 200,
         n_init: int = 2,
         init_params: str = "constraints",
@@ -112,6 +113,7 @@ class ConstrainedEM(LinkedGaussianMixture):
         self.tol = tol
         self.reg_covar = reg_covar
         self.shrinkage = shrinkage
+        self.linked_weight = linked_weight
         self.max_iter = max_iter
         self.n_init = n_init
         self.init_params = init_params

@@ -15,7 +15,16 @@ from linkwise._arrays import Floats
 from linkwise._compat import FitTask
 from linkwise.mixture.gaussian.gaussians import Gaussians, relative_shifts
 
-__all__ = ["EMRun", "MixtureParameters", "Step", "best_run", "parameter_shift", "run_em"]
+__all__ = [
+    "EMRun",
+    "MixtureParameters",
+    "Step",
+    "attempt",
+    "best_run",
+    "parameter_shift",
+    "run_em",
+    "warn_unless_converged",
+]
 
 AnyRun = TypeVar("AnyRun", bound="EMRun")
 
@@ -171,23 +180,14 @@ def best_run(
     max_iter: int,
     n_jobs: int | None = None,
     verbose: int = 0,
+    warn: bool = True,
 ) -> AnyRun:
     """Run EM from every start, side by side in threads, and keep the run with the highest objective.
 
     A start that ends in a degenerate covariance is left out with a warning while another one survives.
+    ``warn`` of a best run that did not converge; ``tol`` and ``max_iter`` are for this warning.
     """
-
-    def attempt(start: Any) -> AnyRun | ValueError:
-        try:
-            return run(start)
-        except np.linalg.LinAlgError as error:
-            return ValueError(str(error))
-        except ValueError as error:
-            if "positive definite" not in str(error):
-                raise
-            return error
-
-    results = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(attempt)(start) for start in starts)
+    results = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(attempt)(run, start) for start in starts)
     failures = [result for result in results if isinstance(result, ValueError)]
     runs = [result for result in results if not isinstance(result, ValueError)]
     if not runs:
@@ -204,15 +204,33 @@ def best_run(
             "objectives of the starts: " + ", ".join(f"{result.objective:.6f}" for result in runs), flush=True
         )
     best = _first_best(runs)
-    if not best.converged and not best.stopped and max_iter > 0:
+    if warn:
+        warn_unless_converged(best, tol, max_iter)
+    return best
+
+
+def attempt(run: Callable[[Any], AnyRun], start: Any) -> AnyRun | ValueError:
+    """The run of EM from a start, or the error if it ends in a degenerate covariance."""
+    try:
+        return run(start)
+    except np.linalg.LinAlgError as error:
+        return ValueError(str(error))
+    except ValueError as error:
+        if "positive definite" not in str(error):
+            raise
+        return error
+
+
+def warn_unless_converged(run: EMRun, tol: float, max_iter: int) -> None:
+    """Warn of a run that was neither at its end nor stopped by a callback."""
+    if not run.converged and not run.stopped and max_iter > 0:
         warnings.warn(
             f"EM did not converge in max_iter={max_iter} iterations: the objective still changes by more "
             f"than tol={tol}. Raise max_iter or tol, try n_init > 1, scale the features, or use fewer "
             "components.",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return best
 
 
 def _first_best(runs: Sequence[AnyRun]) -> AnyRun:

@@ -83,6 +83,14 @@ class PPC(LinkedGaussianMixture):
         and at least ten rows for each, "full" and "tied" covariances have 5.5 pseudo-rows for each column,
         and those that are spread like the data have its correlations, too; otherwise only its variances.
         "tied" covariances are pooled already, and only one row of sixteen acts on them.
+    linked_weight : float or "auto", default="auto"
+        What a row that carries links counts in EM, where a row without counts one; 1 is the model above.
+        Weights are scaled so that all rows together count ``n_samples``. Clusters are rarely Gaussian, and
+        then the likelihood of many free rows can lead EM away from clusters that keep the links, though it
+        started there. "auto" runs EM with 1, and once more from the start of the best run with 2 n / (K (D +
+        1)), at least 1 and at most 10, for n linked rows, K Gaussians and D columns. The second run is kept
+        if it predicts the links better (see ``n_init``) by more than 3 nats. It is left out with
+        ``learn_noise``, and where all rows carry links.
     max_iter : int, default=200
     n_init : int, default=2
         Number of starts. Without links the run with the highest objective is kept. With links it is the one
@@ -148,11 +156,14 @@ class PPC(LinkedGaussianMixture):
         above. The clusters count as known, so the interval is somewhat too short where they are doubtful.
     answer_error_probability_ : (n_answers,) ndarray
         Probability that each of ``constraints.judgements`` is wrong, if ``learn_noise``.
+    linked_weight_ : float
+        What a linked row counts in the run that was kept, see ``linked_weight``.
     shrinkage_ : float
         Pseudo-rows of every component, see ``shrinkage``.
     lower_bound_ : float
         Penalised log-likelihood log sum_Z P(X, Z) g(Z) - log Omega of the last iteration, plus the log prior
-        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``); approximate
+        of the covariances, divided by n_samples (without log Omega for ``mixing="ignore"``; the parts of free
+        and of linked rows have the weights of ``linked_weight``); approximate
         where inference is approximate. For engines without a partition function (Gibbs) it is computed once,
         at the fitted parameters, by ``auto``; ``inference_["details"]["objective"]`` says so.
     lower_bounds_ : list of float
@@ -214,6 +225,7 @@ class PPC(LinkedGaussianMixture):
         tol: float = 1e-3,
         reg_covar: float = 1e-6,
         shrinkage: float | str = "auto",
+        linked_weight: float | str = "auto",
         max_iter: int = 200,
         n_init: int = 2,
         init_params: str = "constraints",
@@ -237,6 +249,7 @@ class PPC(LinkedGaussianMixture):
         self.tol = tol
         self.reg_covar = reg_covar
         self.shrinkage = shrinkage
+        self.linked_weight = linked_weight
         self.max_iter = max_iter
         self.n_init = n_init
         self.init_params = init_params

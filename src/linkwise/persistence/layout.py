@@ -121,6 +121,7 @@ def _link_mixture_entries(model: Any) -> Entries:
     details = {"prior_exact": flag, "objective": text(), "reason": either(nothing, text())}
     optional: dict[str, Check] = {
         **_OF_LINKS,
+        "linked_weight_": real(0.0, nan=False),
         "shrinkage_": real(0.0),
         "responsibilities_": probability("N", "K"),
         "violation_probability_": probability("P"),
