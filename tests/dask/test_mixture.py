@@ -220,7 +220,9 @@ class TestGraphs:
             return compute(self, name, layer, key)
 
         monkeypatch.setattr(passes.Runner, "compute", spy)
-        model = PPC(3, random_state=0, n_init=1, tol=0.0, max_iter=12, init_params="kmeans")
+        model = PPC(
+            3, random_state=0, n_init=1, tol=0.0, max_iter=12, init_params="kmeans", linked_weight=1.0
+        )
         data = lazy(X, (tuple([5] * 24), (3,)))
         before = len(data.dask)
         quietly(lambda: model.fit(data, constraints=links_of(Y, "soft")))
