@@ -95,7 +95,7 @@ FEW_PROB = [
     [0.2, 0.8, 0.0],
     [0.1, 0.9, 0.0],
     [0.9, 0.1, 0.0],
-    [0.9, 0.1, 0.0],
+    [0.6, 0.4, 0.0],
 ]
 FEW_KNOWN = [(0, 0), (1, 0), (3, 1)]
 
@@ -109,6 +109,18 @@ def test_clusters_stay_whole_while_few_answers_contradict_them():
     assert label_landmarks(*told(FEW_PROB, FEW_START, kept=0.59, **few)).tolist() == [0, 0, 1, 1, 0, 0]
     # There is no third cluster.
     assert label_landmarks(*told(FEW_PROB, FEW_START, kept=1.0, **few), 2).tolist() == [0, 0, 1, 1, 0, 0]
+
+
+def test_a_cluster_without_known_rows_is_part_of_a_group_that_predictors_are_sure_of():
+    """Row 5 is a cluster of its own; the chance that its group was not found yet does not count."""
+    few = {"known": FEW_KNOWN, "held_out": np.full((3, 2), 0.5), "kept": 1.0}
+    for row, expected in (([0.26, 0.14, 0.6], 4), ([0.27, 0.13, 0.6], 0), ([0.1, 0.3, 0.6], 1)):
+        labels = label_landmarks(*told([*FEW_PROB[:5], row], FEW_START, **few))
+        assert labels.tolist() == [0, 0, 0, 1, 1, expected]
+    # A single group has nothing beside it that the cluster could be likelier in.
+    alone = told([[1.0, 0.0], [1.0, 0.0], [0.4, 0.6]], [0, 0, 1], known=[(0, 0), (1, 0)], kept=1.0,
+                 held_out=np.ones((2, 1)))  # fmt: skip
+    assert label_landmarks(*alone).tolist() == [0, 0, 2]
 
 
 def test_clusters_give_way_to_predictors_that_are_much_better():

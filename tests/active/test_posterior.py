@@ -152,3 +152,22 @@ def test_share_of_answers_that_the_first_clusters_keep():
     assert infer(landscape, NO_ANSWERS).start_kept == 1.0
     found = infer(landscape, told((i, j, "same"), (i, k, "different"), (j, k, "same"), (0, 5, "unsure")))
     assert found.start_kept == pytest.approx(2.0 / 3.0)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_large_share_of_wrong_answers_does_not_last_if_answers_cannot_contradict_it(seed):
+    """All answers are right, and no two of them are about the same rows or chains of rows."""
+    X, y = blobs(60, seed=seed)
+    X = 0.6 * X + 1.2 * np.random.default_rng(seed).standard_normal(X.shape)
+    landscape, answers = survey(X), told(*random_answers(y, 30, seed, wrong=0.0))
+    others = [module._first_groups(landscape, answers)]
+    fresh, raised = (module._settle(landscape, answers, None, others, rate) for rate in (0.0, 0.25))
+    assert raised.error_rate <= fresh.error_rate < 0.05
+
+
+def test_answers_that_close_a_circle():
+    landscape = survey(blobs()[0])
+    chain = [(0, 1, "same"), (1, 2, "different"), (2, 3, "same"), (7, 8, "different")]
+    assert module._circles(asked_landmarks(landscape, told(*chain))) == 0
+    more = told(*chain, (3, 0, "same"), (8, 7, "same"), (4, 0, "unsure"))
+    assert module._circles(asked_landmarks(landscape, more)) == 2
