@@ -126,12 +126,14 @@ def with_kept(
     if not path.exists():
         return list(table), []
     keys = list(settings[0])
-    place = {tuple(str(setting[key]) for key in keys): k for k, setting in enumerate(settings)}
 
-    def setting_of(row: Row) -> tuple[str, ...]:
-        return tuple(str(row[key]) for key in keys)
+    def setting_of(row: Row) -> tuple[Any, ...]:
+        # A table on disk has 0 for 0.0: numbers are compared, not their texts.
+        return tuple(row[key] if isinstance(row[key], int | float) else str(row[key]) for key in keys)
 
-    def key_of(row: Row) -> tuple[str, ...]:
+    place = {setting_of(setting): k for k, setting in enumerate(settings)}
+
+    def key_of(row: Row) -> tuple[Any, ...]:
         return (*setting_of(row), row["method"]) if other_methods else setting_of(row)
 
     new = {key_of(row) for row in table}

@@ -220,25 +220,25 @@ def test_part_of_an_experiment_is_run_and_the_rest_kept(invoke, register, tmp_pa
     assert sum(kept["sources"].values()) == 8
 
 
-def _several(draw, links, methods=("plain", "linked", "other")):
-    return [{"method": name, "f": len(methods) + links + draw} for name in methods]
+def _several(draw, flip, methods=("plain", "linked", "other")):
+    return [{"method": name, "f": len(methods) + flip + draw} for name in methods]
 
 
 def test_one_method_is_run_alone_and_the_others_keep_their_rows(invoke, tmp_path, monkeypatch):
-    size = Size([{"links": 10}, {"links": 20}], 1)
+    size = Size([{"flip": 0.0}, {"flip": 0.5}], 1)
     experiment = Experiment(
         "small", "", "", _several, size, size, ("f",), methods=("plain", "linked", "other")
     )
     monkeypatch.setitem(experiments.EXPERIMENTS, "small", experiment)
     assert invoke("small", "-j", "1", "-o", "out").exit_code == 0
-    chosen = ("--only", "method=linked", "--only", "links=20")
+    chosen = ("--only", "method=linked", "--only", "flip=0.5")
     result = invoke("small", "-j", "1", "-o", "out", *chosen, "--keep", "out")
     assert result.exit_code == 0, result.output
     found = {
-        (row["links"], row["method"]): row["mean"] for row in read_table(tmp_path / "out/small-quick.csv")
+        (row["flip"], row["method"]): row["mean"] for row in read_table(tmp_path / "out/small-quick.csv")
     }
-    expected = {(links, name): 3 + links for links in (10, 20) for name in ("plain", "linked", "other")}
-    assert found == {**expected, (20, "linked"): 21}
+    expected = {(flip, name): 3 + flip for flip in (0.0, 0.5) for name in ("plain", "linked", "other")}
+    assert found == {**expected, (0.5, "linked"): 1.5}
     assert json.loads((tmp_path / "out/small-quick.json").read_text())["kept"][0]["rows"] == 5
     result = invoke("small", "--only", "method=nobody")
     assert result.exit_code == 2
