@@ -194,6 +194,7 @@ def chosen_for_blobs():
     return LinkedClustering(random_state=0).fit(adata.obsm["X_pca"], constraints=links)
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("method", ["auto", LinkedClustering(random_state=0)])
 def test_links_choose_the_method_and_the_number_of_clusters(method, tmp_path):
     adata, y = blobs()

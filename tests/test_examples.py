@@ -47,7 +47,8 @@ class OneStart(ast.NodeTransformer):
     """Estimators start once: here a picture is wanted, not the best fit. The gallery has all starts."""
 
     def visit_keyword(self, node):
-        return ast.keyword("n_init", ast.Constant(1)) if node.arg == "n_init" else self.generic_visit(node)
+        once = node.arg in ("n_init", "n_repeats")
+        return ast.keyword(node.arg, ast.Constant(1)) if once else self.generic_visit(node)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
