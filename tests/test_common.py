@@ -22,8 +22,8 @@ from linkwise import PPC, ConstrainedEM, Constraints
 
 ESTIMATORS = [
     PPC(random_state=0),
-    ConstrainedEM(random_state=0),
-    PPC(2, components_per_cluster=2, random_state=0),
+    ConstrainedEM(n_init=2, random_state=0),
+    PPC(2, components_per_cluster=2, n_init=2, random_state=0),
 ]
 
 
