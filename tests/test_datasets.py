@@ -16,6 +16,7 @@ from sklearn.mixture import GaussianMixture
 
 from linkwise import datasets
 from linkwise.metrics import clustering_accuracy
+from tests.repeats import for_seeds
 
 GENERATORS = [getattr(datasets, name) for name in datasets.__all__ if name.startswith("make_")]
 POINT_SETS = [
@@ -352,7 +353,7 @@ class TestSmallImages:
         # No threshold separates the object: some background is brighter than part of it.
         assert image[truth == label].min() < image[truth == 0].max()
 
-    @pytest.mark.parametrize("seed", range(5))
+    @for_seeds(5)
     def test_the_bar_cuts_the_background_and_fades_at_two_ends(self, seed):
         image, truth = datasets.make_occluder(noise=0.0, random_state=seed)
         assert connected_regions(truth == 0)[1] == 2

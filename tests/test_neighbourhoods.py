@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise._neighbourhoods import choose_far_apart, groups_apart, neighbourhoods
+from tests.repeats import for_seeds
 
 
 def test_neighbourhoods_are_the_groups_of_two_and_more():
@@ -15,7 +16,7 @@ def test_neighbourhoods_are_the_groups_of_two_and_more():
     assert n_groups == 2
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_seeds(30)
 def test_far_apart_equals_the_definition(seed):
     rng = np.random.default_rng(seed)
     place, sizes = rng.normal(size=(8, 2)), rng.integers(2, 9, size=8).astype(float)
@@ -94,7 +95,7 @@ class TestGroupsKnownToDiffer:
         )
         assert found.tolist() == [0, 2]
 
-    @pytest.mark.parametrize("seed", range(30))
+    @for_seeds(30)
     def test_equals_the_definition(self, seed):
         rng = np.random.default_rng(seed)
         place, sizes = rng.normal(size=(9, 2)), rng.integers(1, 9, size=9).astype(float)

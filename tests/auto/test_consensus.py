@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
 from linkwise.auto.consensus import Consensus, consensus_labels, consensus_rows, membership_table
+from tests.repeats import for_seeds
 
 
 def random_members(rng, n=30, m=4, k=3):
@@ -49,7 +50,7 @@ class TestRows:
         table = membership_table([np.array([0, 5, 5]), np.array([2, 2, 1])], np.array([0.5, 0.5]))
         assert table.shape == (3, 4)
 
-    @pytest.mark.parametrize("seed", range(5))
+    @for_seeds(5)
     @pytest.mark.parametrize("k", [2, 3, 5])
     def test_span_the_eigenvectors_of_the_normalised_co_membership(self, seed, k):
         memberships, weights = random_members(np.random.default_rng(seed))

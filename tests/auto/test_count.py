@@ -11,6 +11,7 @@ from linkwise.auto.candidates import Candidate
 from linkwise.auto.count import n_clusters_by_links, n_clusters_by_shape, silhouettes
 from linkwise.auto.search import Trial
 from linkwise.model_selection.held_out import Questions
+from tests.repeats import for_seeds
 
 FLAT = dict.fromkeys(range(1, 11), 0.0)
 
@@ -87,7 +88,7 @@ class TestByShape:
         X, _ = blobs(k)
         assert n_clusters_by_shape(X, range(1, 11), 0) == k
 
-    @pytest.mark.parametrize("seed", range(4))
+    @for_seeds(4)
     def test_one_gaussian_is_one_cluster(self, seed):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((150, 4)) @ rng.standard_normal((4, 4))

@@ -16,6 +16,7 @@ from linkwise.cli.images import Picture
 from linkwise.cli.samples import read_samples
 from linkwise.inference import PottsField, marginals
 from linkwise.metrics import clustering_accuracy
+from tests.repeats import for_seeds
 
 
 class Counted(str):
@@ -126,7 +127,7 @@ def test_bands_hold_every_pair_of_neighbours(small_bands, connectivity):
 
 
 @pytest.mark.parametrize("connectivity", [4, 8])
-@pytest.mark.parametrize("seed", range(4))
+@for_seeds(4)
 def test_pieces_score_as_high_as_the_whole(small_bands, seed, connectivity):
     """The labels are as good, under the field of the whole lattice, as those of mean field on all of it."""
     picture, scores, truth = mosaic(seed)

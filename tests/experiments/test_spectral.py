@@ -26,6 +26,7 @@ from linkwise import Constraints
 from linkwise.datasets import make_rings
 from linkwise.spectral.kernels import gaussian_kernel, local_scale
 from linkwise.spectral.propagation import equivalent_kernel
+from tests.repeats import for_seeds
 
 RNG = np.random.default_rng
 
@@ -186,7 +187,7 @@ def test_explained_variance_of_two_groups():
     assert explained(values, labels) == pytest.approx(between / ((values - 2.6) ** 2).sum())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 def test_best_cut_is_the_smallest_normalised_cut_along_the_line(seed):
     x = np.sort(RNG(seed).uniform(size=12))[:, np.newaxis]
     affinity = gaussian_kernel(x, x, 0.1)

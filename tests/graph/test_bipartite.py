@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from linkwise.graph import adjacency, two_colouring
 from tests.graph.oracle import can_be_coloured, cycle, random_pairs
+from tests.repeats import for_seeds
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_seeds(80)
 def test_two_colours_or_an_odd_ring(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 16))

@@ -3,10 +3,10 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pytest
 
 from linkwise.graph import adjacency, find_clique
 from tests.graph.oracle import as_pairs, complete, largest_clique, neighbour_sets, random_pairs
+from tests.repeats import for_seeds
 
 
 def is_clique(n, pairs, nodes) -> bool:
@@ -14,7 +14,7 @@ def is_clique(n, pairs, nodes) -> bool:
     return all(b in near[a] for a, b in combinations(nodes.tolist(), 2))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_seeds(60)
 def test_finds_every_size_there_is(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 11))

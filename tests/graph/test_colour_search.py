@@ -16,6 +16,7 @@ from tests.graph.oracle import (
     random_pairs,
     random_sparse_pairs,
 )
+from tests.repeats import for_seeds
 
 NO_CLIQUE = np.empty(0, dtype=np.int64)
 GROETZSCH = mycielski(5, cycle(5))
@@ -46,7 +47,7 @@ def test_search_agrees_with_plain_backtracking():
     assert min(outcomes.count(COLOURED), outcomes.count(REFUTED)) > 100
 
 
-@pytest.mark.parametrize("seed", range(8))
+@for_seeds(8)
 def test_search_on_graphs_of_critical_density(seed):
     """Around the threshold most searches have to jump back often; a quarter of these are refuted."""
     rng = np.random.default_rng(seed)
@@ -112,7 +113,7 @@ def test_shrinking_without_budget_keeps_a_proof():
         assert not can_be_coloured(wider[shrink_refutation(wider, 3, budget=budget)], 3)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_seeds(40)
 def test_k_colouring_with_any_budget_is_never_wrong(seed):
     rng = np.random.default_rng(seed)
     n, n_colours = int(rng.integers(1, 15)), int(rng.integers(2, 5))

@@ -18,6 +18,7 @@ from tests.graph.oracle import (
     random_pairs,
     random_sparse_pairs,
 )
+from tests.repeats import for_seeds
 
 CASES = [(seed, n, density) for seed, n in enumerate([1, 2, 5, 9, 14, 20] * 6) for density in (0.1, 0.3, 0.7)]
 
@@ -56,7 +57,7 @@ def test_dsatur_follows_saturation_degree_index(seed, n, density):
     assert is_proper(pairs, colours)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 def test_dsatur_is_exact_on_bipartite_graphs(seed):
     rng = np.random.default_rng(seed)
     side = rng.integers(2, size=200)

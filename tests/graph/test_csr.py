@@ -3,13 +3,13 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-import pytest
 
 from linkwise.graph import adjacency, breadth_first_order, induced_subgraph, unique_pairs
 from tests.graph.oracle import components, neighbour_sets, random_pairs
+from tests.repeats import for_seeds
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_seeds(60)
 def test_rows_hold_the_neighbours_in_order(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 20))
@@ -38,7 +38,7 @@ def test_no_edges():
     assert breadth_first_order(graph).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_seeds(60)
 def test_breadth_first_order(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 20))
@@ -60,7 +60,7 @@ def test_breadth_first_order(seed):
     assert np.all(np.diff(label) >= 0)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_seeds(60)
 def test_induced_subgraph(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 15))

@@ -15,6 +15,7 @@ from tests.graph.oracle import (
     random_sparse_pairs,
     treewidth,
 )
+from tests.repeats import for_seeds
 
 
 def bags(found) -> list[list[int]]:
@@ -47,7 +48,7 @@ def grid(height: int, width: int) -> np.ndarray:
     return as_pairs([*across.tolist(), *down.tolist()])
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_seeds(60)
 def test_every_step_follows_the_rule(seed):
     """The same order on plain sets: same neighbours each time, and no node had a lower cost."""
     rng = np.random.default_rng(seed)
@@ -88,7 +89,7 @@ def test_the_oracle_knows_the_treewidth():
         assert treewidth(6, pairs) == min(widths)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_seeds(5)
 def test_known_widths(seed):
     rng = np.random.default_rng(seed)
     assert min_fill_order(adjacency(300, random_tree(rng, 300))).width == 1
@@ -110,7 +111,7 @@ def test_grid():
     assert found.width >= 8
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_seeds(40)
 def test_early_exit(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 26))

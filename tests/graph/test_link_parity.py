@@ -3,10 +3,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from linkwise.graph import group_labels
 from linkwise.graph.parity import link_parity
+from tests.repeats import for_seeds
 from tests.spectral.spectral_oracle import incidence
 
 
@@ -18,7 +18,7 @@ def random_multigraph(rng):
     return n_points, np.column_stack([first, second]), rng.choice([-1.0, 1.0], n_links)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_seeds(100)
 def test_independent_links_are_those_that_raise_the_rank(seed):
     n_points, pairs, signs = random_multigraph(np.random.default_rng(seed))
     found = link_parity(n_points, pairs, signs)
@@ -27,7 +27,7 @@ def test_independent_links_are_those_that_raise_the_rank(seed):
     np.testing.assert_array_equal(found.independent, np.diff(ranks) == 1)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_seeds(100)
 def test_unbalanced_components_are_those_without_a_two_sided_labelling(seed):
     n_points, pairs, signs = random_multigraph(np.random.default_rng(seed))
     found = link_parity(n_points, pairs, signs)
@@ -49,7 +49,7 @@ def test_unbalanced_components_are_those_without_a_two_sided_labelling(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_seeds(60)
 def test_sides_satisfy_the_links_of_a_balanced_set(seed):
     rng = np.random.default_rng(seed)
     sides = rng.choice([-1.0, 1.0], 30)

@@ -16,6 +16,7 @@ from linkwise.exceptions import (
 )
 from linkwise.inference import EngineMarginals, PottsField, best_labels, marginals
 from tests.inference.oracle import GRAPHS, enumerate_field, random_field
+from tests.repeats import for_seeds
 
 MARGINALS = ["auto", "exact", "tree", "mean_field", "gibbs", "belief_propagation"]
 LABELS = ["auto", "exact", "icm", "belief_propagation", "lp", "forest_descent"]
@@ -172,7 +173,7 @@ class TestInvariances:
         )
         np.testing.assert_allclose(shifted.prob, base.prob, atol=1e-10)
 
-    @pytest.mark.parametrize("seed", range(20))
+    @for_seeds(20)
     def test_adding_a_disconnected_component(self, seed):
         rng = np.random.default_rng(seed)
         a, b = (random_field(rng, n=4, n_labels=3, hard=0.0) for _ in range(2))
@@ -185,7 +186,7 @@ class TestInvariances:
         np.testing.assert_allclose(joint.prob, np.concatenate([left.prob, right.prob]), atol=1e-12)
         assert joint.log_partition == pytest.approx(left.log_partition + right.log_partition)
 
-    @pytest.mark.parametrize("seed", range(20))
+    @for_seeds(20)
     def test_scaling_the_field_scales_the_best_score(self, seed):
         field = random_field(np.random.default_rng(seed), hard=0.0)
         best = best_labels(field)

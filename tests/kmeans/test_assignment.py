@@ -12,6 +12,7 @@ from linkwise.kmeans.assignment import assign_linked, link_costs, violation_cost
 from linkwise.kmeans.distortions import make_distortion
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
+from tests.repeats import for_seeds
 
 
 def problem(name, kind, seed, penalty, bound="box"):
@@ -58,7 +59,7 @@ def test_exact_equals_enumeration(name, kind, seed, penalty):
     assert cost == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 @pytest.mark.parametrize("kind", ["diag", "per_cluster"])
 def test_costs_of_labels_equal_the_tables(kind, seed):
     distortion, rows, metric, _, links, (_, tables, signed), rng = problem(

@@ -23,6 +23,7 @@ from linkwise.exceptions import (
 from linkwise.kmeans.hard.descent import run_hard_descent
 from linkwise.metrics import pairwise_f1
 from tests.kmeans.hard.test_assignment import GROTZSCH, find_nothing, hard_to_colour, wide_case
+from tests.repeats import for_seeds
 
 
 @parametrize_with_checks(
@@ -122,7 +123,7 @@ def test_first_assignment_is_the_best_one_there_is():
     assert n_checked > 40
 
 
-@pytest.mark.parametrize("seed", range(10))
+@for_seeds(10)
 def test_without_links_it_is_kmeans(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(5, 4))[rng.integers(5, size=300)] + 1e3 + 0.7 * rng.normal(size=(300, 4))

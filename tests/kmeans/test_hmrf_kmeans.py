@@ -24,6 +24,7 @@ from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, fit_quietly, random_data, random_links
+from tests.repeats import for_seeds
 
 ENGINES = ["auto", "icm", "belief_propagation", "lp", "exact"]
 
@@ -113,7 +114,7 @@ class TestObjective:
 
 
 class TestAgainstKMeans:
-    @pytest.mark.parametrize("seed", range(8))
+    @for_seeds(8)
     def test_equals_lloyd_from_the_same_start(self, seed):
         rng = np.random.default_rng(seed)
         X, _ = random_data(rng, "euclidean", 200, 3, 4)

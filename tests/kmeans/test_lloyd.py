@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from linkwise.kmeans.lloyd import assign_rows, weighted_distances
+from tests.repeats import for_seeds
 
 
 def case(seed):
@@ -17,7 +17,7 @@ def case(seed):
     return X, centres, weights, bias, given
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_seeds(60)
 def test_equals_the_table(seed):
     X, centres, weights, bias, given = case(seed)
     table = np.array(

@@ -7,6 +7,7 @@ import pytest
 
 from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.starts import start_centres
+from tests.repeats import for_seeds
 
 NO_LINKS = np.empty((0, 2), dtype=np.int64)
 
@@ -70,7 +71,7 @@ class TestCannotLinks:
         assert self.start(2, self.must_link, [(1, 2)]).tolist() == [0.5, 3.5]
         assert self.start(3, self.must_link, [(1, 2)]).tolist() == [0.5, 3.5, 40.5]
 
-    @pytest.mark.parametrize("seed", range(20))
+    @for_seeds(20)
     def test_also_in_restarts(self, seed):
         centres = self.start(2, self.must_link[:3], [(0, 3), (1, 4), (2, 5)], seed, largest_first=False)
         assert set(centres.tolist()) < {0.5, 3.5, 20.5}

@@ -14,6 +14,7 @@ from linkwise import PPC, ConstrainedEM, Constraints
 from linkwise.exceptions import ApproximationWarning
 from tests.mixture import oracle
 from tests.mixture.test_ppc import blobs, start_of
+from tests.repeats import for_seeds
 
 
 def fit(model, X, links):
@@ -33,7 +34,7 @@ def test_assumption_2_is_hard_ppc():
     np.testing.assert_array_equal(ours.responsibilities_, ppc.responsibilities_)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 @pytest.mark.parametrize("sampling", ["chunklets", "points"])
 def test_chunklets_against_their_closed_form(seed, sampling):
     """R_T = softmax_k(c_T log pi_k + sum_{i in T} log N(x_i; k)), c_T = 1 or |T|; pi closed if 1."""
@@ -90,7 +91,7 @@ def test_assumption_1_on_data_of_assumption_2_biases_the_weights():
 
 
 @pytest.mark.parametrize("sampling", ["chunklets", "points"])
-@pytest.mark.parametrize("seed", range(10))
+@for_seeds(10)
 def test_likelihood_never_falls_with_cannot_links(seed, sampling):
     rng = np.random.default_rng(seed)
     X, y = blobs(rng, 60, 2, 3)

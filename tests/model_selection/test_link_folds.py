@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from linkwise import Constraints
 from linkwise.model_selection.held_out import link_folds
+from tests.repeats import for_seeds
 
 #: The weight of a certainty of 0.95; doubtful links imply nothing.
 SURE = 0.5 * np.log(0.95 / 0.05) - 1e-9
@@ -83,7 +84,7 @@ class TestAnyLinks:
         y, links = drawn(seed, n_links=n_links, hard=hard)
         check(links, y, *folds_of(links, n_folds, seed), n_folds)
 
-    @pytest.mark.parametrize("seed", range(4))
+    @for_seeds(4)
     def test_rows_that_are_left_out_are_in_no_link(self, seed):
         _, links = drawn(seed, n_links=45)
         questions, folds = folds_of(links, seed=seed)

@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from linkwise.spectral.algorithm_b import largest_products, weakest_affinity
 from linkwise.spectral.normalised_cut import CutSettings, constrained_affinity
+from tests.repeats import for_seeds
 from tests.spectral.spectral_oracle import algorithm_b, gaussian, random_links
 
 
@@ -18,7 +19,7 @@ def one_thread():
         yield
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_seeds(100)
 def test_against_the_literal_definition(seed):
     rng = np.random.default_rng(seed)
     n_points = int(rng.integers(2, 40))

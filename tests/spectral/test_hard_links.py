@@ -14,6 +14,7 @@ from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.kmeans.hard import hard_links
 from linkwise.spectral.rounding import labels_keeping
+from tests.repeats import for_seeds
 
 
 def wine():
@@ -43,7 +44,7 @@ def fitted(estimator, X, links):
         return estimator.fit(X, constraints=links)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_seeds(6)
 def test_labels_have_the_least_inertia_of_all_that_keep_the_links(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(8, 2))

@@ -9,13 +9,14 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 from linkwise.spectral.rounding import kmeans_labels
+from tests.repeats import for_seeds
 
 
 def inertia(rows, labels):
     return sum(((rows[labels == k] - rows[labels == k].mean(axis=0)) ** 2).sum() for k in np.unique(labels))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_seeds(5)
 def test_the_least_inertia_of_all_labels(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(9, 2))

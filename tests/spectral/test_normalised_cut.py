@@ -8,6 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from linkwise.spectral.normalised_cut import affinity_embedding, row_normalised
 from linkwise.spectral.rounding import assign_labels, cluster_centers, cluster_qr, discretise
+from tests.repeats import for_seeds
 from tests.spectral.spectral_oracle import gaussian
 
 
@@ -80,7 +81,7 @@ def test_blocks_are_found_by_every_assignment(method, k):
     assert adjusted_rand_score(truth, labels) == 1.0
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 def test_roundings_do_not_depend_on_the_rotation_of_the_eigenspace(seed):
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(4), 10)

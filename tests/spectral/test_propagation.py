@@ -14,6 +14,7 @@ from linkwise.spectral.propagation import (
     signed_incidence,
     signed_links,
 )
+from tests.repeats import for_seeds
 from tests.spectral.spectral_oracle import (
     by_inverses,
     by_svd,
@@ -40,7 +41,7 @@ def random_kernel(rng, n_points):
     return factor @ factor.T / n_points
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_seeds(80)
 def test_random_links_and_weights_against_the_direct_inverse(seed):
     rng = np.random.default_rng(seed)
     n_points = int(rng.integers(2, 12))
@@ -83,7 +84,7 @@ class TestHardLimit:
         V = incidence(len(K), pairs, signs)
         return K - K @ V @ np.linalg.pinv(V.T @ K @ V, rcond=1e-9) @ V.T @ K
 
-    @pytest.mark.parametrize("seed", range(50))
+    @for_seeds(50)
     def test_is_the_projection_whatever_links_are_redundant(self, seed):
         rng = np.random.default_rng(seed)
         K = random_kernel(rng, 10) + np.eye(10)

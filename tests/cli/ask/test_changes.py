@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from linkwise.cli.ask.conversation import change_in_words, renamed
+from tests.repeats import for_seeds
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_seeds(30)
 def test_renaming_lets_the_fewest_rows_move(seed):
     rng = np.random.default_rng(seed)
     before, after = rng.integers(0, 3, 25), rng.integers(0, rng.integers(1, 5), 25)

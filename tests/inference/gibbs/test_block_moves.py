@@ -5,6 +5,7 @@ import pytest
 
 from linkwise.inference.gibbs.block_moves import correlation_growth, sticky_nodes
 from tests.inference.marginal_cases import make_problem
+from tests.repeats import for_seeds
 
 
 def non_backtracking(pairs, influence):
@@ -16,7 +17,7 @@ def non_backtracking(pairs, influence):
     return follows * ~returns * weight[None, :]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 def test_growth_is_the_spectral_radius(seed):
     rng = np.random.default_rng(seed)
     n = 16

@@ -18,6 +18,7 @@ from linkwise.inference.problem import Problem, reduce_field
 from linkwise.inference.scoring import problem_score
 from tests.inference.message_oracle import messages_by_name, worst_message_error
 from tests.inference.oracle import enumerate_problem, random_field
+from tests.repeats import for_seeds
 
 
 def problem_of(field):
@@ -52,7 +53,7 @@ def max_messages(problem, damping=0.0, max_iter=500):
     return messages_by_name(problem, graph, messages), outcome
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_seeds(5)
 def test_finds_the_best_labels_of_forests(seed):
     rng = np.random.default_rng(seed)
     n_feasible = 0

@@ -27,6 +27,7 @@ from tests.inference.message_oracle import (
     worst_message_error,
 )
 from tests.inference.oracle import enumerate_problem, random_field
+from tests.repeats import for_seeds
 
 RNG = np.random.default_rng(0)
 
@@ -81,7 +82,7 @@ def assert_exact(problem, tolerance=1e-10):
     return answer
 
 
-@pytest.mark.parametrize("seed", range(5))
+@for_seeds(5)
 def test_equals_enumeration_on_forests(seed):
     rng = np.random.default_rng(seed)
     seen = []

@@ -6,6 +6,7 @@ from linkwise.inference.messages.sum_product import belief_propagation, propagat
 from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem
 from tests.inference.oracle import enumerate_problem
+from tests.repeats import for_seeds
 
 #: A ring 0, 1, 2, 3 with a tree of two levels on 1 and a leaf on 3.
 PAIRS = np.array([[0, 1], [0, 3], [1, 2], [1, 4], [2, 3], [3, 7], [4, 5], [4, 6]])
@@ -43,7 +44,7 @@ def test_leaves_are_peeled_off_to_the_rings():
     assert (trees.parent < np.arange(len(trees.order))).all()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@for_seeds(6)
 def test_peeling_equals_counting_degrees_again_and_again(seed):
     problem, nodes, expected = random_loopy(np.random.default_rng(seed), 3)
     trees, stays = hanging_trees(problem.graph, nodes)
@@ -54,7 +55,7 @@ def test_peeling_equals_counting_degrees_again_and_again(seed):
 
 
 @pytest.mark.parametrize("per_label", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@for_seeds(4)
 def test_answers_are_those_of_messages_everywhere(seed, per_label):
     problem, nodes, _ = random_loopy(np.random.default_rng(seed), 3, per_label=per_label)
     everywhere = belief_propagation(problem, np.random.default_rng(0), tol=1e-13, max_iter=2000)

@@ -13,6 +13,7 @@ from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.distortions.cosine import cosine_scatter
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
+from tests.repeats import for_seeds
 
 SPARSE = [pair for pair in COMBINATIONS if pair[0] != "euclidean"]
 
@@ -164,7 +165,7 @@ def test_sparse_equals_dense(name, kind, seed):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("seed", range(10))
+@for_seeds(10)
 def test_cosine_gradient_agrees_with_finite_differences(seed, sparse):
     case = Case("cosine", "diag", seed, sparse=sparse)
     _, within = case.distortion.move_centres(case.rows, case.assigned(), case.centres, case.metric)
@@ -176,7 +177,7 @@ def test_cosine_gradient_agrees_with_finite_differences(seed, sparse):
 
 
 @pytest.mark.parametrize("name", ["kl", "i_divergence"])
-@pytest.mark.parametrize("seed", range(5))
+@for_seeds(5)
 def test_divergence_weights_are_the_minimiser_without_violated_cannot_links(name, seed):
     case = Case(name, "diag", seed)
     moved, within = case.distortion.move_centres(case.rows, case.assigned(), case.centres, case.metric)

@@ -25,6 +25,7 @@ from linkwise.kmeans.distortions.penalty_bounds import (
     metric_factor,
     squared_diameter,
 )
+from tests.repeats import for_seeds
 
 
 def random_metric(rng, d, kind):
@@ -35,7 +36,7 @@ def random_metric(rng, d, kind):
 
 
 class TestClosedForms:
-    @pytest.mark.parametrize("seed", range(20))
+    @for_seeds(20)
     def test_diagonal(self, seed):
         rng = np.random.default_rng(seed)
         scatter, count, upper = rng.normal(1.0, 2.0, size=4), rng.uniform(1, 9), rng.uniform(0.5, 5, size=4)
@@ -48,7 +49,7 @@ class TestClosedForms:
             own = best[m] * scatter[m] - count * np.log(best[m])
             assert own <= values.min() + 1e-12
 
-    @pytest.mark.parametrize("seed", range(20))
+    @for_seeds(20)
     def test_full_is_the_best_matrix_under_its_bound(self, seed):
         rng = np.random.default_rng(seed)
         d, count, floor = 3, 5.0, 0.05
@@ -98,7 +99,7 @@ class TestSteps:
 
     @pytest.mark.parametrize("kind", ["diag", "full"])
     @pytest.mark.parametrize("bound_name", ["cheap", "diameter"])
-    @pytest.mark.parametrize("seed", range(15))
+    @for_seeds(15)
     def test_linear_step_lowers_the_objective(self, kind, bound_name, seed):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(20, 3)) * rng.uniform(0.3, 3.0, size=3)
@@ -158,7 +159,7 @@ class TestSteps:
 
 
 class TestBounds:
-    @pytest.mark.parametrize("seed", range(40))
+    @for_seeds(40)
     def test_diameter_equals_all_pairs(self, seed):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(rng.integers(1, 40), rng.integers(1, 6)))
@@ -167,7 +168,7 @@ class TestBounds:
         assert value == pytest.approx(max(every, default=0.0), rel=1e-12)
         assert value == pytest.approx(float(((X[i] - X[j]) ** 2).sum()), rel=1e-12)
 
-    @pytest.mark.parametrize("seed", range(15))
+    @for_seeds(15)
     @pytest.mark.parametrize("kind", ["diag", "full"])
     def test_bounds_cover_all_pairs_and_slopes_are_subgradients(self, kind, seed):
         rng = np.random.default_rng(seed)

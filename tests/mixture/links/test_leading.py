@@ -19,6 +19,7 @@ from linkwise.mixture.gaussian.source import RowsInMemory
 from linkwise.mixture.links.em_step import LinkedStep
 from linkwise.mixture.links.rows import select_linked_rows
 from linkwise.mixture.links.starts import discriminating_labels, links_lead, restart_labels
+from tests.repeats import for_seeds
 
 
 def some_parameters(rng, n_components, n_features, n_links):
@@ -37,7 +38,7 @@ def step_for(X, links, n_components, mixing):
 
 class TestLinkEvidence:
     @pytest.mark.parametrize("mixing", ["ignore", "exact"])
-    @pytest.mark.parametrize("seed", range(4))
+    @for_seeds(4)
     def test_against_all_labellings(self, seed, mixing):
         """log E[g(Z)] over labels from the posterior without links, less that over the weights alone."""
         rng = np.random.default_rng(seed)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from linkwise import PPC, Constraints
 from linkwise.metrics import clustering_accuracy
 from linkwise.mixture.links.starts import component_start_labels, group_pieces
+from tests.repeats import for_seeds
 
 
 def ward_groups(X, pieces, n_clusters, weight_between):
@@ -39,7 +40,7 @@ def ward_groups(X, pieces, n_clusters, weight_between):
     return labels
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_seeds(40)
 def test_grouping_against_sets_of_rows(seed):
     rng = np.random.default_rng(seed)
     n, n_pieces = 24, int(rng.integers(3, 8))

@@ -19,6 +19,7 @@ from linkwise.mixture.links.weights import (
     newton_mixing,
 )
 from tests.mixture import oracle
+from tests.repeats import for_seeds
 
 
 def linked_of(links, n_components):
@@ -53,7 +54,7 @@ def test_one_field_for_posterior_and_prior_gives_the_same_omega(seed, monkeypatc
     np.testing.assert_allclose(counts, expected[1], rtol=1e-11, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@for_seeds(60)
 def test_omega_and_its_gradient(seed):
     rng = np.random.default_rng(seed)
     n_components = int(rng.integers(2, 4))
@@ -73,7 +74,7 @@ def test_omega_and_its_gradient(seed):
     assert (log_omega == pytest.approx(0.0, abs=1e-12)) == (links.n_pairs == 0)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@for_seeds(40)
 def test_newton_matches_moments_and_beats_every_other_weight(seed):
     rng = np.random.default_rng(seed)
     n_components = int(rng.integers(2, 5))
@@ -209,7 +210,7 @@ class TestInferencePasses:
         """100 rows held together: where two weights are the largest, log Omega nearly has a kink."""
         return float(logsumexp(100.0 * eta)), 100.0 * softmax(100.0 * eta)
 
-    @pytest.mark.parametrize("seed", range(20))
+    @for_seeds(20)
     def test_a_kink_is_found_in_few_passes(self, seed):
         rng = np.random.default_rng(seed)
         share, start = rng.dirichlet(np.full(4, 20.0)), np.log(rng.dirichlet(np.full(4, 20.0)))
@@ -219,7 +220,7 @@ class TestInferencePasses:
         # Halving the steps takes 45 on average and up to 70.
         assert step.n_passes <= 32
 
-    @pytest.mark.parametrize("seed", range(10))
+    @for_seeds(10)
     def test_empty_components_take_no_more(self, seed):
         """The weights of components without rows end at the smallest; the others match their counts."""
         rng = np.random.default_rng(seed)
