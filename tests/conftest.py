@@ -23,7 +23,7 @@ from linkwise import _kernels  # noqa: E402
 
 # Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike, so
 # that many examples would only be the same ones every time.
-settings.register_profile("linkwise", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("linkwise", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("linkwise")
 
 # Whether the cache of numba is warm must not show in captured output; subprocesses are not affected.

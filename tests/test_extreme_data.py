@@ -288,7 +288,7 @@ class TestSpectral:
 
 
 class TestParts:
-    @settings(max_examples=100)
+    @settings(max_examples=60)
     @given(
         st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6),
         st.sampled_from([0.0, 1.0, 777.7, 1e9, -3e14, 1e120]),

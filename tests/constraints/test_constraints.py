@@ -292,7 +292,7 @@ class TestLabellings:
         with pytest.raises(ValueError, match=r"labels has shape \(2,\), but the links are about 3"):
             Constraints(3).violations([0, 1])
 
-    @settings(max_examples=120)
+    @settings(max_examples=60)
     @given(link_lists(max_samples=5, hard=True), st.integers(1, 3))
     def test_check_agrees_with_trying_everything(self, lists, n_clusters):
         n, must, cannot, _ = lists

@@ -197,7 +197,7 @@ def link_texts(draw):
     return "\n".join([separator.join(names), *lines, *draw(st.sampled_from([[], [""], ["", ""], ["  "]]))])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(text=link_texts())
 def test_reads_as_the_slow_parser(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "fuzz_links.csv"
@@ -205,7 +205,7 @@ def test_reads_as_the_slow_parser(tmp_path_factory, text):
     assert_same(found_links(path, by_row(5)), slow_parser(text, row_below(5)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     content=st.one_of(
         st.binary(max_size=60),

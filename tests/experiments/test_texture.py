@@ -10,10 +10,21 @@ import pytest
 from experiments.framework.data_files import DataMissing
 from experiments.ppc import texture
 from linkwise.datasets import make_texture_mosaic
+from linkwise.inference.gibbs import gibbs
 
 
 @pytest.fixture(scope="module")
-def rows():
+def few_sweeps():
+    """A tenth of the sweeps of Gibbs sampling, which take nine tenths of the time."""
+    assert texture.ENGINES["Gibbs"].func is gibbs
+    assert texture.ENGINES["Gibbs"].keywords == {"max_sweeps": 1000, "n_chains": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(texture.ENGINES, "Gibbs", partial(gibbs, max_sweeps=100, n_chains=1))
+        yield
+
+
+@pytest.fixture(scope="module")
+def rows(few_sweeps):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(texture, "_fits", partial(texture._fits, max_iter=15))
         return {row["method"]: row for row in texture.texture_mosaic(0, "generated")}
@@ -42,7 +53,7 @@ def test_comparisons_are_with_mean_field(rows):
     assert "time_ratio" not in rows["GMM"]
 
 
-def test_engines_start_from_the_mixture_without_links(monkeypatch):
+def test_engines_start_from_the_mixture_without_links(few_sweeps, monkeypatch):
     fitted = []
 
     class Recorder(texture.PPC):

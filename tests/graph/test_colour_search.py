@@ -30,7 +30,7 @@ def is_colouring(pairs, colours, n_colours) -> bool:
 def test_search_agrees_with_plain_backtracking():
     rng = np.random.default_rng(0)
     outcomes = []
-    for _ in range(500):
+    for _ in range(250):
         n = int(rng.integers(1, 15))
         n_colours = int(rng.integers(1, 6))
         pairs = random_pairs(rng, n, rng.random())
@@ -44,7 +44,7 @@ def test_search_agrees_with_plain_backtracking():
             assert is_colouring(pairs, found.colours, n_colours)
         else:
             assert not can_be_coloured(pairs[found.proof], n_colours)
-    assert min(outcomes.count(COLOURED), outcomes.count(REFUTED)) > 100
+    assert min(outcomes.count(COLOURED), outcomes.count(REFUTED)) > 50
 
 
 @for_seeds(8)

@@ -54,7 +54,7 @@ def full_local_polytope(problem):
 def test_equals_the_full_local_polytope(kind):
     rng = np.random.default_rng(0)
     fractional = infeasible = 0
-    for _ in range(100):
+    for _ in range(60):
         problem = random_problem(
             rng,
             n=int(rng.integers(4, 7)),

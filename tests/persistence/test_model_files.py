@@ -458,7 +458,7 @@ FUZZED = [
 ]  # fmt: skip
 
 BOUNDED = settings(
-    max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
 )
 
 VALUES = st.sampled_from(

@@ -22,7 +22,7 @@ def orthogonal(rng, n):
     return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
-@for_seeds(60)
+@for_seeds(30)
 def test_random_symmetric_matrices(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 120))

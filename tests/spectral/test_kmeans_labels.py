@@ -16,7 +16,7 @@ def inertia(rows, labels):
     return sum(((rows[labels == k] - rows[labels == k].mean(axis=0)) ** 2).sum() for k in np.unique(labels))
 
 
-@for_seeds(5)
+@for_seeds(3)
 def test_the_least_inertia_of_all_labels(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(9, 2))

@@ -17,7 +17,7 @@ def non_backtracking(pairs, influence):
     return follows * ~returns * weight[None, :]
 
 
-@for_seeds(20)
+@for_seeds(8)
 def test_growth_is_the_spectral_radius(seed):
     rng = np.random.default_rng(seed)
     n = 16

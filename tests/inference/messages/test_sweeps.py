@@ -48,7 +48,7 @@ def test_one_band_for_forests_small_graphs_and_links_that_reach_far(small_bands)
     assert len(bands_of(PottsField(rng.normal(size=(500, 3)), pairs, np.full(len(pairs), 0.3)))[0]) == 1
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("weight", [0.1, 0.5])
 def test_threads_do_not_change_a_bit_and_bands_not_the_fixed_point(monkeypatch, seed, weight):
     field = grid_field((30, 20), seed, weight)

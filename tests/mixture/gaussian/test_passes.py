@@ -54,7 +54,7 @@ def same_bits(left, right):
     )
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 70),
