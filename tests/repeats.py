@@ -1,30 +1,42 @@
-"""Tests that repeat themselves with random cases."""
+"""Tests that repeat themselves: one test for many cases, since a test of its own costs each of them 4 ms."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
 
-def for_seeds(n_seeds: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Run a test for every seed below a number. All are one test, since a test of its own costs each 4 ms."""
+def for_seeds(n_seeds: int) -> Callable[[Any], Any]:
+    """Run a test, or every test of a class, for all values of ``seed`` below a number."""
+    return for_cases(("seed",), [(seed,) for seed in range(n_seeds)])
 
-    def repeat(test: Callable[..., None]) -> Callable[..., None]:
+
+def for_cases(names: tuple[str, ...], cases: Iterable[tuple[Any, ...]]) -> Callable[[Any], Any]:
+    """Run a test, or every test of a class, for all values of some arguments; a failure names its own."""
+    all_given = [dict(zip(names, case, strict=True)) for case in cases]
+
+    def repeat(test: Any) -> Any:
+        if isinstance(test, type):
+            for name, method in list(vars(test).items()):
+                if name.startswith("test"):
+                    setattr(test, name, repeat(method))
+            return test
+
         @wraps(test)
-        def every(*arguments: Any, **given: Any) -> None:
-            for seed in range(n_seeds):
+        def every(*arguments: Any, **others: Any) -> None:
+            for given in all_given:
                 try:
-                    test(*arguments, seed=seed, **given)
+                    test(*arguments, **given, **others)
                 except Exception as error:
-                    error.add_note(f"seed={seed}")
+                    error.add_note(", ".join(f"{name}={value!r}" for name, value in given.items()))
                     raise
 
         signature = inspect.signature(test)
-        others = [one for name, one in signature.parameters.items() if name != "seed"]
-        assert len(others) < len(signature.parameters), f"{test.__name__} takes no seed"
-        every.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        kept = [one for name, one in signature.parameters.items() if name not in names]
+        assert len(kept) + len(names) == len(signature.parameters), f"{test.__name__} does not take {names}"
+        every.__signature__ = signature.replace(parameters=kept)
         return every
 
     return repeat

@@ -5,9 +5,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import linkwise
+from tests.repeats import for_cases
 
 PACKAGE = Path(linkwise.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -73,7 +72,7 @@ def imports_of(module: str) -> set[str]:
     return found - {module}
 
 
-@pytest.mark.parametrize("module", sorted(PATHS))
+@for_cases(("module",), [(module,) for module in sorted(PATHS)])
 def test_no_module_imports_from_a_layer_above(module):
     room, top = room_of(module), len(LAYERS)
     for other in imports_of(module):

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from tests.repeats import for_seeds
+from tests.repeats import for_cases, for_seeds
 
 
 def test_every_seed_is_tried():
@@ -31,6 +31,25 @@ def test_a_failure_names_its_seed():
     assert failed.value.__notes__ == ["seed=2"]
 
 
-def test_a_test_without_seed_is_refused():
-    with pytest.raises(AssertionError, match="takes no seed"):
+def test_a_test_without_these_arguments_is_refused():
+    with pytest.raises(AssertionError, match="does not take"):
         for_seeds(3)(lambda other: None)
+
+
+def test_every_test_of_a_class_and_several_arguments():
+    seen = []
+
+    @for_cases(("a", "b"), [(1, "x"), (2, "y")])
+    class TestBoth:
+        def test_one(self, a, b):
+            seen.append(("one", a, b))
+
+        def test_two(self, a, other, b):
+            assert a < other, "small"
+
+    TestBoth().test_one()
+    assert seen == [("one", 1, "x"), ("one", 2, "y")]
+    assert list(inspect.signature(TestBoth.test_two).parameters) == ["self", "other"]
+    with pytest.raises(AssertionError, match="small") as failed:
+        TestBoth().test_two(other=2)
+    assert failed.value.__notes__ == ["a=2, b='y'"]

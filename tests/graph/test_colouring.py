@@ -18,7 +18,7 @@ from tests.graph.oracle import (
     random_pairs,
     random_sparse_pairs,
 )
-from tests.repeats import for_seeds
+from tests.repeats import for_cases, for_seeds
 
 CASES = [(seed, n, density) for seed, n in enumerate([1, 2, 5, 9, 14, 20] * 6) for density in (0.1, 0.3, 0.7)]
 
@@ -27,7 +27,7 @@ def is_proper(pairs, colours) -> bool:
     return bool(np.all(colours[pairs[:, 0]] != colours[pairs[:, 1]]) and np.all(colours >= 0))
 
 
-@pytest.mark.parametrize(("seed", "n", "density"), CASES)
+@for_cases(("seed", "n", "density"), CASES)
 def test_greedy_takes_the_smallest_free_colour_by_falling_degree(seed, n, density):
     pairs = random_pairs(np.random.default_rng(seed), n, density)
     near = neighbour_sets(n, pairs)
@@ -38,7 +38,7 @@ def test_greedy_takes_the_smallest_free_colour_by_falling_degree(seed, n, densit
     assert greedy_colouring(adjacency(n, pairs)).tolist() == [expected[node] for node in range(n)]
 
 
-@pytest.mark.parametrize(("seed", "n", "density"), CASES)
+@for_cases(("seed", "n", "density"), CASES)
 def test_dsatur_follows_saturation_degree_index(seed, n, density):
     pairs = random_pairs(np.random.default_rng(seed), n, density)
     near = neighbour_sets(n, pairs)
@@ -68,7 +68,7 @@ def test_dsatur_is_exact_on_bipartite_graphs(seed):
     assert is_proper(pairs, colours)
 
 
-@pytest.mark.parametrize(("seed", "n", "density"), CASES)
+@for_cases(("seed", "n", "density"), CASES)
 def test_smallest_last_order_and_cores(seed, n, density):
     pairs = random_pairs(np.random.default_rng(seed), n, density)
     graph = adjacency(n, pairs)

@@ -34,7 +34,7 @@ def test_assumption_2_is_hard_ppc():
     np.testing.assert_array_equal(ours.responsibilities_, ppc.responsibilities_)
 
 
-@for_seeds(20)
+@for_seeds(12)
 @pytest.mark.parametrize("sampling", ["chunklets", "points"])
 def test_chunklets_against_their_closed_form(seed, sampling):
     """R_T = softmax_k(c_T log pi_k + sum_{i in T} log N(x_i; k)), c_T = 1 or |T|; pi closed if 1."""
@@ -91,7 +91,7 @@ def test_assumption_1_on_data_of_assumption_2_biases_the_weights():
 
 
 @pytest.mark.parametrize("sampling", ["chunklets", "points"])
-@for_seeds(10)
+@for_seeds(6)
 def test_likelihood_never_falls_with_cannot_links(seed, sampling):
     rng = np.random.default_rng(seed)
     X, y = blobs(rng, 60, 2, 3)

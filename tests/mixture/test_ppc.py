@@ -198,7 +198,7 @@ class TestLinkedWeight:
 
 
 class TestAgainstEnumeration:
-    @for_seeds(25)
+    @for_seeds(15)
     def test_objective_and_responsibilities(self, seed):
         rng = np.random.default_rng(seed)
         n, d, k = int(rng.integers(3, 7)), int(rng.integers(1, 3)), int(rng.integers(2, 4))
@@ -264,7 +264,7 @@ class TestAgainstEnumeration:
         assert model.predict_proba(X).shape == (5, 2)
 
     @pytest.mark.parametrize(
-        ("mixing", "seed"), [*product(["exact"], range(20)), *product(["ignore", "fixed"], range(8))]
+        ("mixing", "seed"), [*product(["exact"], range(12)), *product(["ignore", "fixed"], range(5))]
     )
     def test_objective_never_falls(self, mixing, seed):
         rng = np.random.default_rng(seed)

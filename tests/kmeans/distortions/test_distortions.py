@@ -50,8 +50,8 @@ class Case:
         return self.distortion.assign(self.rows, self.centres, self.metric, self.labels, 1)
 
 
-@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
+@for_seeds(6)
 class TestFormulas:
     def test_distances(self, name, kind, seed):
         case = Case(name, kind, seed)

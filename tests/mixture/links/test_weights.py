@@ -54,7 +54,7 @@ def test_one_field_for_posterior_and_prior_gives_the_same_omega(seed, monkeypatc
     np.testing.assert_allclose(counts, expected[1], rtol=1e-11, atol=1e-12)
 
 
-@for_seeds(60)
+@for_seeds(30)
 def test_omega_and_its_gradient(seed):
     rng = np.random.default_rng(seed)
     n_components = int(rng.integers(2, 4))
@@ -74,7 +74,7 @@ def test_omega_and_its_gradient(seed):
     assert (log_omega == pytest.approx(0.0, abs=1e-12)) == (links.n_pairs == 0)
 
 
-@for_seeds(40)
+@for_seeds(20)
 def test_newton_matches_moments_and_beats_every_other_weight(seed):
     rng = np.random.default_rng(seed)
     n_components = int(rng.integers(2, 5))
