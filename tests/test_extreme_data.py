@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
@@ -294,13 +294,15 @@ class TestParts:
         st.sampled_from([0.0, 1.0, 777.7, 1e9, -3e14, 1e120]),
         st.sampled_from([1e-9, 1.0, 1e5, 1e100]),
     )
+    @example([0.0, 954.0], 777.7, 1e-9)  # 2.2 times the range
     def test_differences_from_the_origin_are_exact(self, values, offset, scale):
         X = np.array(values)[:, np.newaxis] * scale + offset
         origin = exact_origin(X)
         for measured, value in zip(from_origin(X, origin)[:, 0], X[:, 0], strict=True):
             assert Fraction(measured) == Fraction(value) - Fraction(origin[0])
         spread = float(np.ptp(X))
-        assert np.abs(from_origin(X, origin)).max() <= 2.0 * spread or spread == 0.0
+        # Half the range to the middle, and from there less than a step, which is less than twice the range.
+        assert np.abs(from_origin(X, origin)).max() < 2.5 * spread or spread == 0.0
 
     def test_ordinary_data_stay_where_they_are(self):
         X = np.random.default_rng(0).normal(size=(100, 4)) + 0.5
