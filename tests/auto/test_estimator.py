@@ -265,10 +265,15 @@ class TestShape:
         assert (means.reason, plain.reason) == ("", mixture.reason)
 
     def test_without_links(self):
-        model = linked(2, self.members).fit(self.rows)
+        model = linked(2, [*self.members, "spectral, near, no links"]).fit(self.rows)
         votes = {one.candidate: one.weight for one in model.selection_}
+        assert votes["k-means, no links"] == votes["spectral, near, no links"]
         assert 1.0 < votes["mixture, no links"] / votes["k-means, no links"] <= np.exp(2.0)
         assert adjusted_rand_score(self.hidden, model.labels_) > 0.5
+
+    def test_two_candidates_without_links_have_the_same_vote(self):
+        model = linked(2, self.members).fit(self.rows)
+        assert [one.weight for one in model.selection_[:3]] == [0.0, 0.5, 0.5]
 
     def test_mixtures_of_users_count_as_such(self):
         given = [PPC(covariance_type="diag"), ConstrainedEM(), GaussianMixture(), PCKMeans(), "mixture"]

@@ -400,7 +400,12 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         linked = links is not None and links.n_pairs > 0
         voters = [one for one in candidates if one.uses_links == linked] or candidates
         self.n_clusters_ = counts[0] if len(counts) == 1 else n_clusters_by_shape(sample, counts, seed)
-        votes = softmax(_shape_nats(voters, sample, self.n_clusters_, seed))
+        # Of two voters the larger vote would decide alone. With it, labels after ten answers were worse by
+        # .01 (19 sets, five draws): the first clusters of questions come from a quick choice of two.
+        nats = (
+            _shape_nats(voters, sample, self.n_clusters_, seed) if len(voters) > 2 else np.zeros(len(voters))
+        )
+        votes = softmax(nats)
         vote_of = self._store_result(data, links, voters, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)
         self.selection_ = [
