@@ -98,8 +98,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     foretell left-out rows better than 2 K. Rows that most votes put together share a cluster. Hard links
     are never broken.
 
-    Soft links may be wrong. Fits that did not see a link vote on it, too, and a link that they contradict is
-    believed less in the final fits (``violation_probability_``).
+    Soft links may be wrong. Fits that did not see a link vote on it, too: in the final fits a link that they
+    contradict is believed less, and one that they confirm more (``violation_probability_``).
 
     Parameters
     ----------
