@@ -1,4 +1,4 @@
-"""Hard groups: all pairs among a few rows are known for sure, and no clustering may break one."""
+"""Hard links, which no clustering may break: all pairs among a few rows, or as many pairs among all rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from experiments.leaderboard.pccc import REPOSITIONING, pccc_labels
 from experiments.leaderboard.real_sets import REAL_SETS, load_real
 from linkwise.constraints import Constraints
 
-__all__ = ["EXPERIMENTS", "GROUPS", "SHARES", "hard_groups_trial", "links_among"]
+__all__ = ["EXPERIMENTS", "GROUPS", "SHARES", "hard_groups_trial", "hard_pairs_trial", "links_among"]
+
+#: Rows of a set at most where pairs are drawn among all rows, about as many as the sets of PCCC's authors.
+PAIR_ROWS = 400
 
 #: Share of the rows among which all pairs are links.
 SHARES = (0.05, 0.1)
@@ -86,12 +89,56 @@ def hard_groups_trial(draw: int, set: str, share: float, group: str) -> list[Row
     X, y = load_real(set)
     rng = np.random.default_rng(zlib.crc32(f"{set} {share:g} {draw}".encode()))
     chosen = np.sort(rng.choice(len(y), max(3, round(share * len(y))), replace=False))
-    links = links_among(chosen, y)
+    return _scored(X, y, links_among(chosen, y), group, draw)
+
+
+def hard_pairs_trial(draw: int, set: str, share: float, group: str) -> list[Row]:
+    """As many hard links as there are pairs among 5 % or 10 % of the rows, drawn among all rows.
+
+    This is how the authors of PCCC draw their links (PCCC-Data, ``generate_hard_constraints``, after
+    Gonzalez-Almagro et al. 2020): s n (s n - 1) / 2 pairs of n rows. With s = 10 % a row of a set of 400 is
+    in four links on average, so that links imply most others; with 5 % it is in one. At most 400 rows of a
+    real set; otherwise as :func:`hard_groups_trial`.
+
+    Parameters
+    ----------
+    draw : int
+        Fixes the pairs, whatever the group is, and the starts.
+    set : str
+        A name in :data:`experiments.leaderboard.real_sets.REAL_SETS`.
+    share : float
+        Share of the rows among which there would be as many pairs.
+    group : str
+        A name in ``GROUPS``.
+
+    Returns
+    -------
+    list of dict
+        As :func:`hard_groups_trial`.
+
+    Examples
+    --------
+    >>> from experiments.leaderboard.hard_groups import hard_pairs_trial
+    >>> rows = hard_pairs_trial(0, "wine", 0.1, "k-means with links")
+    >>> [(row["method"], row["broken"], row["ari"] > 0.95) for row in rows]
+    [('COPKMeans', 0, True), ('MPCKMeans', 0, True)]
+    """
+    X, y = load_real(set, PAIR_ROWS)
+    rng = np.random.default_rng(zlib.crc32(f"{set} {share:g} {draw} pairs".encode()))
+    n_rows = max(3, round(share * len(y)))
+    links = Constraints.sample(y, n_rows * (n_rows - 1) // 2, overlap=True, random_state=rng)
+    return _scored(X, y, links, group, draw)
+
+
+def _scored(
+    X: NDArray[np.float64], y: NDArray[np.int64], links: Constraints, group: str, seed: int
+) -> list[Row]:
+    """Scores of the clusterings of a group under hard links."""
     free = np.ones(len(y), dtype=bool)
-    free[chosen] = False
+    free[links.pairs] = False
     rows: list[Row] = []
     for name in GROUPS[group]:
-        found = _clustered(name, X, len(np.unique(y)), draw, links)
+        found = _clustered(name, X, len(np.unique(y)), seed, links)
         if found.labels is None:
             rows.append({"method": name, "problem": found.problem})
             continue
@@ -120,12 +167,12 @@ def _clustered(name: str, X: NDArray[np.float64], k: int, seed: int, links: Cons
         return Clustered(None, 0.0, f"{type(error).__name__}: {str(error)[:200]}")
 
 
-EXPERIMENTS = (
+EXPERIMENTS = tuple(
     Experiment(
-        "hard_groups",
-        "All pairs among a few rows are hard links, which no clustering may break",
+        name,
+        title,
         "beyond the papers",
-        hard_groups_trial,
+        trial,
         quick=Size(
             [
                 {"set": name, "share": 0.1, "group": group}
@@ -142,5 +189,17 @@ EXPERIMENTS = (
         ),
         measures=("ari", "ari_unlinked", "broken", "seconds"),
         texts=("problem",),
-    ),
+    )
+    for name, title, trial in (
+        (
+            "hard_groups",
+            "All pairs among a few rows are hard links, which no clustering may break",
+            hard_groups_trial,
+        ),
+        (
+            "hard_pairs",
+            "As many hard links as pairs among 5 % or 10 % of the rows, drawn among all rows",
+            hard_pairs_trial,
+        ),
+    )
 )

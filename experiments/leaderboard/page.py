@@ -148,7 +148,7 @@ def details(table: Sequence[Row]) -> str:
 
 
 def hard_groups(table: Sequence[Row]) -> str:
-    """Means over the sets of the experiment "hard_groups", the hard links that were broken, and every set.
+    """Means over the sets of "hard_groups" or "hard_pairs", the hard links that were broken, and every set.
 
     Parameters
     ----------
@@ -302,6 +302,7 @@ INCLUDES: dict[str, tuple[str, Callable[[Sequence[Row]], str]]] = {
     "leaderboard_targets.inc": ("leaderboard", target_table),
     "leaderboard_details.inc": ("leaderboard", details),
     "hard_groups.inc": ("hard_groups", hard_groups),
+    "hard_pairs.inc": ("hard_pairs", hard_groups),
     "few_labels.inc": ("few_labels", few_labels),
     "other_packages.inc": ("other_packages", other_packages),
     "unknown_number.inc": ("unknown_number", unknown_number),

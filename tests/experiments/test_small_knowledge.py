@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 from experiments.leaderboard import few_labels, hard_groups, unknown_number
 from experiments.leaderboard.data import SETS, draw_links, half_of
 from experiments.leaderboard.few_labels import CLASSIFIERS, few_labels_trial, labels_of_few
-from experiments.leaderboard.hard_groups import hard_groups_trial, links_among
+from experiments.leaderboard.hard_groups import hard_groups_trial, hard_pairs_trial, links_among
 from experiments.leaderboard.leaderboard import Clustered, cluster
 from experiments.leaderboard.page import few_labels as few_labels_text
 from experiments.leaderboard.page import hard_groups as hard_groups_text
@@ -49,12 +49,36 @@ def test_broken_hard_links_are_counted(monkeypatch):
     assert np.array_equal(given[-1].pairs, links.pairs)
 
 
+def test_hard_pairs_are_true_and_drawn_among_all_rows(monkeypatch):
+    y = np.arange(100) % 3
+    monkeypatch.setattr(hard_groups, "load_real", lambda *_: (np.zeros((100, 1)), y))
+    given = []
+
+    def truth(method, X, k, seed, links, **known):
+        given.append(links)
+        return Clustered(y.copy(), 0.0)
+
+    monkeypatch.setattr(hard_groups, "cluster", truth)
+    for share, n_pairs in ((0.05, 10), (0.1, 45)):
+        (row,) = hard_pairs_trial(0, "iris", share, "choice")
+        links = given[-1]
+        assert links.n_pairs == n_pairs
+        assert np.isinf(links.weights).all()
+        assert ((y[links.pairs[:, 0]] == y[links.pairs[:, 1]]) == (links.weights > 0)).all()
+        assert (row["broken"], row["ari"]) == (0, 1.0)
+    # 45 pairs of ten rows would touch ten rows.
+    assert len(np.unique(given[-1].pairs)) > 40
+    hard_pairs_trial(1, "iris", 0.1, "choice")
+    assert not np.array_equal(given[-1].pairs, links.pairs)
+
+
 @pytest.mark.usefixtures("fewer_candidates")
-def test_hard_groups_are_kept_by_all_estimators(monkeypatch):
+@pytest.mark.parametrize("trial", [hard_groups_trial, hard_pairs_trial])
+def test_hard_links_are_kept_by_all_estimators(trial, monkeypatch):
     X, y = hard_groups.load_real("wine")
     monkeypatch.setattr(hard_groups, "load_real", lambda *_: (X[::2], y[::2]))
     for group in ("k-means with links", "spectral with links", "mixtures with links", "choice"):
-        rows = hard_groups_trial(0, "wine", 0.1, group)
+        rows = trial(0, "wine", 0.1, group)
         assert {row["broken"] for row in rows} == {0}
 
 

@@ -13,6 +13,7 @@ from linkwise import ConstrainedSpectralClustering, Constraints, COPKMeans, Spec
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.kmeans.hard import hard_links
+from linkwise.spectral import rounding
 from linkwise.spectral.rounding import labels_keeping
 from tests.repeats import for_seeds
 
@@ -58,6 +59,39 @@ def test_labels_have_the_least_inertia_of_all_that_keep_the_links(seed):
     assert not links.violations(found).any()
     inertia = sum(rows[found == k].var(axis=0).sum() * (found == k).sum() for k in range(3))
     assert inertia == pytest.approx(best)
+
+
+def test_starts_end_when_a_third_of_them_came_to_the_best(monkeypatch):
+    ends = []
+    descent = rounding.run_hard_descent
+
+    def seen(*given, **settings):
+        run = descent(*given, **settings)
+        ends.append(run.history[-1])
+        return run
+
+    monkeypatch.setattr(rounding, "run_hard_descent", seen)
+    rng = np.random.default_rng(0)
+    links = hard_links(Constraints(60, must_link=[(0, 1)], cannot_link=[(0, 20), (20, 40)]), 3)
+    clear = np.repeat([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], 20, axis=0) + 0.01 * rng.normal(size=(60, 2))
+    labels_keeping(clear, links, n_init=10, rng=rng)
+    assert len(ends) == 3
+    assert np.ptp(ends) < 1e-9
+    for n_init, n_made in ((2, 2), (3, 3), (20, 6)):
+        ends.clear()
+        labels_keeping(clear, links, n_init=n_init, rng=rng)
+        assert len(ends) == n_made
+    n_all = 0
+    for _ in range(20):
+        ends.clear()
+        found = labels_keeping(rng.normal(size=(60, 5)), links, n_init=10, rng=rng)
+        least = min(ends)
+        alike = np.isclose(ends, least, rtol=1e-9, atol=0.0)
+        assert len(ends) == 10 or alike.sum() == 3
+        assert alike[-1] or len(ends) == 10
+        assert len(np.unique(found)) == 3
+        n_all += len(ends) == 10
+    assert n_all > 5  # where starts end apart, all are made
 
 
 @pytest.mark.parametrize("assign_labels", ["kmeans", "discretize", "cluster_qr"])

@@ -41,6 +41,8 @@ _AT_ONCE = 10**5
 
 #: Most moves of the centres, and seconds of search for labels of linked rows, of :func:`labels_keeping`.
 _MOST_MOVES, _TIME_LIMIT = 300, 30.0
+#: Starts of :func:`labels_keeping` that end where the best one did before it stops: so many, or this share.
+_FEWEST_ALIKE, _SHARE_ALIKE = 3, 0.3
 
 #: Share of the links in each subset of :func:`link_reliability`.
 _SUBSET_SHARE = 0.6
@@ -115,15 +117,19 @@ def _closer(rows: Floats, norms: Floats, drawn: Ints, nearest: Floats) -> Floats
 def labels_keeping(
     rows: Floats, links: HardLinks, *, n_init: int, rng: np.random.Generator, start: Floats | None = None
 ) -> Ints:
-    """Labels (N,) by k-means on rows (N, m), from ``start`` or n_init starts, that break no hard link."""
+    """Labels (N,) by k-means on rows (N, m), from ``start`` or n_init starts, that break no hard link.
+
+    No more starts are made after some, ``_FEWEST_ALIKE`` at least, ended with the least inertia so far.
+    """
     k = links.n_clusters
     distortion = SquaredEuclidean(None, k)
     table = distortion.rows(np.ascontiguousarray(rows))
     no_links = np.empty((0, 2), dtype=np.int64)
     tol = 1e-4 * float(rows.var(axis=0).mean())
-    best, least, search_seconds = np.empty(0, dtype=np.int64), np.inf, 0.0
+    best, least, n_alike, search_seconds = np.empty(0, dtype=np.int64), np.inf, 0, 0.0
+    enough = max(_FEWEST_ALIKE, _SHARE_ALIKE * n_init)
     for _ in range(n_init if start is None else 1):
-        if len(best) and time_is_over(search_seconds, _TIME_LIMIT):
+        if len(best) and (n_alike >= enough or time_is_over(search_seconds, _TIME_LIMIT)):
             break
         centres = start_centres(distortion, table, k, no_links, rng) if start is None else start
         run = run_hard_descent(
@@ -131,8 +137,11 @@ def labels_keeping(
             search_seconds=search_seconds,
         )  # fmt: skip
         search_seconds += sum(answer.search_seconds for answer in run.assignments)
-        if run.history[-1] < least:
-            best, least = run.labels, run.history[-1]
+        inertia = run.history[-1]
+        if np.isclose(inertia, least, rtol=1e-9, atol=0.0):
+            n_alike += 1
+        elif inertia < least:
+            best, least, n_alike = run.labels, inertia, 1
     return best
 
 
