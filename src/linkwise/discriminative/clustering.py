@@ -214,12 +214,8 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         """Find the coefficients from rows and the links among them."""
         k = int(self.n_clusters)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # it is a start, which need not keep hard links: the objective has them
-            first = ConstrainedSpectralClustering(
-                k, diffusion_time=_START_TIME, keep_hard_links=False, random_state=seed
-            )
+            warnings.simplefilter("ignore")  # it is a start
+            first = ConstrainedSpectralClustering(k, diffusion_time=_START_TIME, random_state=seed)
             start = first.fit(scaled_rows(self._features(), rows), constraints=links).labels_
         features = feature_rows(self._features(), rows)
         penalty = np.full(features.shape[1], self.penalty * FEATURES[self.features])
