@@ -20,6 +20,8 @@ import linkwise
 from linkwise import Constraints
 from linkwise._exports import ESTIMATORS
 from linkwise.graph import adjacency, dsatur_colouring, find_clique, path_witness, two_colouring
+from linkwise.graph.colour_search import search_colouring
+from linkwise.graph.colourability import anneal_colouring
 from linkwise.graph.parity import link_parity
 from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference.engines import engine_options
@@ -36,6 +38,8 @@ def jobs() -> list[Callable[[], Any]]:
     found: list[Callable[[], Any]] = [
         partial(dsatur_colouring, graph),
         partial(find_clique, graph, 3),
+        partial(search_colouring, graph, 2, clique=np.empty(0, dtype=np.int64), budget=100),
+        partial(anneal_colouring, graph, 2, n_moves=100),
         partial(two_colouring, graph),
         partial(link_parity, 24, pairs, np.sign(links.weights)),
         partial(path_witness, 3, np.array([[0, 1], [1, 2]]), 0, 2),
@@ -51,8 +55,10 @@ def jobs() -> list[Callable[[], Any]]:
     # Two labels that attract each other are found by a minimum cut.
     found.append(partial(best_labels, PottsField(unary[:, :2], pairs, np.ones(len(pairs))), method="exact"))
     soft = Constraints(24, links.must_link, links.cannot_link, certainty=0.9)
+    frozen = X.copy()  # the checks of scikit-learn pass such data, for which kernels are compiled anew
+    frozen.setflags(write=False)
     for name in ESTIMATORS:
-        for data, given in ((X, links), (X, soft), (X.astype(np.float32), links)):
+        for data, given in ((X, links), (X, soft), (X.astype(np.float32), links), (frozen, links)):
             known = {"y": y} if name == "CPPC" else {"constraints": given}
             found.append(partial(getattr(linkwise, name)(3, random_state=0).fit, data, **known))
     return found
