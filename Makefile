@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 SCALE ?= quick
+WORKERS ?= 3
 PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 
 # Byte code is kept, as numba's is: else each of the many processes of the tests would compile it again.
@@ -12,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make demo       what links gain, on bundled data; writes build/demo/report.html"
-	@echo "make test       lint, type-check, doctests and the whole test suite"
+	@echo "make test       lint, type-check, doctests and the whole test suite (WORKERS=2 for fewer processes)"
 	@echo "make check      lint, type-check and the tests that tests/quick.txt names: a minute, before every commit"
 	@echo "make lint       ruff and mypy only"
 	@echo "make wheel      the README with the built wheel in an empty environment, a few minutes"
@@ -38,18 +39,20 @@ $(VENV)/.bench: $(VENV)/.dev
 demo: $(VENV)/.dev
 	$(RUN) -m linkwise demo
 
+# mypy keeps what it knows of installed packages and of our files beside the packages: 1 s instead of a minute.
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy --cache-dir $(VENV)/mypy_cache
 
-# One process compiles the kernels and another lints: else both workers of the tests would compile the same.
-# The second is done first, and collects the tests: else both workers would compile the modules of the tests.
+# One process compiles the kernels, and another lints and then compiles them from the last to the first, until
+# the first one has all: else all workers of the tests would compile the same. There is a worker more than
+# there are cores to be used, because some tests wait, for browsers and for processes.
 test: $(VENV)/.dev
-	@$(RUN) -m tests.compile_kernels & \
-	$(MAKE) --no-print-directory lint && { $(RUN) -m pytest --collect-only -qq > /dev/null 2>&1 || true; }; \
-	status=$$?; wait; exit $$status
-	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(RUN) -m tests.compile_kernels & kernels=$$!; \
+	$(MAKE) --no-print-directory lint || { kill $$kernels; exit 1; }; \
+	$(RUN) -m tests.compile_kernels --backwards & wait $$kernels; kill $$! 2> /dev/null || true
+	$(RUN) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # mypy takes as long as the tests, and one core.
 check: $(VENV)/.dev

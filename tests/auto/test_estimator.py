@@ -50,6 +50,12 @@ def number_found(known):
     )
 
 
+@cache
+def three_compared():
+    """A fit that compares three candidates; nobody changes it."""
+    return linked(3, [*QUICK, "mixture, diagonal"]).fit(X, constraints=LINKS)
+
+
 class Scripted(ClusterMixin, BaseEstimator):
     """Labels that are given, whatever the links say; new rows are all of cluster 0."""
 
@@ -458,7 +464,9 @@ class TestCandidates:
 
 
 class TestRecords:
-    model = linked(3, [*QUICK, "mixture, diagonal"]).fit(X, constraints=LINKS)
+    @property
+    def model(self):
+        return three_compared()
 
     def test_have_the_fields_of_the_contract(self):
         fields = ("candidate", "uses_links", "n_clusters", "agreement", "error", "weight", "chosen", "reason")
@@ -676,7 +684,7 @@ class TestData:
             ),
             (lambda: linked().predict(X), NotFittedError, "not fitted"),
             (lambda: linked().predict_proba(X), NotFittedError, "not fitted"),
-            (lambda: TestRecords.model.predict(X[:, :1]), ValueError, "expecting 2 features"),
+            (lambda: three_compared().predict(X[:, :1]), ValueError, "expecting 2 features"),
         ],
     )
     def test_refused(self, call, error, match):

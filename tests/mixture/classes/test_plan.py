@@ -13,6 +13,24 @@ from linkwise.mixture.classes.e_step import pair_weights
 from linkwise.mixture.classes.plan import make_plan
 
 
+@pytest.fixture(autouse=True, scope="module")
+def shared_divisions():
+    """Fit the mixture of the same rows and seed once: many plans differ in beliefs or numbers only."""
+    known = {}
+    original = evidence._division
+
+    def division(X, rows, half, *others):
+        key = (X.shape, X.tobytes(), rows.tobytes(), None if half is None else half.tobytes(), others)
+        if key not in known:
+            known[key] = original(X, rows, half, *others)
+            known[key].labels.setflags(write=False)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(evidence, "_division", division)
+        yield
+
+
 def plan(X, codes, beliefs, n_clusters=None, *, seed=0, covariance_type="full", shrinkage=3.0):
     beliefs = np.asarray(beliefs, dtype=float)
     weights = pair_weights(beliefs, 1.0, np.bincount(codes[codes >= 0]), "class")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from linkwise.mixture.links.rows import select_linked_rows
 from linkwise.mixture.links.weights import grid_mixing
 from tests.mixture import oracle
 from tests.mixture.mixing_oracle import Enumeration, log_omega_by_links
+from tests.repeats import for_cases
 
 HARD = np.inf
 #: Name: (must-links, cannot-links, weights, whether contraction leaves links that share no group).
@@ -58,7 +59,14 @@ def share_of(links, sampling):
     return np.ones(len(links)) if sampling == "points" else 1.0 / np.bincount(chunklets)[chunklets]
 
 
-cases = pytest.mark.parametrize(
+@cache
+def enumeration(name, sampling, per_cluster):
+    """All labellings of the points under these links."""
+    links, _ = links_of(name)
+    return Enumeration(links, np.repeat(np.arange(3), per_cluster), share_of(links, sampling))
+
+
+cases = for_cases(
     ("name", "sampling", "per_cluster"),
     [(name, sampling, per) for name in LINKS for sampling in SAMPLING for per in (1, 2)],
 )
@@ -79,8 +87,8 @@ class TestPriors:
 
     @cases
     def test_exact_is_the_sum_over_all_labellings(self, name, sampling, per_cluster):
-        links, linked, share, n_free, eta, _ = self.problem(name, sampling, per_cluster)
-        everything = Enumeration(links, linked.cluster_of, share)
+        _, linked, _, n_free, eta, _ = self.problem(name, sampling, per_cluster)
+        everything = enumeration(name, sampling, per_cluster)
         log_omega, counts = LabelPrior(linked, "exact", 0)(eta)
         assert log_omega == pytest.approx(everything.log_omega(eta), abs=1e-10)
         np.testing.assert_allclose(counts + n_free * np.exp(eta), everything.prior_counts(eta), atol=1e-10)
@@ -99,7 +107,7 @@ class TestPriors:
         np.testing.assert_allclose(counts, gradient, atol=1e-5)
         assert counts.sum() == pytest.approx(linked.prior_power.sum())
         if disjoint:
-            everything = Enumeration(links, linked.cluster_of, share)
+            everything = enumeration(name, sampling, per_cluster)
             assert log_omega == pytest.approx(everything.log_omega(eta), abs=1e-10)
             np.testing.assert_allclose(
                 counts + n_free * np.exp(eta), everything.prior_counts(eta), atol=1e-10
@@ -154,7 +162,7 @@ class TestSteps:
         density = oracle.log_density(X, start["means_init"], np.ones((n_gaussians, 1, 1)))
         return model, np.log(start["weights_init"]), density
 
-    @pytest.mark.parametrize(("mixing", "name", "model_class", "sampling", "per_cluster"), list(steps()))
+    @for_cases(("mixing", "name", "model_class", "sampling", "per_cluster"), steps())
     def test_objective_and_weights(self, monkeypatch, mixing, name, model_class, sampling, per_cluster):
         links, _ = links_of(name)
         monkeypatch.setattr(link_steps, "grid_mixing", partial(grid_mixing, step=0.05))
@@ -162,7 +170,7 @@ class TestSteps:
         model, eta, density = self.step(model_class, links, per_cluster, mixing=mixing, **options)
         share = share_of(links, sampling)
         cluster_of = np.repeat(np.arange(3), per_cluster)
-        everything = Enumeration(links, cluster_of, share)
+        everything = enumeration(name, sampling, per_cluster)
         counts, log_total = everything.posterior(eta, density[:N_POINTS])
         free = density[N_POINTS:] + eta
         log_free = np.logaddexp.reduce(free, axis=1)
