@@ -20,7 +20,7 @@ from experiments.ppc.optimum import class_start, ppc_soft_optimum
 from linkwise import PPC, COPKMeans
 from linkwise.metrics import clustering_accuracy
 
-FEW_STARTS = 3
+FEW_STARTS = 2
 
 
 def _recorded(monkeypatch):
