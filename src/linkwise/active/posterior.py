@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.active.evidence import MOST, Asked, Split, asked_landmarks, novelty
+from linkwise.active.evidence import MOST, Asked, Split, asked_landmarks, asked_novelty, novelty
 from linkwise.active.groups import SURE, Groups, find_groups
 from linkwise.active.knowledge import UNSURE, Answers
 from linkwise.active.landscape import Landscape
@@ -200,7 +200,7 @@ def _settle_from(
     """Posterior of the landmarks in answers if the share of wrong answers is ``error_rate`` at first."""
     n_likely = n_clusters or int(landscape.start.max()) + 1
     for attempt in range(2):
-        groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, others, n_likely)
+        groups = find_groups(asked, asked.strength(error_rate), n_clusters, others, n_likely)
         targets, trust = _targets(groups)
         for _ in range(2):
             guess, prob, agreement, converged = _believe(
@@ -260,13 +260,14 @@ def _believe(
     """
     known = np.flatnonzero(trust > 0.0)
     places, n_groups = asked.places, targets.shape[1]
-    guess = guess_groups(landscape, places[known], targets[known], trust[known])
+    kernels = asked.kernels if len(known) == len(places) else asked.kernels[:, known[:, None], known]
+    guess = guess_groups(landscape, places[known], targets[known], trust[known], kernels)
     held_out = np.empty((len(places), n_groups))
     held_out[known] = guess.held_out
     open_rows = np.flatnonzero(trust <= 0.0)
     held_out[open_rows] = guess.prob(landscape, places[open_rows])
     held_out = (1.0 - _DOUBT) * held_out + _DOUBT / n_groups
-    new = novelty(landscape, places, places[known], trust[known], groups.alpha)
+    new = asked_novelty(asked, trust, groups.alpha)
     fewest = n_groups + _FEWEST_NEW if n_clusters is None else n_clusters
     n_new = int(np.clip(max(n_likely, fewest) - n_groups, 1, _MOST_NEW))
     unary = np.column_stack([np.log(held_out) + np.log1p(-new)[:, None], *[np.log(new / n_new)] * n_new])
@@ -309,7 +310,7 @@ def _everywhere(
     prob = guess.prob(landscape, everyone)
     new = np.zeros(len(everyone))
     if prob.shape[1] != n_clusters:
-        new = novelty(landscape, everyone, asked.places[known], trust[known], groups.alpha)
+        new = novelty(landscape, asked.places[known], trust[known], groups.alpha)
     every = np.column_stack([prob * (1.0 - new)[:, None], new])
     every[asked.places] = settled.prob
     wrong = np.zeros(len(answers.says))

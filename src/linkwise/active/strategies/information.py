@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from linkwise.active.groups import SURE
 from linkwise.active.knowledge import Knowledge
@@ -52,12 +54,13 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
     doubt = 1.0 - prob.max(axis=1)
     similarity = np.tensordot(posterior.kernel_weights, landscape.kernels, 1)
     covariance, factor = _covariance(similarity, posterior)
+    known = _Observed(covariance, doubt)
     best_group = np.where(allowed, prob[:, :n_groups], -1.0).argmax(axis=1)
     merges = _group_questions(landscape.distances, posterior, asked)
     chosen: list[tuple[int, int]] = []
     for _ in range(n_pairs):
-        gain = (covariance**2 @ doubt) * factor**2
-        gain *= worth / (np.maximum(np.diag(covariance) * factor, 0.0) + _NOISE)
+        gain = known.drop * factor**2
+        gain *= worth / (np.maximum(known.variance * factor, 0.0) + _NOISE)
         row = int(gain.argmax())
         if merges and merges[0][0] > gain[row]:
             _, i, j = merges.pop(0)
@@ -67,8 +70,7 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
             break
         chosen.append((row, int(partners[row, best_group[row]])))
         worth[row] = 0.0
-        step = covariance[row]
-        covariance = covariance - np.outer(step, step) / (max(step[row], 0.0) + _NOISE)
+        known.observe(row)
     pairs = landscape.rows[np.array(chosen, dtype=np.int64).reshape(-1, 2)]
     if len(pairs) < n_pairs:  # nothing is left in doubt: any pair of landmarks that was not asked about
         told = landscape.place[knowledge.asked]
@@ -145,11 +147,51 @@ def _covariance(
     """
     asked = posterior.asked
     noise = _NOISE / np.maximum(2.0 * posterior.trust - 1.0, _OPEN) ** 2
-    columns = kernel[:, asked]
-    covariance = kernel - columns @ np.linalg.solve(columns[asked] + np.diag(noise), columns.T)
+    columns = kernel[asked].T  # kernels are symmetric, and rows are read faster
+    given = columns[asked] + np.diag(noise)
+    root, failed = dpotrf(given.T, lower=True)
+    if failed:
+        covariance = kernel - columns @ np.linalg.solve(given, columns.T)
+    else:
+        half = solve_triangular(root, columns.T, lower=True, check_finite=False)
+        covariance = half.T @ half
+        np.subtract(kernel, covariance, out=covariance)
     factor = np.ones(len(kernel))
     factor[asked] = noise / np.maximum(noise - covariance[asked, asked], 1e-3 * noise)
     return covariance, factor
+
+
+class _Observed:
+    """The covariance of all landmarks while rows are observed one after the other.
+
+    ``variance`` (l,) is its diagonal, ``drop`` (l,) the sum over j of U(j) c_ij^2. Observing a row subtracts
+    a product of a vector with itself. The vectors are kept, and the matrix is not written again: a row costs
+    one product of the first matrix with a vector.
+    """
+
+    def __init__(self, covariance: NDArray[np.float64], doubt: NDArray[np.float64]) -> None:
+        self._first, self._doubt = covariance, doubt
+        self._vectors: list[NDArray[np.float64]] = []
+        self.variance = np.diag(covariance).copy()
+        self.drop = np.einsum("ij,ij,j->i", covariance, covariance, doubt)
+
+    def observe(self, row: int) -> None:
+        """Subtract what is known once this row is."""
+        column = self._times(np.eye(1, len(self._first), row)[0], self._first[row])
+        vector = column / np.sqrt(max(column[row], 0.0) + _NOISE)
+        weighted = self._doubt * vector
+        self.drop += vector * (vector * (weighted @ vector) - 2.0 * self._times(weighted))
+        self.variance -= vector**2
+        self._vectors.append(vector)
+
+    def _times(
+        self, values: NDArray[np.float64], product: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """The covariance times values (l,); ``product`` is that of the first covariance, if it is known."""
+        total = self._first @ values if product is None else product.copy()
+        for vector in self._vectors:
+            total -= vector * (vector @ values)
+        return total
 
 
 def _group_questions(
