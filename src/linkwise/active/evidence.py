@@ -31,6 +31,7 @@ __all__ = [
     "Asked",
     "Evidence",
     "Split",
+    "Told",
     "asked_landmarks",
     "asked_novelty",
     "divide",
@@ -40,6 +41,7 @@ __all__ = [
     "operators_of",
     "quick_operators",
     "quick_prob",
+    "told_landmarks",
     "unite",
 ]
 
@@ -67,13 +69,11 @@ class Split(NamedTuple):
 
 
 @dataclass(eq=False)
-class Asked:
+class Told:
     """Landmarks in answers and the answers about them, in the numbering of these landmarks.
 
     ``places`` (t,) landmarks in the order in which they were first asked about; ``pairs`` (q, 2) and ``says``
-    (q,) the answers that were not "unsure", ``number`` (q,) their places among all. ``kernels`` (7, t, t) and
-    ``nearness`` (t, t), with zeros on the diagonal, are those of the landscape between these landmarks.
-    ``operators`` keeps what ``operators_of`` computed.
+    (q,) the answers that were not "unsure", ``number`` (q,) their places among all.
     """
 
     places: NDArray[np.int64]
@@ -81,14 +81,6 @@ class Asked:
     says: NDArray[np.int64]
     certainty: NDArray[np.float64]
     number: NDArray[np.int64]
-    kernels: NDArray[np.float64]
-    nearness: NDArray[np.float64]
-    operators: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
-
-    @cached_property
-    def nearness_before(self) -> NDArray[np.float64]:
-        """Nearness of each to those that were asked about before it, (t, t), else 0."""
-        return np.tril(self.nearness, -1)
 
     def strength(self, error_rate: float) -> NDArray[np.float64]:
         """Log-odds of each answer, positive for "same"."""
@@ -96,6 +88,26 @@ class Asked:
         with np.errstate(divide="ignore"):
             odds = np.log(certainty) - np.log1p(-certainty)
         return np.asarray(self.says * np.minimum(odds, MOST), dtype=np.float64)
+
+
+@dataclass(eq=False)
+class Asked(Told):
+    """The same with what the landscape says about them.
+
+    ``kernels`` (7, t, t) and ``nearness`` (t, t), with zeros on the diagonal, are those of the landscape
+    between these landmarks. ``beyond`` are the number of answers without a certainty that are not among
+    these, and how many of them are wrong. ``operators`` keeps what ``operators_of`` computed.
+    """
+
+    kernels: NDArray[np.float64]
+    nearness: NDArray[np.float64]
+    beyond: tuple[float, float] = (0.0, 0.0)
+    operators: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
+
+    @cached_property
+    def nearness_before(self) -> NDArray[np.float64]:
+        """Nearness of each to those that were asked about before it, (t, t), else 0."""
+        return np.tril(self.nearness, -1)
 
 
 class Evidence:
@@ -371,34 +383,32 @@ def _other_side(similarity: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray((vector > 0.0) != (vector[0] > 0.0))
 
 
-def asked_landmarks(landscape: Landscape, answers: Answers) -> Asked:
+def told_landmarks(landscape: Landscape, answers: Answers) -> Told:
     """The landmarks in answers; the centre alone if no answer says anything."""
     number = np.flatnonzero(answers.says != UNSURE)
+    says, certainty = answers.says[number].astype(np.int64), answers.certainty[number]
     if not len(number):
-        nothing = np.empty(0, dtype=np.int64)
-        return _asked(landscape, np.array([landscape.centre]), nothing.reshape(0, 2), answers, number)
+        nothing = np.empty((0, 2), dtype=np.int64)
+        return Told(np.array([landscape.centre]), nothing, says, certainty, number)
     pairs = landscape.place[answers.pairs[number]]
     # The second row of a question was there before the first.
     places, first = np.unique(pairs[:, ::-1], return_index=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return _asked(landscape, places[order], rank[np.searchsorted(places, pairs)], answers, number)
+    return Told(places[order], rank[np.searchsorted(places, pairs)], says, certainty, number)
 
 
-def _asked(
-    landscape: Landscape,
-    places: NDArray[np.int64],
-    pairs: NDArray[np.int64],
-    answers: Answers,
-    number: NDArray[np.int64],
+def asked_landmarks(
+    landscape: Landscape, told: Answers | Told, beyond: tuple[float, float] = (0.0, 0.0)
 ) -> Asked:
-    """These landmarks, with their similarities, and the answers of these numbers about them."""
-    nearness = landscape.nearness[np.ix_(places, places)]
+    """The landmarks in answers, with their similarities."""
+    one = told if isinstance(told, Told) else told_landmarks(landscape, told)
+    square = np.ix_(one.places, one.places)
+    nearness = landscape.nearness[square]
     np.fill_diagonal(nearness, 0.0)
-    says, certainty = answers.says[number].astype(np.int64), answers.certainty[number]
-    kernels = np.stack([kernel[np.ix_(places, places)] for kernel in landscape.kernels])
-    return Asked(places, pairs, says, certainty, number, kernels, nearness)
+    kernels = np.stack([kernel[square] for kernel in landscape.kernels])
+    return Asked(one.places, one.pairs, one.says, one.certainty, one.number, kernels, nearness, beyond)
 
 
 def novelty(

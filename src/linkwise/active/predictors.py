@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, sposv
 from scipy.special import softmax
 
 from linkwise.active.landscape import Landscape
 
-__all__ = ["SMALLEST", "Guess", "guess_groups", "inverse_of", "ridge", "shares"]
+__all__ = ["SMALLEST", "Guess", "guess_groups", "inverse_of", "learn_more", "ridge", "shares"]
 
 #: Probabilities are kept above this.
 SMALLEST = 1e-3
@@ -30,6 +30,8 @@ _N_FOLDS = 5
 #: All predictors together count as this many known landmarks before any is known.
 _PRIOR_COUNT = 2.0
 _N_STEPS = 30
+#: Weight of a predictor that hardly counts.
+_LEAST_WEIGHT = 0.02
 
 
 class Guess(NamedTuple):
@@ -65,6 +67,8 @@ class Guess(NamedTuple):
         """Probability of each group for these landmarks, (r, g)."""
         total = np.zeros((len(rows), self.held_out.shape[1]))
         for kernel, dual, weight in zip(landscape.kernels, self.duals, self.weights, strict=False):
+            if weight == 0.0:
+                continue
             # Kernels are symmetric, and of a large array whole rows are read much faster than columns.
             few = len(rows) < len(kernel)
             similarity = kernel[np.ix_(rows, self.known)] if few else kernel[self.known].T[rows]
@@ -95,6 +99,38 @@ def guess_groups(
         held_out = np.concatenate([held_out, held_out_one[None]])
     weights = _stack(held_out, targets, trust)
     return Guess(np.tensordot(weights, held_out, 1), known, duals, discriminant, weights)
+
+
+def learn_more(
+    guess: Guess,
+    landscape: Landscape,
+    known: NDArray[np.int64],
+    targets: NDArray[np.float64],
+    trust: NDArray[np.float64],
+) -> Guess:
+    """The same predictors with the same weights, learned from more landmarks; ``held_out`` stays as it is.
+
+    Predictors that hardly count, with weights below ``_LEAST_WEIGHT``, are left out: each costs the third
+    power of the number of landmarks.
+    """
+    weights = np.where(guess.weights < _LEAST_WEIGHT, 0.0, guess.weights)
+    weights /= weights.sum()
+    duals = np.zeros((len(guess.duals), len(known), targets.shape[1]))
+    for dual, kernel, weight in zip(duals, landscape.kernels, weights, strict=False):
+        if weight > 0.0:
+            # Single precision is enough: eigenvalues are between the penalty and the number of landmarks.
+            matrix = kernel[np.ix_(known, known)].astype(np.float32)
+            matrix[np.diag_indices_from(matrix)] += (_PENALTY / trust).astype(np.float32)
+            _, dual[:], failed = sposv(matrix.T, targets.astype(np.float32), lower=True)
+            if failed:  # as in ``inverse_of``
+                dual[:] = np.linalg.solve(matrix, targets)
+    discriminant = guess.discriminant
+    if discriminant is not None:
+        indicators = np.eye(targets.shape[1])[targets.argmax(axis=1)]
+        everyone = np.ones((1, len(known)), dtype=bool)
+        (slopes,), (offsets,) = _discriminant_fits(landscape.features[known], indicators, everyone)
+        discriminant = slopes, offsets
+    return Guess(guess.held_out, known, duals, discriminant, weights)
 
 
 def ridge(
