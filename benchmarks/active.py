@@ -131,9 +131,9 @@ def answers_table() -> Table:
         ["rows", "wrong", "answers", "mean since the row above", "slowest since", "slowest so far", "labels",
          "clusters found"],
         rows,
-        "Processor time, without the first 20 questions. Several questions are chosen at once the more answers "
-        "there are. Targets are for the slower of right and 10 % wrong answers. When more than 800 rows are in "
-        "answers, new landmarks are drawn, which takes as long as the first question.",
+        "Processor time, without the first 20 questions. Several questions are chosen at once the more "
+        "answers there are. Targets are for the slower of right and 10 % wrong answers. When more than 800 "
+        "rows are in answers, new landmarks are drawn, which takes as long as the first question.",
         measured,
     )  # fmt: skip
 
