@@ -16,7 +16,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.active.core import N_ROWS, choose_core, contract, hand_on
 from linkwise.active.evidence import (
     MOST,
     Asked,
@@ -31,8 +30,9 @@ from linkwise.active.evidence import (
 from linkwise.active.groups import SURE, Groups, find_groups
 from linkwise.active.knowledge import UNSURE, Answers, first_answers
 from linkwise.active.landscape import Landscape
+from linkwise.active.long.core import N_ROWS, choose_core, contract, hand_on
+from linkwise.active.long.schedule import N_EXACT, steps
 from linkwise.active.predictors import Guess, guess_groups, learn_more
-from linkwise.active.schedule import N_EXACT, steps
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
 

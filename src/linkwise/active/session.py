@@ -35,8 +35,8 @@ from linkwise.active.knowledge import (
 )
 from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
+from linkwise.active.long.schedule import last_look
 from linkwise.active.quality import Quality, estimate_quality
-from linkwise.active.schedule import last_look
 from linkwise.active.strategies import Strategy, find_strategy
 from linkwise.constraints import Constraints
 

@@ -7,9 +7,9 @@ import pytest
 
 from linkwise.active import ActiveClustering, LabelOracle
 from linkwise.active import posterior as module
-from linkwise.active.core import choose_core, contract, hand_on
 from linkwise.active.evidence import Told
 from linkwise.active.knowledge import Knowledge
+from linkwise.active.long.core import choose_core, contract, hand_on
 
 
 def random_told(seed, t=30, q=60):

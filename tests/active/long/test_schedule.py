@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linkwise.active.schedule import N_EXACT, last_look, steps
+from linkwise.active.long.schedule import N_EXACT, last_look, steps
 
 
 def slow_last_look(n_answers):
