@@ -59,6 +59,17 @@ TARGETS: dict[str, Target] = {
         f"question {name}": Target("active", f"next question, {name} rows", "seconds", "<=", limit)
         for name, limit in (("1e4", 0.2), ("1e5", 1.0), ("1e6", 3.0))
     },
+    **{
+        f"question {name}, {n} answers": Target(
+            "active", f"slowest question up to {n} answers, {name} rows", "seconds", "<=", limit
+        )
+        for name, limit, answers in (
+            ("1e4", 0.2, (200, 400, 1000)),
+            ("1e5", 1.0, (400,)),
+            ("1e6", 3.0, (400,)),
+        )
+        for n in answers
+    },
     "page": Target("workbench", "first page of the workbench, 1e4 rows, server warm", "s", "<=", 1.0),
     "answer": Target("workbench", "answer to next question, 1e5 rows, 95 of 100", "s", "<=", 0.3),
     "page memory": Target("workbench", "the page with 1e5 rows in the plane", "MiB", "<=", 300.0),

@@ -85,7 +85,7 @@ def slow_value(landscape, asked, label, strength, alpha):
 @pytest.mark.parametrize("seed", range(20))
 def test_value_against_a_sum_over_rows_and_answers(seed):
     landscape, asked, label, strength = random_case(seed)
-    found = Evidence(landscape, asked, label >= 0, strength, 0.4).value(label)
+    found = Evidence(asked, label >= 0, strength, 0.4).value(label)
     assert found == pytest.approx(slow_value(landscape, asked, label, strength, 0.4), abs=1e-8)
 
 
@@ -93,7 +93,7 @@ def test_operators_make_the_predictions_of_the_regression():
     landscape, asked, label, _ = random_case(3)
     known = np.flatnonzero(label >= 0)
     targets = np.eye(3)[label[known]]
-    for k, operator in zip(module._QUICK, quick_operators(landscape, asked.places, label >= 0), strict=True):
+    for k, operator in zip(module._QUICK, quick_operators(asked, label >= 0), strict=True):
         kernel = landscape.kernels[k][np.ix_(asked.places, asked.places)]
         penalty = np.full(len(known), module._PENALTY)
         (dual,), (held_out,) = ridge(kernel[None, known[:, None], known], targets, penalty)
@@ -104,13 +104,25 @@ def test_operators_make_the_predictions_of_the_regression():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_moves_never_lose_evidence_or_groups(seed):
-    landscape, asked, label, strength = random_case(seed)
-    evidence = Evidence(landscape, asked, label >= 0, strength, 0.4)
+    _, asked, label, strength = random_case(seed)
+    evidence = Evidence(asked, label >= 0, strength, 0.4)
     moved, value = evidence.improved(label)
     assert value >= evidence.value(label)
     assert value == evidence.value(moved)
     assert np.array_equal(moved < 0, label < 0)
     assert set(moved[moved >= 0]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_unions_are_those_of_the_united_groups(seed):
+    _, asked, label, strength = random_case(seed)
+    evidence = Evidence(asked, label >= 0, strength, 0.4)
+    found = evidence.merged_values(label)
+    for a, b in [(1, 0), (2, 0), (2, 1)]:
+        united = np.where(label == a, b, label)
+        expected = evidence.value(united - (united > a))
+        assert found[a, b] == pytest.approx(expected, abs=1e-9)
+    assert not np.triu(found).any()
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -123,7 +135,7 @@ def test_a_wrong_answer_that_joins_two_clusters_is_cut(seed):
     landscape = survey(X, seed=seed)
     asked = asked_landmarks(landscape, answers)
     label = np.where(np.isin(asked.places, [7, 8, 9, 10, 20, 21]), -1, 0)
-    evidence = Evidence(landscape, asked, label >= 0, asked.strength(0.02), 0.3)
+    evidence = Evidence(asked, label >= 0, asked.strength(0.02), 0.3)
     divided, _ = divide(evidence, label, most=10)
     first = set(asked.places[divided == divided[0]].tolist())
     assert first == set(range(6))
@@ -140,7 +152,7 @@ def test_one_cluster_is_not_divided(seed):
     landscape = survey(X, seed=seed)
     asked = asked_landmarks(landscape, answers)
     label = np.where(asked.places == 12, 1, 0)
-    evidence = Evidence(landscape, asked, label >= 0, asked.strength(0.02), 0.3)
+    evidence = Evidence(asked, label >= 0, asked.strength(0.02), 0.3)
     divided, refused = divide(evidence, label, most=10)
     assert np.array_equal(divided, label)
     for one in refused:
@@ -150,8 +162,8 @@ def test_one_cluster_is_not_divided(seed):
 
 
 def test_merge_chances():
-    landscape, asked, label, strength = random_case(1)
-    evidence = Evidence(landscape, asked, label >= 0, strength, 0.4)
+    _, asked, label, strength = random_case(1)
+    evidence = Evidence(asked, label >= 0, strength, 0.4)
     chance = merge_chances(evidence, label)
     assert np.array_equal(chance, chance.T)
     assert not chance.diagonal().any()
@@ -167,7 +179,7 @@ def two_halves(seed, pairs, says):
     answers = answers_of([*inside, (12, 0), (12, 6), *pairs], [1] * len(inside) + [-1, -1, *says])
     asked = asked_landmarks(survey(X, seed=seed), answers)
     label = np.select([asked.places < 6, asked.places < 12], [0, 1], 2)
-    return Evidence(survey(X, seed=seed), asked, label >= 0, asked.strength(0.05), 0.1), label
+    return Evidence(asked, label >= 0, asked.strength(0.05), 0.1), label
 
 
 @pytest.mark.parametrize("seed", range(5))

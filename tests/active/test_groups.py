@@ -17,7 +17,7 @@ def found(X, pairs, says, *, seed=0, error=0.02, n_clusters=None, others=(), n_l
     """Groups by row: -1 for rows that were not asked about, or are open."""
     landscape = survey(X, seed=seed)
     asked = asked_landmarks(landscape, answers_of(pairs, says))
-    groups = find_groups(landscape, asked, asked.strength(error), n_clusters, others, n_likely)
+    groups = find_groups(asked, asked.strength(error), n_clusters, others, n_likely)
     label = np.full(len(X), -1)
     label[asked.places] = groups.label
     return label, groups

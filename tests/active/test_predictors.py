@@ -10,7 +10,7 @@ from sklearn.covariance import ledoit_wolf
 
 from linkwise.active import predictors
 from linkwise.active.landscape import survey
-from linkwise.active.predictors import SMALLEST, guess_groups, ridge, shares
+from linkwise.active.predictors import SMALLEST, guess_groups, inverse_of, ridge, shares
 
 
 def kernel_of(rng, n):
@@ -180,3 +180,15 @@ def test_shrunk_covariance_is_that_of_scikit_learn(n, d):
 def test_shrunk_covariance_of_points_without_spread():
     found = predictors._shrunk_covariances(np.zeros((1, 4, 2)), np.array([4]))
     np.testing.assert_array_equal(found, np.zeros((1, 2, 2)))
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("lowest", [0.1, -0.3])
+def test_inverse_of_a_symmetric_matrix_also_where_an_eigenvalue_is_negative(seed, lowest):
+    rng = np.random.default_rng(seed)
+    vectors = np.linalg.qr(rng.normal(size=(9, 9)))[0]
+    matrix = (vectors * np.append(lowest, rng.uniform(0.1, 3.0, size=8))) @ vectors.T
+    matrix = (matrix + matrix.T) / 2.0
+    found = inverse_of(matrix)
+    np.testing.assert_allclose(found @ matrix, np.eye(9), atol=1e-10)
+    assert np.array_equal(found, found.T) or lowest < 0.0

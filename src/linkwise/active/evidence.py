@@ -23,7 +23,7 @@ from scipy.special import expit
 from linkwise._kernels import kernel
 from linkwise.active.knowledge import UNSURE, Answers
 from linkwise.active.landscape import Landscape
-from linkwise.active.predictors import SMALLEST
+from linkwise.active.predictors import SMALLEST, inverse_of
 
 __all__ = [
     "LEAST_SIMILARITY",
@@ -31,7 +31,9 @@ __all__ = [
     "Asked",
     "Evidence",
     "Split",
+    "Told",
     "asked_landmarks",
+    "asked_novelty",
     "divide",
     "log_total",
     "merge_chances",
@@ -39,6 +41,7 @@ __all__ = [
     "operators_of",
     "quick_operators",
     "quick_prob",
+    "told_landmarks",
     "unite",
 ]
 
@@ -66,12 +69,11 @@ class Split(NamedTuple):
 
 
 @dataclass(eq=False)
-class Asked:
+class Told:
     """Landmarks in answers and the answers about them, in the numbering of these landmarks.
 
     ``places`` (t,) landmarks in the order in which they were first asked about; ``pairs`` (q, 2) and ``says``
-    (q,) the answers that were not "unsure", ``number`` (q,) their places among all. ``operators`` keeps what
-    ``operators_of`` computed.
+    (q,) the answers that were not "unsure", ``number`` (q,) their places among all.
     """
 
     places: NDArray[np.int64]
@@ -79,7 +81,6 @@ class Asked:
     says: NDArray[np.int64]
     certainty: NDArray[np.float64]
     number: NDArray[np.int64]
-    operators: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
 
     def strength(self, error_rate: float) -> NDArray[np.float64]:
         """Log-odds of each answer, positive for "same"."""
@@ -89,112 +90,167 @@ class Asked:
         return np.asarray(self.says * np.minimum(odds, MOST), dtype=np.float64)
 
 
+@dataclass(eq=False)
+class Asked(Told):
+    """The same with what the landscape says about them.
+
+    ``kernels`` (7, t, t) and ``nearness`` (t, t), with zeros on the diagonal, are those of the landscape
+    between these landmarks. ``beyond`` are the number of answers without a certainty that are not among
+    these, and how many of them are wrong. ``operators`` keeps what ``operators_of`` computed.
+    """
+
+    kernels: NDArray[np.float64]
+    nearness: NDArray[np.float64]
+    beyond: tuple[float, float] = (0.0, 0.0)
+    operators: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
+
+    @cached_property
+    def nearness_before(self) -> NDArray[np.float64]:
+        """Nearness of each to those that were asked about before it, (t, t), else 0."""
+        return np.tril(self.nearness, -1)
+
+
 class Evidence:
     """Evidence of groupings in which the same asked landmarks, ``known`` (t,) bool, have a group."""
 
     def __init__(
         self,
-        landscape: Landscape,
         asked: Asked,
         known: NDArray[np.bool_],
         strength: NDArray[np.float64],
         alpha: float,
     ) -> None:
-        places = asked.places
-        self.landscape, self.asked, self.known, self.strength = landscape, asked, known, strength
-        self.operators = operators_of(landscape, asked, known)
-        self.new = novelty(landscape, places, places[known], np.ones(int(known.sum())), alpha)
-        before = np.tril(landscape.nearness[np.ix_(places, places)], -1)[:, known].sum(axis=1)
-        self.new_when_asked = alpha / (alpha + before + LEAST_SIMILARITY)
+        n_asked = len(asked.places)
+        self.asked, self.known, self.strength = asked, known, strength
+        self.operators = operators_of(asked, known)
+        self.new = asked_novelty(asked, known.astype(np.float64), alpha)
+        self.new_when_asked = _chance_of_new(asked.nearness_before @ known.astype(np.float64), alpha)
         # Strength of the answers about each pair of rows, (t, t).
-        signed = np.zeros((len(places), len(places)))
+        signed = np.zeros((n_asked, n_asked))
         np.add.at(signed, tuple(asked.pairs.T), strength)
         self.signed = signed + signed.T
         self.signed_known = np.ascontiguousarray(self.signed[:, known])
 
-    @cached_property
-    def kernels(self) -> NDArray[np.float64]:
-        """Kernels of the quick regression between asked landmarks, (3, t, t)."""
-        places = self.asked.places
-        return np.asarray(self.landscape.kernels[np.ix_(np.array(_QUICK), places, places)])
-
     def scores(self, label: NDArray[np.int64]) -> NDArray[np.float64]:
         """Log score of each group, and last of a new one, for each row with its answers, (t, g + 1)."""
-        scores, answers = self._scores(label)
-        scores[:, :-1] += answers
-        return scores
+        return self._scores(*self._told(label))
 
     def value(self, label: NDArray[np.int64]) -> float:
         """Log probability of the grouping (t,) and the answers, up to a constant."""
+        return self._value(label, *self._told(label))
+
+    def merged_values(self, label: NDArray[np.int64]) -> NDArray[np.float64]:
+        """``value`` if group b < a were one with group a, at [a, b] of (g, g); 0 elsewhere.
+
+        Sums over a union are sums of sums: all unions cost little more than one grouping.
+        """
         group, n_groups = label[self.known], int(label.max()) + 1
-        prob = quick_prob(self.operators, group, n_groups)
+        sums = group_sums(self.operators, group, n_groups)
         answers = _sums_by_group(self.signed_known, group, n_groups)
-        return float(_log_value(prob, answers, label, self.new, self.new_when_asked))
+        values = np.zeros((n_groups, n_groups))
+        for a in range(n_groups):
+            for b in range(a):
+                merged = np.where(label == a, b, label)
+                prob = mean_shares(_united_columns(sums, a, b))
+                values[a, b] = self._value(merged - (merged > a), prob, _united_columns(answers, a, b))
+        return values
 
     def improved(self, label: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
         """Move rows to where other rows and answers put them; the best labels (t,) met, and their value."""
-        best, best_value = label, self.value(label)
+        told = self._told(label)
+        best, best_value = label, self._value(label, *told)
         n_groups = int(label.max()) + 1
         for _ in range(_N_MOVES):
-            moved = np.where(self.known, self.scores(label)[:, :-1].argmax(axis=1), -1)
-            if np.array_equal(moved, label) or len(np.unique(moved[self.known])) < n_groups:
+            moved = np.where(self.known, self._scores(*told)[:, :-1].argmax(axis=1), -1)
+            if np.array_equal(moved, label) or not np.bincount(moved[self.known], minlength=n_groups).all():
                 break
             label = moved
-            value = self.value(label)
+            told = self._told(label)
+            value = self._value(label, *told)
             if value > best_value:
                 best, best_value = label, value
         return best, best_value
 
-    def _scores(self, label: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Log scores without answers (t, g + 1), and the strength of the answers for each group (t, g)."""
+    def _told(self, label: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What other rows and what answers say of each group for each row, both (t, g)."""
         group, n_groups = label[self.known], int(label.max()) + 1
         prob = quick_prob(self.operators, group, n_groups)
+        return prob, _sums_by_group(self.signed_known, group, n_groups)
+
+    def _value(
+        self, label: NDArray[np.int64], prob: NDArray[np.float64], answers: NDArray[np.float64]
+    ) -> float:
+        """``value`` from what ``_told`` gave."""
+        return float(_log_value(prob, answers, label, self.new, self.new_when_asked))
+
+    def _scores(self, prob: NDArray[np.float64], answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``scores`` from what ``_told`` gave."""
         scores = np.column_stack([np.log(prob) + np.log1p(-self.new)[:, None], np.log(self.new)])
-        return scores, _sums_by_group(self.signed_known, group, n_groups)
+        scores[:, :-1] += answers
+        return scores
 
 
-def operators_of(landscape: Landscape, asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def operators_of(asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """``quick_operators`` of the asked landmarks, computed once for each set of known ones."""
     key = known.tobytes()
     if key not in asked.operators:
-        asked.operators[key] = quick_operators(landscape, asked.places, known)
+        asked.operators[key] = quick_operators(asked, known)
     return asked.operators[key]
 
 
-def quick_operators(
-    landscape: Landscape, places: NDArray[np.int64], known: NDArray[np.bool_]
-) -> NDArray[np.float64]:
+def quick_operators(asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Matrices (3, t, m) that make predictions of m group indicators; of known rows without themselves."""
     n_known = int(known.sum())
-    operators = np.empty((len(_QUICK), len(places), n_known))
+    operators = np.empty((len(_QUICK), len(known), n_known))
     for operator, k in zip(operators, _QUICK, strict=True):
-        similarity = landscape.kernels[k][np.ix_(places, places[known])]
-        inverse = np.linalg.inv(similarity[known] + _PENALTY * np.eye(n_known))
-        np.matmul(similarity, inverse, out=operator)
+        similarity = asked.kernels[k][:, known]
+        inverse = inverse_of(similarity[known] + _PENALTY * np.eye(n_known))
+        operator[~known] = similarity[~known] @ inverse
         operator[known] = np.eye(n_known) - inverse / np.diag(inverse)[:, None]
     return operators
 
 
-@kernel
 def quick_prob(
     operators: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
 ) -> NDArray[np.float64]:
     """Mean of the quick predictions, (t, g), from the groups (m,) of known rows."""
+    return mean_shares(group_sums(operators, group, n_groups))
+
+
+@kernel
+def group_sums(
+    operators: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
+) -> NDArray[np.float64]:
+    """Quick predictions before they are made shares, (3, t, g), from the groups (m,) of known rows."""
     n_kernels, n_rows, n_known = operators.shape
-    mean = np.zeros((n_rows, n_groups))
-    one = np.empty(n_groups)
+    sums = np.zeros((n_kernels, n_rows, n_groups))
     for k in range(n_kernels):
         for i in range(n_rows):
-            one[:] = 0.0
             for j in range(n_known):
-                one[group[j]] += operators[k, i, j]
+                sums[k, i, group[j]] += operators[k, i, j]
+    return sums
+
+
+@kernel
+def mean_shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean over kernels, (t, g), of sums (3, t, g) as shares."""
+    n_kernels, n_rows, n_groups = sums.shape
+    mean = np.zeros((n_rows, n_groups))
+    for k in range(n_kernels):
+        for i in range(n_rows):
             total = 0.0
             for g in range(n_groups):
-                one[g] = max(one[g], SMALLEST)
-                total += one[g]
+                total += max(sums[k, i, g], SMALLEST)
             for g in range(n_groups):
-                mean[i, g] += one[g] / (total * n_kernels)
+                mean[i, g] += max(sums[k, i, g], SMALLEST) / (total * n_kernels)
     return mean
+
+
+def _united_columns(values: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
+    """Values with group a of the last axis, behind b, added to group b."""
+    united = np.ascontiguousarray(np.delete(values, a, axis=-1))
+    united[..., b] += values[..., a]
+    return united
 
 
 @kernel
@@ -249,13 +305,7 @@ def log_total(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def merge_chances(evidence: Evidence, label: NDArray[np.int64]) -> NDArray[np.float64]:
     """Chance that two groups are one, (g, g), from the evidence for either."""
-    n_groups = int(label.max()) + 1
-    chance = np.zeros((n_groups, n_groups))
-    value = evidence.value(label)
-    for a in range(n_groups):
-        for b in range(a):
-            merged = np.where(label == a, b, label)
-            chance[a, b] = expit(evidence.value(merged - (merged > a)) - value)
+    chance = np.tril(expit(evidence.merged_values(label) - evidence.value(label)), -1)
     return chance + chance.T
 
 
@@ -270,13 +320,17 @@ def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDA
             break
         group = left.pop()
         rows = np.flatnonzero(label == group)
-        proposals = []
-        for similarity in evidence.kernels:
-            away = _other_side((similarity + evidence.signed / MOST)[np.ix_(rows, rows)])
+        signed = evidence.signed[np.ix_(rows, rows)] / MOST
+        sides: dict[bytes, NDArray[np.bool_]] = {}  # two kernels often propose the same
+        for k in _QUICK:
+            away = _other_side(evidence.asked.kernels[k][np.ix_(rows, rows)] + signed)
             if away.any():
-                proposal = label.copy()
-                proposal[rows[away]] = label.max() + 1
-                proposals.append(evidence.improved(proposal))
+                sides.setdefault(away.tobytes(), away)
+        proposals = []
+        for away in sides.values():
+            proposal = label.copy()
+            proposal[rows[away]] = label.max() + 1
+            proposals.append(evidence.improved(proposal))
         if not proposals:
             continue
         proposal, proposed = max(proposals, key=lambda one: one[1])
@@ -329,35 +383,51 @@ def _other_side(similarity: NDArray[np.float64]) -> NDArray[np.bool_]:
     return np.asarray((vector > 0.0) != (vector[0] > 0.0))
 
 
-def asked_landmarks(landscape: Landscape, answers: Answers) -> Asked:
+def told_landmarks(landscape: Landscape, answers: Answers) -> Told:
     """The landmarks in answers; the centre alone if no answer says anything."""
     number = np.flatnonzero(answers.says != UNSURE)
+    says, certainty = answers.says[number].astype(np.int64), answers.certainty[number]
     if not len(number):
-        nothing = np.empty(0, dtype=np.int64)
-        return Asked(np.array([landscape.centre]), nothing.reshape(0, 2), nothing, np.empty(0), nothing)
+        nothing = np.empty((0, 2), dtype=np.int64)
+        return Told(np.array([landscape.centre]), nothing, says, certainty, number)
     pairs = landscape.place[answers.pairs[number]]
     # The second row of a question was there before the first.
     places, first = np.unique(pairs[:, ::-1], return_index=True)
     order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return Asked(
-        places[order],
-        rank[np.searchsorted(places, pairs)],
-        answers.says[number].astype(np.int64),
-        answers.certainty[number],
-        number,
-    )
+    return Told(places[order], rank[np.searchsorted(places, pairs)], says, certainty, number)
+
+
+def asked_landmarks(
+    landscape: Landscape, told: Answers | Told, beyond: tuple[float, float] = (0.0, 0.0)
+) -> Asked:
+    """The landmarks in answers, with their similarities."""
+    one = told if isinstance(told, Told) else told_landmarks(landscape, told)
+    square = np.ix_(one.places, one.places)
+    nearness = landscape.nearness[square]
+    np.fill_diagonal(nearness, 0.0)
+    kernels = np.stack([kernel[square] for kernel in landscape.kernels])
+    return Asked(one.places, one.pairs, one.says, one.certainty, one.number, kernels, nearness, beyond)
 
 
 def novelty(
-    landscape: Landscape,
-    places: NDArray[np.int64],
-    known: NDArray[np.int64],
-    trust: NDArray[np.float64],
-    alpha: float,
+    landscape: Landscape, known: NDArray[np.int64], trust: NDArray[np.float64], alpha: float
 ) -> NDArray[np.float64]:
-    """Chance that a landmark founds a group: alpha / (alpha + s); a known one does not count for itself."""
-    alike = landscape.nearness[np.ix_(places, known)] * trust
-    alike[places[:, None] == known] = 0.0
-    return np.asarray(alpha / (alpha + alike.sum(axis=1) + LEAST_SIMILARITY), dtype=np.float64)
+    """Chance that a landmark founds a group, (l,), given those ``known`` (m,) that are trusted by ``trust``.
+
+    A known one does not count for itself.
+    """
+    alike = landscape.nearness[known]
+    alike[np.arange(len(known)), known] = 0.0
+    return _chance_of_new(trust @ alike, alpha)
+
+
+def asked_novelty(asked: Asked, trust: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+    """``novelty`` of asked landmarks, given those of them that are trusted by ``trust`` (t,)."""
+    return _chance_of_new(asked.nearness @ trust, alpha)
+
+
+def _chance_of_new(alike: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+    """Chance of a new group, from the similarity (t,) to known rows."""
+    return np.asarray(alpha / (alpha + alike + LEAST_SIMILARITY), dtype=np.float64)

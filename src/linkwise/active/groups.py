@@ -26,15 +26,14 @@ from linkwise.active.evidence import (
     Asked,
     Evidence,
     Split,
+    asked_novelty,
     divide,
     log_total,
-    novelty,
     operators_of,
     quick_prob,
     unite,
 )
 from linkwise.active.grouping import join
-from linkwise.active.landscape import Landscape
 
 __all__ = ["SURE", "Groups", "find_groups"]
 
@@ -76,7 +75,6 @@ class _Found(NamedTuple):
 
 
 def find_groups(
-    landscape: Landscape,
     asked: Asked,
     strength: NDArray[np.float64],
     n_clusters: int | None = None,
@@ -88,15 +86,13 @@ def find_groups(
     ``others``, groups (l,) of landmarks, are taken instead if they have more evidence. Among ``n_likely``
     clusters two rows are seldom of one, so that an answer which says so is likelier to be wrong.
     """
-    found = _founded(landscape, asked, strength, n_clusters, n_likely)
-    evidence = Evidence(landscape, asked, found.label >= 0, strength, found.alpha)
+    found = _founded(asked, strength, n_clusters, n_likely)
+    evidence = Evidence(asked, found.label >= 0, strength, found.alpha)
     label = found.label
     for other in others:
         if (other[asked.places] >= 0).any():
             groups = _numbered(other[asked.places])
-            label, evidence = _with_more_evidence(
-                landscape, evidence, label, groups, found.alpha, n_clusters, n_likely
-            )
+            label, evidence = _with_more_evidence(evidence, label, groups, found.alpha, n_clusters, n_likely)
     label, splits = divide(evidence, label, found.most)
     label, united, chance = unite(evidence, label)
     if label is found.label:
@@ -110,7 +106,6 @@ def find_groups(
 
 
 def _founded(
-    landscape: Landscape,
     asked: Asked,
     strength: NDArray[np.float64],
     n_clusters: int | None,
@@ -130,9 +125,9 @@ def _founded(
     between += between.T
     chance = np.zeros((n_parts, n_parts))
     for _ in range(_MOST_ROUNDS):
-        alpha = _restaurant(landscape, asked.places, group_of[part])
+        alpha = _restaurant(asked, group_of[part])
         n_groups = int(group_of.max()) + 1
-        prob = _part_probabilities(landscape, asked, part, group_of, between, alpha)
+        prob = _part_probabilities(asked, part, group_of, between, alpha)
         apart = np.array([between[:, group_of == group].sum(axis=1) < 0.0 for group in range(n_groups)])
         new = (prob[:, -1] > SURE) | (apart.all(axis=0) & (prob[:, -1] > 0.5))
         founders: list[int] = []
@@ -173,7 +168,6 @@ def _parts(
 
 
 def _with_more_evidence(
-    landscape: Landscape,
     evidence: Evidence,
     label: NDArray[np.int64],
     groups: NDArray[np.int64],
@@ -187,11 +181,11 @@ def _with_more_evidence(
     open row costs less than one of a group, so that groups of fewer rows would always have more evidence.
     """
     asked, strength = evidence.asked, evidence.strength
-    own = Evidence(landscape, asked, groups >= 0, strength, alpha)
+    own = Evidence(asked, groups >= 0, strength, alpha)
     groups, value = own.improved(groups)
     if (groups < 0).any():
-        groups = _founded(landscape, asked, strength, n_clusters, n_likely, groups).label
-        own = Evidence(landscape, asked, groups >= 0, strength, alpha)
+        groups = _founded(asked, strength, n_clusters, n_likely, groups).label
+        own = Evidence(asked, groups >= 0, strength, alpha)
         value = own.value(groups)
     return (groups, own) if value > evidence.value(label) else (label, evidence)
 
@@ -211,7 +205,6 @@ def _numbered(label: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _part_probabilities(
-    landscape: Landscape,
     asked: Asked,
     part: NDArray[np.int64],
     group_of: NDArray[np.int64],
@@ -221,8 +214,8 @@ def _part_probabilities(
     """Probability of each group, and last of a new one, for parts that are no group yet: (parts, g + 1)."""
     n_groups = int(group_of.max()) + 1
     known = group_of[part] >= 0
-    prob = quick_prob(operators_of(landscape, asked, known), group_of[part][known], n_groups)
-    new = novelty(landscape, asked.places, asked.places[known], np.ones(int(known.sum())), alpha)
+    prob = quick_prob(operators_of(asked, known), group_of[part][known], n_groups)
+    new = asked_novelty(asked, known.astype(np.float64), alpha)
     log_prob = np.column_stack([np.log(prob) + np.log1p(-new)[:, None], np.log(new)])
     by_part = np.zeros((len(group_of), n_groups + 1))
     np.add.at(by_part, part, log_prob)
@@ -232,10 +225,10 @@ def _part_probabilities(
     return np.asarray(np.exp(by_part - log_total(by_part)[:, None]), dtype=np.float64)
 
 
-def _restaurant(landscape: Landscape, places: NDArray[np.int64], group: NDArray[np.int64]) -> float:
+def _restaurant(asked: Asked, group: NDArray[np.int64]) -> float:
     """Posterior mean of alpha: which rows with a group founded it, in the order in which they were asked."""
     seated = np.flatnonzero(group >= 0)
-    alike = np.tril(landscape.nearness[np.ix_(places[seated], places[seated])], -1).sum(axis=1)
+    alike = (asked.nearness_before @ (group >= 0).astype(np.float64))[seated]
     founds = np.zeros(len(seated), dtype=bool)
     founds[np.unique(group[seated], return_index=True)[1]] = True
     alike, founds = alike[1:] + LEAST_SIMILARITY, founds[1:]

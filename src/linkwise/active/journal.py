@@ -70,6 +70,7 @@ class AnswerLog:
         self._standing: list[dict[str, Any]] = []
         # For every step that can be undone: who did it, and place and answer if it is a retraction.
         self._steps: list[tuple[str, tuple[int, dict[str, Any]] | None]] = []
+        self._answers: Answers | None = None
 
     def check(self, record: Any) -> None:
         """Refuse with ValueError what is no record, or cannot follow the records so far."""
@@ -109,6 +110,7 @@ class AnswerLog:
     def apply(self, record: dict[str, Any]) -> None:
         """Take a record that was checked."""
         self.n_records += 1
+        self._answers = None
         if record["op"] == "tell":
             self._standing.append(record)
             self._steps.append((record.get("source") or "", None))
@@ -133,15 +135,24 @@ class AnswerLog:
         return self._steps[-1][0] if self._steps else None
 
     def answers(self) -> Answers:
-        """The answers that stand, in the order of telling."""
+        """The answers that stand, in the order of telling; the same arrays until a record comes."""
+        if self._answers is None:
+            self._answers = self._as_arrays()
+        return self._answers
+
+    def _as_arrays(self) -> Answers:
+        """The answers that stand, made anew; the arrays cannot be written to."""
         told = self._standing
-        return Answers(
+        answers = Answers(
             np.array([(one["i"], one["j"]) for one in told], dtype=np.int64).reshape(-1, 2),
             np.array([SAYS[one["says"]] for one in told], dtype=np.int8),
             # None becomes NaN.
             np.array([one.get("certainty") for one in told], dtype=np.float64),
             tuple(one.get("source") or "" for one in told),
         )
+        for column in answers[:3]:
+            column.flags.writeable = False
+        return answers
 
 
 class Journal:

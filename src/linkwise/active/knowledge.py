@@ -30,6 +30,7 @@ __all__ = [
     "answered_groups",
     "append",
     "as_constraints",
+    "first_answers",
     "joined",
     "learned_certainty",
     "without",
@@ -89,6 +90,12 @@ def joined(first: Answers, second: Answers) -> Answers:
         np.concatenate([first.certainty, second.certainty]),
         first.source + second.source,
     )
+
+
+def first_answers(answers: Answers, number: int) -> Answers:
+    """The first so many answers."""
+    pairs, says, certainty, source = answers
+    return Answers(pairs[:number], says[:number], certainty[:number], source[:number])
 
 
 def without_last(answers: Answers) -> Answers:

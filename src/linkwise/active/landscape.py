@@ -26,6 +26,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
 
 if TYPE_CHECKING:
+    from linkwise.active.posterior import Remembered
     from linkwise.constraints import Constraints
 
 __all__ = ["N_LANDMARKS", "Landscape", "landmarks", "survey"]
@@ -66,8 +67,8 @@ class Landscape:
     links : Constraints or None
         Links among the landmarks that were given at first.
     earlier : dict
-        Rows, the groups that fewer answers gave them, and the share of wrong answers, by these answers: kept
-        by ``posterior.infer``, which would find them again.
+        What fewer answers said (``posterior.Remembered``), by these answers: kept by ``posterior.infer``,
+        which would find it again.
     """
 
     X: Any
@@ -79,7 +80,7 @@ class Landscape:
     metric: Any
     seed: int
     links: Constraints | None = None
-    earlier: dict[bytes, tuple[NDArray[np.int64], NDArray[np.int64], float]] = field(default_factory=dict)
+    earlier: dict[bytes, Remembered] = field(default_factory=dict)
 
     @property
     def together(self) -> NDArray[np.float64]:

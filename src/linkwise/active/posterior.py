@@ -16,15 +16,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise.active.evidence import MOST, Asked, Split, asked_landmarks, novelty
+from linkwise.active.evidence import (
+    MOST,
+    Asked,
+    Split,
+    Told,
+    asked_landmarks,
+    asked_novelty,
+    log_total,
+    novelty,
+    told_landmarks,
+)
 from linkwise.active.groups import SURE, Groups, find_groups
-from linkwise.active.knowledge import UNSURE, Answers
+from linkwise.active.knowledge import UNSURE, Answers, first_answers
 from linkwise.active.landscape import Landscape
-from linkwise.active.predictors import Guess, guess_groups
+from linkwise.active.long.core import N_ROWS, choose_core, contract, hand_on
+from linkwise.active.long.schedule import N_EXACT, steps
+from linkwise.active.predictors import Guess, guess_groups, learn_more
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
 
-__all__ = ["Posterior", "infer"]
+__all__ = ["Posterior", "Remembered", "infer"]
 
 #: A row that answers leave open is learned from when a group is this probable.
 _LIKELY = 0.7
@@ -42,8 +54,6 @@ _MANY_CIRCLES = 0.15
 _DOUBT = 0.02
 #: Nats that it would take to make one group of two without an answer.
 _APART = 10.0
-#: Every so many answers the groups are remembered.
-_STEP = 10
 #: Clusters that no answer has found: two at least if their number is not known, and not more than these.
 _FEWEST_NEW, _MOST_NEW = 2, 8
 
@@ -99,10 +109,23 @@ class Posterior:
         return self.prob.shape[1] - 1
 
 
+class Remembered(NamedTuple):
+    """What ``n_answers`` answers said.
+
+    Rows in answers (t,), the group of each, -1 for none, how probable it was, and the share of wrong answers.
+    """
+
+    rows: NDArray[np.int64]
+    group: NDArray[np.int64]
+    sure: NDArray[np.float64]
+    error_rate: float
+    n_answers: int
+
+
 class _Settled(NamedTuple):
     """What is known about the landmarks in answers: see ``Posterior``; ``prob`` (t, g + 1)."""
 
-    asked: Asked
+    asked: Told
     groups: Groups
     guess: Guess
     prob: NDArray[np.float64]
@@ -129,27 +152,54 @@ def infer(
     answer may join two groups wrongly, but what many answers have built stands. The share of wrong answers
     that they gave is remembered, too (``_settle``). The result depends on the answers and their order alone.
     The first ``n_given`` were given all at once.
+
+    After 200 more answers groups are remembered at every look at all rows instead (``schedule``), and if more
+    than 200 landmarks are in answers, only a core of them is searched for groups (``core``).
     """
-    earlier: list[NDArray[np.int64]] = []
-    error_rate = _PRIOR_RATE
-    for n_before in range(max(_STEP, n_given), len(answers.says), _STEP):
-        pairs, says, certainty, source = answers
-        first = Answers(pairs[:n_before], says[:n_before], certainty[:n_before], source[:n_before])
-        content = [column.tobytes() for column in (first.pairs, first.says, first.certainty)]
-        key = hashlib.sha256(repr((n_clusters, content)).encode()).digest()
-        if key not in landscape.earlier:
-            others = [_first_groups(landscape, first), *earlier]
-            before = _settle(landscape, first, n_clusters, others, error_rate)
-            rows = landscape.rows[before.asked.places]
-            landscape.earlier[key] = rows, before.group, before.error_rate
-        rows, groups, error_rate = landscape.earlier[key]
-        remembered = np.full(len(landscape.rows), -1, dtype=np.int64)
-        remembered[landscape.place[rows]] = groups
-        earlier = [remembered]
-    others = [_first_groups(landscape, answers), *earlier]
-    return _everywhere(
-        landscape, answers, n_clusters, _settle(landscape, answers, n_clusters, others, error_rate)
-    )
+    before: Remembered | None = None
+    key = repr(n_clusters).encode()
+    done = 0
+    for n_before in steps(n_given, len(answers.says)):
+        part = [column[done:n_before].tobytes() for column in answers[:3]]
+        key = hashlib.sha256(b"".join([key, *part])).digest()
+        done = n_before
+        last = n_before == len(answers.says)
+        if last or key not in landscape.earlier:
+            settled = _settled_after(landscape, first_answers(answers, n_before), n_clusters, n_given, before)
+            landscape.earlier[key] = _remembered(landscape, settled, n_before)
+            if last:
+                return _everywhere(landscape, answers, n_clusters, settled)
+        before = landscape.earlier[key]
+    settled = _settled_after(landscape, answers, n_clusters, n_given, before)
+    return _everywhere(landscape, answers, n_clusters, settled)
+
+
+def _settled_after(
+    landscape: Landscape,
+    answers: Answers,
+    n_clusters: int | None,
+    n_given: int,
+    before: Remembered | None,
+) -> _Settled:
+    """What these answers say about the landmarks in them, given what fewer of them said."""
+    others = [_first_groups(landscape, answers)]
+    if before is None:
+        return _settle(landscape, asked_landmarks(landscape, answers), n_clusters, others, _PRIOR_RATE)
+    remembered = np.full(len(landscape.rows), -1, dtype=np.int64)
+    remembered[landscape.place[before.rows]] = before.group
+    others.append(remembered)
+    told = told_landmarks(landscape, answers)
+    if len(answers.says) - n_given <= N_EXACT or len(told.places) <= N_ROWS:
+        asked = asked_landmarks(landscape, told)
+        return _settle(landscape, asked, n_clusters, others, before.error_rate)
+    return _settle_core(landscape, told, n_clusters, others, before)
+
+
+def _remembered(landscape: Landscape, settled: _Settled, n_answers: int) -> Remembered:
+    """What is kept of it."""
+    rows = landscape.rows[settled.asked.places]
+    sure = settled.prob[:, :-1].max(axis=1)
+    return Remembered(rows, settled.group, sure, settled.error_rate, n_answers)
 
 
 def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
@@ -163,7 +213,7 @@ def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
 
 def _settle(
     landscape: Landscape,
-    answers: Answers,
+    asked: Asked,
     n_clusters: int | None,
     others: list[NDArray[np.int64]],
     remembered: float,
@@ -175,7 +225,6 @@ def _settle(
     contradict them: who takes many answers for wrong finds groups that contradict many, and nothing puts that
     right. So the prior share is a second start then, and the end with fewer wrong answers counts.
     """
-    asked = asked_landmarks(landscape, answers)
     remembered = max(remembered, _PRIOR_RATE)
     found = _settle_from(landscape, asked, n_clusters, others, remembered)
     if remembered == _PRIOR_RATE or _circles(asked) >= _MANY_CIRCLES * len(asked.pairs):
@@ -184,7 +233,7 @@ def _settle(
     return again if again.error_rate < found.error_rate else found
 
 
-def _circles(asked: Asked) -> int:
+def _circles(asked: Told) -> int:
     """Number of answers that close a circle of answers, so that the others can contradict them."""
     n_parts = group_labels(len(asked.places), asked.pairs)[1]
     return len(asked.pairs) - len(asked.places) + n_parts
@@ -200,7 +249,7 @@ def _settle_from(
     """Posterior of the landmarks in answers if the share of wrong answers is ``error_rate`` at first."""
     n_likely = n_clusters or int(landscape.start.max()) + 1
     for attempt in range(2):
-        groups = find_groups(landscape, asked, asked.strength(error_rate), n_clusters, others, n_likely)
+        groups = find_groups(asked, asked.strength(error_rate), n_clusters, others, n_likely)
         targets, trust = _targets(groups)
         for _ in range(2):
             guess, prob, agreement, converged = _believe(
@@ -215,13 +264,77 @@ def _settle_from(
                 break
         wrong = np.where(asked.says > 0, 1.0 - agreement, agreement)
         free = np.isnan(asked.certainty)
-        before, error_rate = error_rate, (_ERRORS + wrong[free].sum()) / (_ERRORS + _RIGHT + free.sum())
+        n_free, n_wrong = free.sum() + asked.beyond[0], wrong[free].sum() + asked.beyond[1]
+        before, error_rate = error_rate, (_ERRORS + n_wrong) / (_ERRORS + _RIGHT + n_free)
         if attempt or abs(np.log(error_rate / before)) < 0.4:
             break
     return _Settled(asked, groups, guess, prob, trust, wrong, float(error_rate), converged)
 
 
-def _start_kept(landscape: Landscape, asked: Asked) -> float:
+def _settle_core(
+    landscape: Landscape,
+    told: Told,
+    n_clusters: int | None,
+    others: list[NDArray[np.int64]],
+    before: Remembered,
+) -> _Settled:
+    """``_settle`` for the core of a long session; rows outside follow it (``core``)."""
+    places = told.places
+    old = others[-1][places]
+    sure = np.zeros(len(landscape.rows))
+    sure[landscape.place[before.rows]] = before.sure
+    recent = np.zeros(len(places), dtype=bool)
+    recent[told.pairs[told.number >= before.n_answers]] = True
+    inside = choose_core(old, sure[places], recent, landscape.seed)
+    answers = contract(told, inside, old)
+    kept, outside = answers.kept, np.flatnonzero(~inside)
+    dropped = answers.dropped[np.isnan(told.certainty[answers.dropped])]
+    beyond = float(len(dropped)), float((told.says[dropped] < 0).sum())
+    core = Told(places[inside], answers.pairs, told.says[kept], told.certainty[kept], told.number[kept])
+    found = _settle(
+        landscape, asked_landmarks(landscape, core, beyond), n_clusters, others, before.error_rate
+    )
+    n_groups = found.prob.shape[1] - 1
+    predicted = found.guess.prob(landscape, places[outside])
+    predicted = (1.0 - _DOUBT) * predicted + _DOUBT / n_groups
+    group = hand_on(old, inside, found.group, predicted)
+    known = found.trust > 0.0
+    new = novelty(landscape, core.places[known], found.trust[known], found.groups.alpha)[places[outside]]
+    scores = np.column_stack([np.log(predicted) + np.log1p(-new)[:, None], np.log(new)])
+    # Rows of a group that was found are not in one that was not.
+    if n_groups == n_clusters:
+        scores[:, -1] = -MOST
+    scores[group[outside] >= 0, -1] = -MOST
+    scores[:, :-1] += _strength_by_group(told, found.error_rate, group, n_groups)[outside]
+    prob = np.empty((len(places), n_groups + 1))
+    prob[inside] = found.prob
+    prob[outside] = np.exp(scores - log_total(scores)[:, None])
+    held_out = np.empty((len(places), n_groups))
+    held_out[inside], held_out[outside] = found.guess.held_out, predicted
+    one, other = prob[told.pairs[:, 0]], prob[told.pairs[:, 1]]
+    agreement = np.einsum("qg,qg->q", one[:, :-1], other[:, :-1])
+    wrong = np.where(told.says > 0, 1.0 - agreement, agreement)
+    wrong[kept] = found.wrong
+    targets, trust = _learned(prob)
+    known = trust > 0.0
+    guess = learn_more(found.guess, landscape, places[known], targets[known], trust[known])
+    guess = guess._replace(held_out=held_out)
+    return found._replace(asked=told, guess=guess, prob=prob, trust=trust, wrong=wrong)
+
+
+def _strength_by_group(
+    told: Told, error_rate: float, group: NDArray[np.int64], n_groups: int
+) -> NDArray[np.float64]:
+    """Log-odds of the answers about each row for each group, (t, g)."""
+    total = np.zeros((len(group), n_groups))
+    strength = told.strength(error_rate)
+    for one, other in (told.pairs.T, told.pairs.T[::-1]):
+        named = group[other] >= 0
+        np.add.at(total, (one[named], group[other[named]]), strength[named])
+    return total
+
+
+def _start_kept(landscape: Landscape, asked: Told) -> float:
     """Share of the answers with which the clusters without answers agree; 1 if there are none."""
     start = landscape.start[asked.places[asked.pairs]]
     agree = (start[:, 0] == start[:, 1]) == (asked.says > 0)
@@ -260,13 +373,14 @@ def _believe(
     """
     known = np.flatnonzero(trust > 0.0)
     places, n_groups = asked.places, targets.shape[1]
-    guess = guess_groups(landscape, places[known], targets[known], trust[known])
+    kernels = asked.kernels if len(known) == len(places) else asked.kernels[:, known[:, None], known]
+    guess = guess_groups(landscape, places[known], targets[known], trust[known], kernels)
     held_out = np.empty((len(places), n_groups))
     held_out[known] = guess.held_out
     open_rows = np.flatnonzero(trust <= 0.0)
     held_out[open_rows] = guess.prob(landscape, places[open_rows])
     held_out = (1.0 - _DOUBT) * held_out + _DOUBT / n_groups
-    new = novelty(landscape, places, places[known], trust[known], groups.alpha)
+    new = asked_novelty(asked, trust, groups.alpha)
     fewest = n_groups + _FEWEST_NEW if n_clusters is None else n_clusters
     n_new = int(np.clip(max(n_likely, fewest) - n_groups, 1, _MOST_NEW))
     unary = np.column_stack([np.log(held_out) + np.log1p(-new)[:, None], *[np.log(new / n_new)] * n_new])
@@ -306,10 +420,15 @@ def _everywhere(
     asked, groups, guess, trust = settled.asked, settled.groups, settled.guess, settled.trust
     known = trust > 0.0
     everyone = np.arange(len(landscape.rows))
-    prob = guess.prob(landscape, everyone)
+    if isinstance(asked, Asked):
+        prob = guess.prob(landscape, everyone)
+    else:  # a long session, in which most landmarks may be asked about: only the others are guessed
+        others = np.setdiff1d(everyone, asked.places)
+        prob = np.zeros((len(everyone), settled.prob.shape[1] - 1))
+        prob[others] = guess.prob(landscape, others)
     new = np.zeros(len(everyone))
     if prob.shape[1] != n_clusters:
-        new = novelty(landscape, everyone, asked.places[known], trust[known], groups.alpha)
+        new = novelty(landscape, asked.places[known], trust[known], groups.alpha)
     every = np.column_stack([prob * (1.0 - new)[:, None], new])
     every[asked.places] = settled.prob
     wrong = np.zeros(len(answers.says))

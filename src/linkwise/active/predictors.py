@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri, sposv
 from scipy.special import softmax
 
 from linkwise.active.landscape import Landscape
 
-__all__ = ["SMALLEST", "Guess", "guess_groups", "ridge", "shares"]
+__all__ = ["SMALLEST", "Guess", "guess_groups", "inverse_of", "learn_more", "ridge", "shares"]
 
 #: Probabilities are kept above this.
 SMALLEST = 1e-3
@@ -29,6 +30,8 @@ _N_FOLDS = 5
 #: All predictors together count as this many known landmarks before any is known.
 _PRIOR_COUNT = 2.0
 _N_STEPS = 30
+#: Weight of a predictor that hardly counts.
+_LEAST_WEIGHT = 0.02
 
 
 class Guess(NamedTuple):
@@ -64,7 +67,12 @@ class Guess(NamedTuple):
         """Probability of each group for these landmarks, (r, g)."""
         total = np.zeros((len(rows), self.held_out.shape[1]))
         for kernel, dual, weight in zip(landscape.kernels, self.duals, self.weights, strict=False):
-            total += weight * shares(kernel[np.ix_(rows, self.known)] @ dual)
+            if weight == 0.0:
+                continue
+            # Kernels are symmetric, and of a large array whole rows are read much faster than columns.
+            few = len(rows) < len(kernel)
+            similarity = kernel[np.ix_(rows, self.known)] if few else kernel[self.known].T[rows]
+            total += weight * shares(similarity @ dual)
         if self.discriminant is not None:
             slopes, offsets = self.discriminant
             total += self.weights[-1] * shares(softmax(landscape.features[rows] @ slopes + offsets, axis=1))
@@ -76,9 +84,15 @@ def guess_groups(
     known: NDArray[np.int64],
     targets: NDArray[np.float64],
     trust: NDArray[np.float64],
+    kernels: NDArray[np.float64] | None = None,
 ) -> Guess:
-    """Learn from landmarks ``known`` (m,) with group probabilities (m, g), trusted by ``trust`` (m,)."""
-    duals, held_out = ridge(landscape.kernels[:, known[:, None], known], targets, _PENALTY / trust)
+    """Learn from landmarks ``known`` (m,) with group probabilities (m, g), trusted by ``trust`` (m,).
+
+    ``kernels`` (7, m, m) are those between them, if they were gathered before.
+    """
+    if kernels is None:
+        kernels = landscape.kernels[:, known[:, None], known]
+    duals, held_out = ridge(kernels, targets, _PENALTY / trust)
     discriminant = None
     if targets.shape[1] > 1 and len(known) >= targets.shape[1] + 3:
         discriminant, held_out_one = _discriminant(landscape.features[known], targets)
@@ -87,14 +101,55 @@ def guess_groups(
     return Guess(np.tensordot(weights, held_out, 1), known, duals, discriminant, weights)
 
 
+def learn_more(
+    guess: Guess,
+    landscape: Landscape,
+    known: NDArray[np.int64],
+    targets: NDArray[np.float64],
+    trust: NDArray[np.float64],
+) -> Guess:
+    """The same predictors with the same weights, learned from more landmarks; ``held_out`` stays as it is.
+
+    Predictors that hardly count, with weights below ``_LEAST_WEIGHT``, are left out: each costs the third
+    power of the number of landmarks.
+    """
+    weights = np.where(guess.weights < _LEAST_WEIGHT, 0.0, guess.weights)
+    weights /= weights.sum()
+    duals = np.zeros((len(guess.duals), len(known), targets.shape[1]))
+    for dual, kernel, weight in zip(duals, landscape.kernels, weights, strict=False):
+        if weight > 0.0:
+            # Single precision is enough: eigenvalues are between the penalty and the number of landmarks.
+            matrix = kernel[np.ix_(known, known)].astype(np.float32)
+            matrix[np.diag_indices_from(matrix)] += (_PENALTY / trust).astype(np.float32)
+            _, dual[:], failed = sposv(matrix.T, targets.astype(np.float32), lower=True)
+            if failed:  # as in ``inverse_of``
+                dual[:] = np.linalg.solve(matrix, targets)
+    discriminant = guess.discriminant
+    if discriminant is not None:
+        indicators = np.eye(targets.shape[1])[targets.argmax(axis=1)]
+        everyone = np.ones((1, len(known)), dtype=bool)
+        (slopes,), (offsets,) = _discriminant_fits(landscape.features[known], indicators, everyone)
+        discriminant = slopes, offsets
+    return Guess(guess.held_out, known, duals, discriminant, weights)
+
+
 def ridge(
     kernels: NDArray[np.float64], targets: NDArray[np.float64], penalty: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Kernel ridge regressions: coefficients (c, m, g), and probabilities of each row left out, (c, m, g)."""
-    inverse = np.linalg.inv(kernels + np.diag(penalty))
+    inverse = np.stack([inverse_of(kernel + np.diag(penalty)) for kernel in kernels])
     dual = inverse @ targets
     diagonal = np.diagonal(inverse, axis1=1, axis2=2)
     return dual, shares(targets - dual / diagonal[:, :, None])
+
+
+def inverse_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inverse of a symmetric matrix (m, m), at half the cost if all its eigenvalues are positive."""
+    factor, failed = dpotrf(matrix.T, lower=True)
+    if failed:  # a kernel of the graph whose entries were clipped may have a negative eigenvalue
+        return np.asarray(np.linalg.inv(matrix))
+    lower = np.tril(dpotri(factor, lower=True)[0])
+    return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
 
 
 def shares(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -29,19 +29,19 @@ from linkwise.active.knowledge import (
     Knowledge,
     append,
     as_constraints,
+    first_answers,
     joined,
     learned_certainty,
 )
 from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
 from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
+from linkwise.active.long.schedule import last_look
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
 from linkwise.constraints import Constraints
 
 __all__ = ["ActiveClustering", "Doubt", "StopHint", "suggest_pairs"]
 
-#: After so many answers one more question is taken from each look at all rows.
-_ANSWERS_PER_QUESTION = 25
 #: More landmarks are drawn when more than this share of them was asked about: a quarter of the first number
 #: each time, since time and memory grow with their square and more.
 _MOST_ASKED, _MORE = 0.8, 0.25
@@ -121,6 +121,12 @@ class ActiveClustering:
     -----
     Of more than 1000 rows, questions are about a sample, the landmarks; the other rows have the label of the
     nearest landmark. So the next question takes as long for a million rows as for a thousand.
+
+    After 200 answers, if more than 200 rows are in answers, groups are searched for among 200 of these, those
+    that are new or in doubt first; the others keep their group unless answers and similar rows contradict it.
+    So the next question of a long session takes hardly longer. Questions differ from those of a search among
+    all rows then; on five sets the score after 400 answers was .965, not .969, and with 10 % wrong answers
+    .82, not .83.
 
     Examples
     --------
@@ -202,7 +208,7 @@ class ActiveClustering:
         back, goes on with the same question.
         """
         told = self.answers.pairs
-        first, n_pairs = _last_look(len(told))
+        first, n_pairs = last_look(len(told))
         if self._look is None or self._look[0] != first:
             self._look = first, self._questions(first, n_pairs)
         questions = self._look[1]
@@ -487,13 +493,7 @@ class ActiveClustering:
 
     def _known_after(self, n_answers: int) -> Knowledge:
         """What was known after the first so many answers; depends on nothing else."""
-        told = self.answers
-        told = Answers(
-            told.pairs[:n_answers],
-            told.says[:n_answers],
-            told.certainty[:n_answers],
-            told.source[:n_answers],
-        )
+        told = first_answers(self.answers, n_answers)
         given = summarise(self._given_answers, given_rows.N_ROWS, self._seed)
         asked = np.unique(np.concatenate([given.pairs, told.pairs]))
         wanted = N_LANDMARKS
@@ -524,15 +524,6 @@ def _as_answers(links: Constraints | None) -> Answers:
     certainty = np.where(np.isinf(links.weights), 1.0, np.minimum(expit(2.0 * np.abs(links.weights)), most))
     says = np.where(links.weights > 0.0, SAME, DIFFERENT).astype(np.int8)
     return Answers(links.pairs, says, certainty, ("",) * links.n_pairs)
-
-
-def _last_look(n_answers: int) -> tuple[int, int]:
-    """Number of answers at the last look at all rows, and how many questions were taken from it."""
-    first, n_pairs = 0, 1
-    while first + n_pairs <= n_answers:
-        first += n_pairs
-        n_pairs = 1 + first // _ANSWERS_PER_QUESTION
-    return first, n_pairs
 
 
 def suggest_pairs(

@@ -8,7 +8,7 @@ import pytest
 from linkwise.active.knowledge import NO_ANSWERS, Knowledge, append
 from linkwise.active.landscape import survey
 from linkwise.active.posterior import SURE
-from linkwise.active.strategies.information import expected_questions, information
+from linkwise.active.strategies.information import _NOISE, _Observed, expected_questions, information
 from tests.active.strategies.sessions import faulty, rng_at, small_set
 
 
@@ -94,3 +94,17 @@ def test_without_doubts_it_asks_about_landmarks():
     assert len(pairs) == 25
     assert np.isin(pairs, landscape.rows).all()
     assert not knowledge.is_asked(pairs).any()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_observed_rows_change_the_covariance_as_if_it_were_written_again(seed):
+    rng = np.random.default_rng(seed)
+    root, doubt = rng.normal(size=(30, 12)), rng.random(30)
+    covariance = root @ root.T
+    found = _Observed(covariance, doubt)
+    for row in rng.choice(30, size=8, replace=True).tolist():
+        found.observe(row)
+        step = covariance[row]
+        covariance = covariance - np.outer(step, step) / (step[row] + _NOISE)
+        np.testing.assert_allclose(found.variance, np.diag(covariance), atol=1e-10)
+        np.testing.assert_allclose(found.drop, covariance**2 @ doubt, atol=1e-9)

@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf
 
 from linkwise.active.groups import SURE
 from linkwise.active.knowledge import Knowledge
+from linkwise.active.long.schedule import N_EXACT
 from linkwise.active.posterior import Posterior
 from linkwise.active.strategies.random_pairs import new_random_pairs
 from linkwise.active.strategies.registry import strategy
@@ -33,6 +36,8 @@ _NOISE = 0.1
 _OPEN = 0.5
 #: Rows of the smallest value that is still a reason to ask.
 _TINY = 1e-12
+#: After many answers, rows with less than this share of the largest doubt are left out.
+_NO_DOUBT = 1e-4
 #: Worth of the question whether two groups are one, in entropies of the answer when it is open.
 _MERGE = 2.0 * float(np.log(2.0))
 
@@ -50,25 +55,29 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
     worth = entropy / expected_questions(prob, allowed)
     worth[~allowed.any(axis=1)] = 0.0
     doubt = 1.0 - prob.max(axis=1)
-    similarity = np.tensordot(posterior.kernel_weights, landscape.kernels, 1)
-    covariance, factor = _covariance(similarity, posterior)
+    rows = np.arange(len(prob))
+    if len(knowledge.answers.says) - knowledge.n_given > N_EXACT:
+        # Rows without any doubt are as good as no reason to ask, and after many answers most are.
+        rows = np.flatnonzero(doubt > _NO_DOUBT * doubt.max())
+    covariance, factor = _covariance(landscape.kernels, rows, posterior)
+    known = _Observed(covariance, doubt[rows])
     best_group = np.where(allowed, prob[:, :n_groups], -1.0).argmax(axis=1)
     merges = _group_questions(landscape.distances, posterior, asked)
     chosen: list[tuple[int, int]] = []
     for _ in range(n_pairs):
-        gain = (covariance**2 @ doubt) * factor**2
-        gain *= worth / (np.maximum(np.diag(covariance) * factor, 0.0) + _NOISE)
-        row = int(gain.argmax())
-        if merges and merges[0][0] > gain[row]:
+        gain = known.drop * factor**2
+        gain *= worth[rows] / (np.maximum(known.variance * factor, 0.0) + _NOISE)
+        place = int(gain.argmax())
+        if merges and merges[0][0] > gain[place]:
             _, i, j = merges.pop(0)
             chosen.append((i, j))
             continue
-        if gain[row] <= _TINY:
+        if gain[place] <= _TINY:
             break
+        row = int(rows[place])
         chosen.append((row, int(partners[row, best_group[row]])))
         worth[row] = 0.0
-        step = covariance[row]
-        covariance = covariance - np.outer(step, step) / (max(step[row], 0.0) + _NOISE)
+        known.observe(place)
     pairs = landscape.rows[np.array(chosen, dtype=np.int64).reshape(-1, 2)]
     if len(pairs) < n_pairs:  # nothing is left in doubt: any pair of landmarks that was not asked about
         told = landscape.place[knowledge.asked]
@@ -135,9 +144,9 @@ def _partners(
 
 
 def _covariance(
-    kernel: NDArray[np.float64], posterior: Posterior
+    kernels: NDArray[np.float64], rows: NDArray[np.int64], posterior: Posterior
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Covariance of the landmarks given those that were asked about, (l, l), and a factor for each row (l,).
+    """Covariance of landmarks (r,) given those that were asked about, (r, r), and a factor for each (r,).
 
     A landmark whose group is still open counts as observed, too, with more noise: else one question would be
     asked about each of its neighbours, instead of another question about itself. Times its factor, the row of
@@ -145,11 +154,71 @@ def _covariance(
     """
     asked = posterior.asked
     noise = _NOISE / np.maximum(2.0 * posterior.trust - 1.0, _OPEN) ** 2
-    columns = kernel[:, asked]
-    covariance = kernel - columns @ np.linalg.solve(columns[asked] + np.diag(noise), columns.T)
-    factor = np.ones(len(kernel))
-    factor[asked] = noise / np.maximum(noise - covariance[asked, asked], 1e-3 * noise)
+    needed = np.union1d(rows, asked)
+    kernel = _mean_kernel(kernels, posterior.kernel_weights, needed)
+    rows_, asked_ = np.searchsorted(needed, rows), np.searchsorted(needed, asked)
+    columns = kernel[asked_]  # kernels are symmetric, and rows are read faster
+    given = columns[:, asked_] + np.diag(noise)
+    columns = columns if len(rows) == len(needed) else columns[:, rows_]
+    kernel = kernel if len(rows) == len(needed) else kernel[np.ix_(rows_, rows_)]
+    root, failed = dpotrf(given.T, lower=True)
+    if failed:
+        covariance = columns.T @ np.linalg.solve(given, columns)
+    else:
+        half = solve_triangular(root, columns, lower=True, check_finite=False)
+        covariance = half.T @ half
+    np.subtract(kernel, covariance, out=covariance)
+    factor = np.ones(len(rows))
+    inside = np.isin(asked, rows)
+    noise, place = noise[inside], np.searchsorted(rows, asked[inside])
+    factor[place] = noise / np.maximum(noise - covariance[place, place], 1e-3 * noise)
     return covariance, factor
+
+
+def _mean_kernel(
+    kernels: NDArray[np.float64], weights: NDArray[np.float64], rows: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Weighted mean of the kernels between these landmarks, (r, r)."""
+    if len(rows) == kernels.shape[1]:
+        return np.asarray(np.tensordot(weights, kernels, 1))
+    total = np.zeros((len(rows), len(rows)))
+    for kernel, weight in zip(kernels, weights, strict=True):
+        if weight > 0.0:
+            total += weight * kernel[np.ix_(rows, rows)]
+    return total
+
+
+class _Observed:
+    """The covariance of all landmarks while rows are observed one after the other.
+
+    ``variance`` (l,) is its diagonal, ``drop`` (l,) the sum over j of U(j) c_ij^2. Observing a row subtracts
+    a product of a vector with itself. The vectors are kept, and the matrix is not written again: a row costs
+    one product of the first matrix with a vector.
+    """
+
+    def __init__(self, covariance: NDArray[np.float64], doubt: NDArray[np.float64]) -> None:
+        self._first, self._doubt = covariance, doubt
+        self._vectors: list[NDArray[np.float64]] = []
+        self.variance = np.diag(covariance).copy()
+        self.drop = np.einsum("ij,ij,j->i", covariance, covariance, doubt)
+
+    def observe(self, row: int) -> None:
+        """Subtract what is known once this row is."""
+        column = self._times(np.eye(1, len(self._first), row)[0], self._first[row])
+        vector = column / np.sqrt(max(column[row], 0.0) + _NOISE)
+        weighted = self._doubt * vector
+        self.drop += vector * (vector * (weighted @ vector) - 2.0 * self._times(weighted))
+        self.variance -= vector**2
+        self._vectors.append(vector)
+
+    def _times(
+        self, values: NDArray[np.float64], product: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        """The covariance times values (l,); ``product`` is that of the first covariance, if it is known."""
+        total = self._first @ values if product is None else product.copy()
+        for vector in self._vectors:
+            total -= vector * (vector @ values)
+        return total
 
 
 def _group_questions(
