@@ -423,6 +423,6 @@ PPC: tuple[Claim, ...] = (
         "The ratio is proportional to the number of sweeps, which the paper does not give; its 20 iterations "
         "of mean field, each as long as a sweep, imply about 1000; here it is 200",
         "With 1000 sweeps, which would take five times as long, one draw of quadrants took 303 times as long "
-        "as mean field: the claim would hold",
+        "as mean field: the claim would hold there",
     ),
 )
