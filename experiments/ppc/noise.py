@@ -62,7 +62,7 @@ def ppc_noisy_links(draw: int, data: str, flip: float) -> list[Row]:
     Returns
     -------
     list of dict
-        "accuracy" of each method.
+        "accuracy" of each method, and for all but soft PPC "soft_gain", that of soft PPC less its own.
     """
     X, y = load_ppc_set(data, draw)
     rng = np.random.default_rng([draw, SETS.index(data), round(1000 * flip)])
@@ -93,8 +93,15 @@ def ppc_noisy_links(draw: int, data: str, flip: float) -> list[Row]:
     found["soft k-means, oracle weight"] = max(
         candidates.values(), key=lambda labels: clustering_accuracy(y, labels)
     )
+    accuracy = {method: clustering_accuracy(y, labels) for method, labels in found.items()}
+    soft_accuracy = accuracy["soft PPC"]
     return [
-        {"method": method, "accuracy": clustering_accuracy(y, labels)} for method, labels in found.items()
+        {
+            "method": method,
+            "accuracy": value,
+            "soft_gain": None if method == "soft PPC" else soft_accuracy - value,
+        }
+        for method, value in accuracy.items()
     ]
 
 
@@ -112,6 +119,13 @@ def learned_noise(draw: int, flip: float) -> list[Row]:
 
     Pairs are disjoint; the certainty they are given (.8) is only a start. Beyond the paper, which takes the
     flip rate as known, so the estimator has its defaults, and ten starts.
+
+    The learned rate is a little low at 15 %. Heavier linked rows are not the cause (``learn_noise`` has
+    none), nor are starts or the end of EM: from the true classes, or with ``tol=1e-6``, it is the same. A few
+    flowers lie between two classes, and a wrong answer about one of them is believed. Where the data come
+    from the model it is not low (25 draws of 150 rows, three Gaussians like those of Iris: the mean error is
+    +.002, with a standard error of .005). Without shrinkage it is nearer on average, by chance: the mixture
+    then takes more flowers for the wrong class, right answers look wrong, and the two errors cancel.
 
     Parameters
     ----------
@@ -157,7 +171,7 @@ EXPERIMENTS = (
         ppc_noisy_links,
         quick=Size(_SETTINGS, 2),
         full=Size(_SETTINGS, 12),
-        measures=("accuracy",),
+        measures=("accuracy", "soft_gain"),
         reference="GMM",
     ),
     Experiment(

@@ -98,6 +98,17 @@ def test_fewer_trials_than_before_are_told(section, tmp_path):
     assert "**Unfinished**: 3 trials, 5 before" in text
 
 
+def test_rows_of_another_date_are_told(section, tmp_path):
+    open_claim = claim("links help")
+    judged = [(open_claim, Finding("0.6", PARTLY))]
+    section(judged, judged)
+    kept = [{"date": "2026-01-01", "rows": 4, "sources": {"abc": 5}}]
+    (tmp_path / "one.json").write_text(json.dumps({**RUN, "trials": 3, "kept": kept}))
+    text = changes_section(tmp_path, judged, {"one": []}, {"one": "EM runs longer"})
+    assert "Run again in part: 3 trials; the other rows are of 2026-01-01. EM runs longer" in text
+    assert "Unfinished" not in text
+
+
 def test_a_claim_may_have_a_cause_of_its_own(section):
     other = claim("k-means stays")._replace(cause="Nothing was changed")
     text = section([(other, Finding("0.6", FAILS))], [(other, Finding("0.5", PARTLY))])

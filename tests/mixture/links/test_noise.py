@@ -163,6 +163,20 @@ class TestSimulatedAnnotators:
         assert np.sum(held) >= 25
         assert np.mean(error) < 0.03
 
+    def test_one_rate_is_right_on_average(self):
+        """Two of three clusters overlap, as in Iris; the prior of the covariances does not bias the rate."""
+        means = np.array([[0.0, 0.0], [7.0, 0.0], [10.0, 0.0]])
+        y = np.repeat([0, 1, 2], 50)
+        errors = []
+        for seed in range(24):
+            rng = np.random.default_rng(seed)
+            X = means[y] + rng.normal(size=(len(y), 2))
+            links = Constraints.sample(y, 37, flip=0.15, certainty=0.8, random_state=rng)
+            model = PPC(3, learn_noise=True, n_init=1, means_init=means, random_state=0)
+            errors.append(fit_quietly(model, X, links).noise_ - links.violations(y).mean())
+            assert model.linked_weight_ == 1.0
+        assert abs(np.mean(errors)) < 2.0 * np.std(errors) / np.sqrt(len(errors)) < 0.015
+
     def test_answers_are_told_apart(self):
         rng = np.random.default_rng(0)
         y = rng.integers(2, size=400)
