@@ -269,6 +269,9 @@ BeliefRepeatsOption = Annotated[
 ConfidenceOption = Annotated[
     float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
 ]
+KnownClustersOption = Annotated[
+    int | None, typer.Option("-k", "--clusters", min=1, help="Number of clusters, if it is known.")
+]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of the random numbers.")]
 OutputOption = Annotated[
     Path | None,

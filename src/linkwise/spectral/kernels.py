@@ -213,9 +213,9 @@ def neighbour_weights(distances: Floats) -> Floats:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def local_scale(neighbours: NearestNeighbors, *, neighbour: int = _SCALE_NEIGHBOUR) -> float:
+def local_scale(neighbours: NearestNeighbors) -> float:
     """Width for a Gaussian kernel: the median positive distance to the 7th nearest neighbour, or 1."""
-    count = min(neighbour, neighbours.n_samples_fit_ - 1)
+    count = min(_SCALE_NEIGHBOUR, neighbours.n_samples_fit_ - 1)
     distances = neighbours.kneighbors(n_neighbors=count)[0]
     for candidates in (distances[:, -1], distances[:, -1][distances[:, -1] > 0], [1.0]):
         if len(candidates) and np.median(candidates) > 0:

@@ -61,9 +61,7 @@ def workbench(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser of this system.")
     ] = True,
-    n_clusters: Annotated[
-        int | None, typer.Option("-k", "--clusters", min=1, help="Number of clusters, if it is known.")
-    ] = None,
+    n_clusters: options.KnownClustersOption = None,
     features: options.FeaturesOption = None,
     ignore: options.IgnoreOption = None,
     impute: options.ImputeOption = False,

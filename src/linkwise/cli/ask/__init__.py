@@ -79,9 +79,7 @@ def ask(
             "--image-column", metavar="COLUMN", help="Column with the path of an image of each row."
         ),
     ] = None,
-    n_clusters: Annotated[
-        int | None, typer.Option("-k", "--clusters", min=1, help="Number of clusters, if it is known.")
-    ] = None,
+    n_clusters: options.KnownClustersOption = None,
     most: Annotated[int | None, typer.Option("--most", min=1, help="Stop after this many answers.")] = None,
     source: Annotated[
         str | None, typer.Option("--source", metavar="NAME", help="Who answers; kept with every answer.")

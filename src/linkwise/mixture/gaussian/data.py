@@ -24,16 +24,9 @@ _COMFORTABLE = (1e-70, 1e70)
 class Points(NamedTuple):
     """A view of (n_samples, n_features) data, and the point that kernels subtract from every row.
 
-    Attributes
-    ----------
-    values : 1-D array, float64 or float32, read-only
-        The memory of the data; its type is the type kernels compute in.
-    row_stride, column_stride : int
-        Sample n, feature i is ``values[n * row_stride + i * column_stride]``.
-    offset : (n_features,) float64
-        Near the middle of the data. It is subtracted in float64 before anything is rounded, so that data far
-        from the origin lose no digits.
-    n_samples : int
+    Sample n, feature i is ``values[n * row_stride + i * column_stride]``, in the type kernels compute in.
+    ``offset`` (n_features,) is near the middle of the data. It is subtracted in float64 before anything is
+    rounded, so that data far from the origin lose no digits.
     """
 
     values: NDArray[np.floating]
@@ -85,13 +78,9 @@ def points_of(X: NDArray[np.floating], offset: ArrayLike | None = None) -> Point
 class Conditioned(NamedTuple):
     """Data as EM and as its starts see them.
 
-    Attributes
-    ----------
-    points : Points
-        In the type of the data; in float64 if squares do not fit into float32.
-    for_starts : (n, d)
-        The data, or a copy that is centred and divided by a power of two if their digits would be lost.
-        Starts are assignments of rows, which neither changes.
+    ``points`` are in float64 if squares do not fit into float32. ``for_starts`` (n, d) are the data, or a
+    copy that is centred and divided by a power of two if their digits would be lost. Starts are assignments
+    of rows, which neither changes.
     """
 
     points: Points

@@ -27,15 +27,7 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
 class Gaussians(NamedTuple):
-    """K Gaussian densities.
-
-    Attributes
-    ----------
-    means : (K, D)
-    factors : (K, D, D), (D, D), (K, D) or (K,)
-        Precision factors as ``precision_factors`` returns them.
-    covariance_type : {"full", "tied", "diag", "spherical"}
-    """
+    """K Gaussian densities: means (K, D) and the factors that ``precision_factors`` returns."""
 
     means: NDArray[np.float64]
     factors: NDArray[np.float64]
@@ -160,18 +152,9 @@ class Statistics:
     The sums of disjoint sets of points taken about the same centres add: ``a + b``. The centres are the
     previous means, so a tight cluster far from the others keeps its digits.
 
-    Attributes
-    ----------
-    counts : (K,)
-        S0_k = sum_n q_nk.
-    first : (K, D)
-        S1_k = sum_n q_nk d.
-    second : (K, D, D) or (K, D)
-        S2_k = sum_n q_nk d d'; its diagonal for "diag" and "spherical".
-    log_likelihood : float
-        sum_n log sum_k pi_k N(x_n; mu_k, Sigma_k) over points whose posterior was computed on the way, 0
-        where responsibilities were given.
-    centres : (K, D)
+    ``counts`` (K,): S0_k = sum_n q_nk. ``first`` (K, D): S1_k = sum_n q_nk d. ``second`` (K, D, D) or, for
+    "diag" and "spherical", its diagonal (K, D): S2_k = sum_n q_nk d d'. ``log_likelihood``: sum_n log sum_k
+    pi_k N(x_n; mu_k, Sigma_k) over points whose posterior was computed on the way. ``centres`` (K, D).
     """
 
     counts: NDArray[np.float64]

@@ -17,14 +17,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 class PackedGaussians(NamedTuple):
     """Gaussians as kernels read them, in the type of the points.
 
-    Attributes
-    ----------
-    centres : (K, n_rows)
-        Means less the offset of the points, padded with zeros to the rows of a block.
-    factors : (K or 1, D / 2, 2 D) or (K, D)
-        Packed triangles (D rounded up to even), or diagonals.
-    constants : (K,)
-        Log-density at the mean, plus the log-weight.
+    ``centres`` (K, n_rows): means less the offset of the points, padded with zeros to the rows of a block.
+    ``factors``: packed triangles (K or 1, D / 2, 2 D), D rounded up to even, or diagonals (K, D).
+    ``constants`` (K,): log-density at the mean, plus the log-weight.
     """
 
     centres: NDArray[np.floating]

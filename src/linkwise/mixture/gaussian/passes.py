@@ -38,16 +38,8 @@ _SERIAL = Workers()
 class Posterior(NamedTuple):
     """What ``posterior_pass`` was asked for; None for the rest.
 
-    Attributes
-    ----------
-    labels : (n,) int64
-        Most probable component.
-    probabilities : (n, K)
-        Of the type of the points.
-    log_likelihood : (n,) float64
-        log sum_k pi_k N(x; mu_k, Sigma_k).
-    confidence : (n,)
-        Probability of the most probable component, of the type of the points.
+    ``labels`` (n,): the most probable component, and ``confidence`` (n,) its probability. ``probabilities``
+    (n, K). ``log_likelihood`` (n,): log sum_k pi_k N(x; mu_k, Sigma_k).
     """
 
     labels: NDArray[np.int64] | None
