@@ -120,7 +120,7 @@ def hard_pairs_trial(draw: int, set: str, share: float, group: str) -> list[Row]
     --------
     >>> from experiments.leaderboard.hard_groups import hard_pairs_trial
     >>> rows = hard_pairs_trial(0, "wine", 0.1, "k-means with links")
-    >>> [(row["method"], row["broken"], row["ari"] > 0.95) for row in rows]
+    >>> [(row["method"], row["broken"], row["ari"] > 0.9) for row in rows]
     [('COPKMeans', 0, True), ('MPCKMeans', 0, True)]
     """
     X, y = load_real(set, PAIR_ROWS)
