@@ -56,6 +56,29 @@ def three_compared():
     return linked(3, [*QUICK, "mixture, diagonal"]).fit(X, constraints=LINKS)
 
 
+class Counted(PCKMeans):
+    """K-means under links that counts its fits."""
+
+    n_fits = 0
+
+    def fit(self, X, y=None, *, constraints=None):
+        Counted.n_fits += 1
+        return super().fit(X, y, constraints=constraints)
+
+
+@pytest.mark.parametrize(
+    ("n_pairs", "certainty", "expected"), [(40, None, 6), (250, None, 3), (40, 0.9, 6), (250, 0.9, 6)]
+)
+def test_many_hard_links_need_fewer_folds_but_all_soft_links_are_asked_for(n_pairs, certainty, expected):
+    rows, y = make_blobs(600, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)
+    links = Constraints.sample(y, n_pairs, certainty=certainty, random_state=0)
+    Counted.n_fits = 0
+    model = linked(3, [("counted", Counted(n_init=1)), "k-means, no links"], cv=5)
+    model.fit(rows, constraints=links)
+    assert Counted.n_fits == expected
+    assert adjusted_rand_score(y, model.labels_) == 1.0
+
+
 class Scripted(ClusterMixin, BaseEstimator):
     """Labels that are given, whatever the links say; new rows are all of cluster 0."""
 

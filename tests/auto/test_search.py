@@ -9,9 +9,9 @@ import pytest
 
 from linkwise import Constraints
 from linkwise.auto.candidates import Candidate
-from linkwise.auto.search import fit_members, rows_to_choose_on, try_candidates
+from linkwise.auto.search import enough_folds, fit_members, rows_to_choose_on, try_candidates
 from linkwise.exceptions import InferenceBudgetExceeded
-from linkwise.model_selection.held_out import LinkFold, Questions
+from linkwise.model_selection.held_out import LinkFold, Questions, link_folds
 
 NAN = float("nan")
 
@@ -185,3 +185,33 @@ class TestRows:
         rows = rows_of(1000, links, 200)
         assert len(rows) == 200
         assert links[rows].n_pairs >= 50
+
+
+class TestEnoughFolds:
+    @staticmethod
+    def folds(n_pairs, *, overlap=False):
+        y = np.arange(900) % 3
+        links = Constraints.sample(y, n_pairs, overlap=overlap, random_state=0)
+        return y, *link_folds(links, 5, np.random.default_rng(0))
+
+    @pytest.mark.parametrize(
+        ("n_pairs", "expected"), [(50, 5), (100, 5), (125, 4), (130, 4), (170, 3), (250, 2), (400, 2)]
+    )
+    def test_a_hundred_answers_are_enough_and_two_folds_the_fewest(self, n_pairs, expected):
+        _, questions, folds = self.folds(n_pairs)
+        assert len(enough_folds(questions, folds)[1]) == expected
+
+    def test_the_questions_are_those_that_the_folds_ask(self):
+        y, questions, folds = self.folds(1500, overlap=True)
+        fewer, first = enough_folds(questions, folds)
+        assert len(first) == 2
+        for before, after in zip(folds, first, strict=False):
+            assert after.kept is before.kept
+            np.testing.assert_array_equal(fewer.pairs[after.asked], questions.pairs[before.asked])
+            np.testing.assert_array_equal(fewer.same[after.asked], questions.same[before.asked])
+            np.testing.assert_array_equal(fewer.trust[after.asked], questions.trust[before.asked])
+        # Every question is asked, so none counts that nobody answers.
+        np.testing.assert_array_equal(
+            np.unique(np.concatenate([fold.asked for fold in first])), np.arange(len(fewer.pairs))
+        )
+        np.testing.assert_array_equal(y[fewer.pairs[:, 0]] == y[fewer.pairs[:, 1]], fewer.same)

@@ -6,11 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import check_grad
+from scipy.optimize import check_grad, minimize
 from scipy.special import softmax
 
 from linkwise.discriminative.objective import (
     boundary_objective,
+    in_row_space,
     information,
     learn_boundaries,
     link_table,
@@ -106,3 +107,52 @@ def test_climbing_never_falls_and_ends_at_a_stationary_point():
     value, gradient = boundary_objective(found.coefficients, features, links, 20.0, penalty)
     assert value == pytest.approx(found.objectives[-1])
     assert np.abs(gradient).max() < 1e-3
+
+
+def test_more_features_than_rows_are_reduced_without_changing_the_objective():
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        n, k = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+        b = n + int(rng.integers(2, 20))
+        features = rng.normal(size=(n, b))
+        if rng.random() < 0.3:
+            features[:, 1] = features[:, 0]
+        penalty = rng.choice([0.01, 0.3, 2.0], b)
+        pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(3)])
+        links = link_table(n, pairs, rng.choice([-np.inf, -0.2, 2.0], 3))
+        reduced, of_reduced, basis = in_row_space(features, penalty)
+        assert reduced.shape[1] <= 3 * n
+        np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), atol=1e-12)
+        np.testing.assert_allclose(reduced @ basis.T, features, atol=1e-12)
+        coefficients = rng.normal(size=(reduced.shape[1], k))
+        ours, gradient = boundary_objective(coefficients, reduced, links, 5.0, of_reduced)
+        value, full = boundary_objective(basis @ coefficients, features, links, 5.0, penalty)
+        assert ours == pytest.approx(value, abs=1e-9)
+        # The gradient has no part outside of the basis: no coefficient there is worth anything.
+        np.testing.assert_allclose(basis @ gradient, full, atol=1e-9)
+
+
+def test_few_features_stay_as_they_are():
+    features, penalty = RNG.normal(size=(6, 7)), np.ones(7)
+    reduced, of_reduced, basis = in_row_space(features, penalty)
+    assert reduced is features
+    assert of_reduced is penalty
+    assert basis is None
+
+
+def test_boundaries_of_many_features_are_those_of_a_search_among_all_coefficients():
+    rng = np.random.default_rng(3)
+    start = np.arange(12) % 2
+    features = np.column_stack([rng.normal(size=(12, 40)) + start[:, np.newaxis], np.ones(12)])
+    penalty = np.append(np.full(40, 0.5), 0.005)
+    links = link_table(12, np.array([(0, 2), (1, 3), (0, 1)]), np.array([1.0, 1.0, -1.0]))
+    found = learn_boundaries(features, links, start, 2, 20.0, penalty, max_iter=500, tol=1e-14)
+
+    def descend(flat):
+        value, gradient = boundary_objective(flat.reshape(41, 2), features, links, 20.0, penalty)
+        return -value, -gradient.ravel()
+
+    best = minimize(descend, found.coefficients.ravel(), jac=True, options={"gtol": 1e-9})
+    assert found.coefficients.shape == (41, 2)
+    assert found.objectives[-1] == pytest.approx(-best.fun, abs=1e-6)
+    np.testing.assert_allclose(found.coefficients, best.x.reshape(41, 2), atol=1e-3)

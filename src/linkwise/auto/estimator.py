@@ -37,6 +37,7 @@ from linkwise.auto.consensus import Consensus, consensus_labels
 from linkwise.auto.count import n_clusters_by_links, n_clusters_by_shape, silhouettes
 from linkwise.auto.search import (
     Trial,
+    enough_folds,
     fit_members,
     rows_to_choose_on,
     try_candidates,
@@ -111,7 +112,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         Names of candidates, as ``selection_`` lists them, clusterers with ``n_clusters`` or ``n_components``
         (also of scikit-learn), or pairs (name, clusterer).
     cv : int, default=5
-        Folds of links.
+        Folds of links. Of more than a hundred hard links fewer folds are asked for, at least two, once they
+        have a hundred answers; soft links are all asked for, because each may be wrong.
     effort : {"quick", "balanced", "thorough"}, default="balanced"
         ``quick`` compares nine candidates on at most 500 rows, ``balanced`` all on 1000, ``thorough`` on
         3000. Up to 5, 12 or 18 of them vote.
@@ -232,6 +234,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         folds: list[LinkFold] = []
         if known is not None and known.n_pairs >= _FEWEST_LINKS:
             questions, folds = link_folds(known, self.cv, rng)
+            if folds and np.isinf(known.weights).all():
+                questions, folds = enough_folds(questions, folds)
         with warn_once():
             if links is None or questions is None or not folds:
                 self._fit_unasked(data, sample, links, candidates, counts, seed)

@@ -17,7 +17,10 @@ from linkwise.auto.choice import agreement, held_out_kept
 from linkwise.constraints import Constraints
 from linkwise.model_selection.held_out import LinkFold, Questions
 
-__all__ = ["Trial", "fit_members", "rows_to_choose_on", "try_candidates"]
+__all__ = ["Trial", "enough_folds", "fit_members", "rows_to_choose_on", "try_candidates"]
+
+#: Answers after which no more folds of hard links are asked for, and the fewest folds.
+_ENOUGH, _FEWEST_FOLDS = 100, 2
 
 
 class Trial(NamedTuple):
@@ -34,6 +37,24 @@ class Trial(NamedTuple):
     error: float
     failure: str = ""
     more_nats: float = 0.0
+
+
+def enough_folds(questions: Questions, folds: list[LinkFold]) -> tuple[Questions, list[LinkFold]]:
+    """The first folds that ask for enough answers together, and the questions that they ask.
+
+    Every fold costs a fit of every candidate, and many hard links make fits slow. All folds are needed where
+    links may be wrong, because each link is judged by the fits that did not see it.
+    """
+    per_fold = questions.n_independent / len(folds)
+    n_folds = max(_FEWEST_FOLDS, int(np.ceil(_ENOUGH / per_fold)))
+    if n_folds >= len(folds):
+        return questions, folds
+    asked, place = np.unique(np.concatenate([fold.asked for fold in folds[:n_folds]]), return_inverse=True)
+    ends = np.cumsum([len(fold.asked) for fold in folds[: n_folds - 1]])
+    places = np.split(place, ends)
+    return Questions(*(part[asked] for part in questions)), [
+        fold._replace(asked=numbers) for fold, numbers in zip(folds, places, strict=False)
+    ]
 
 
 def try_candidates(

