@@ -12,7 +12,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 
 from linkwise import PPC, Constraints
-from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates, scouts
+from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates, scouts, usable
 
 X, Y = make_blobs(30, centers=2, random_state=0)
 LABELS = np.where(np.arange(30) % 3 == 0, Y, -1)
@@ -48,6 +48,38 @@ class TestOwn:
             assert set(scouts(found)) <= set(found)
         mine = own_candidates([KMeans(), GaussianMixture(), PPC()], "quick")
         assert scouts(mine) == mine[:2]
+
+
+class TestUsable:
+    FULL = frozenset({"mixture", "mixture, no links", "mixture, not shrunk, no links"})
+
+    @staticmethod
+    def names(links, counts, shape, given="auto"):
+        return {one.name for one in usable(own_candidates(given, "balanced"), links, counts, shape)}
+
+    def test_full_covariances_need_more_rows_in_a_cluster_than_columns(self):
+        soft = Constraints.sample(Y, 10, certainty=0.9, random_state=0)
+        many = self.names(soft, [3], (31, 10))
+        assert many >= self.FULL
+        assert self.names(soft, [3], (30, 10)) == many - self.FULL
+        # Of several numbers of clusters one that allows it is enough.
+        assert self.names(soft, [2, 3], (30, 10)) == many
+
+    def test_a_mixture_that_the_user_names_is_tried_however_few_the_rows_are(self):
+        assert self.names(None, [3], (30, 50), ["mixture", "k-means, no links"]) == {
+            "mixture",
+            "k-means, no links",
+        }
+
+    def test_hard_links_and_groups_bring_candidates_of_their_own(self):
+        shape = (30, 2)
+        soft = self.names(Constraints.sample(Y, 10, certainty=0.9, random_state=0), [2], shape)
+        hard = self.names(Constraints.sample(Y, 5, random_state=0), [2], shape)
+        groups = self.names(Constraints.from_labels(LABELS), [2], shape)
+        assert "k-means under hard links" in hard - soft
+        assert groups - soft == {
+            "k-means under hard links", "discriminant of groups", "forest of groups"
+        }  # fmt: skip
 
 
 class TestGiven:

@@ -24,16 +24,16 @@ from linkwise.spectral.constrained import ConstrainedSpectralClustering
 __all__ = ["CANDIDATES", "EFFORTS", "Candidate", "Effort", "own_candidates", "scouts", "usable"]
 
 
-#: What links a candidate may need.
-_HARD, _GROUPS = "hard", "groups"
+#: What a candidate may need: hard links alone, groups of rows under them, or many rows.
+_HARD, _GROUPS, _ROWS = "hard", "groups", "rows"
 
 
 class Candidate(NamedTuple):
     """A clustering: ``build(n_clusters, seed)`` makes the estimator.
 
-    ``uses_links`` tells whether it sees links. ``needs`` names what links it is for: "hard" ones alone, or
-    "groups" of rows that hard links tell apart. ``gaussian`` tells whether it assumes that every cluster is
-    one Gaussian.
+    ``uses_links`` tells whether it sees links. ``needs`` names what it is for: "hard" links alone, "groups"
+    of rows that hard links tell apart, or more "rows" in a cluster than columns. ``gaussian`` tells whether
+    it assumes that every cluster is one Gaussian.
     """
 
     name: str
@@ -106,7 +106,7 @@ CANDIDATES = {
         Candidate("spectral, far", True, _spectral(diffusion_time=20.0)),
         Candidate("spectral, wide graph", True, _spectral(n_neighbors=20)),
         Candidate("spectral, widest graph", True, _spectral(n_neighbors=40)),
-        Candidate("mixture", True, _mixture(), gaussian=True),
+        Candidate("mixture", True, _mixture(), _ROWS, gaussian=True),
         Candidate("mixture, tied", True, _mixture(covariance_type="tied"), gaussian=True),
         Candidate("mixture, diagonal", True, _mixture(covariance_type="diag"), gaussian=True),
         Candidate(
@@ -115,10 +115,10 @@ CANDIDATES = {
         Candidate("discriminant of groups", True, _classifier(_discriminant), _GROUPS),
         Candidate("forest of groups", True, _classifier(_forest), _GROUPS),
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, n_init=4, random_state=seed)),
-        Candidate("mixture, no links", False, _mixture(), gaussian=True),
+        Candidate("mixture, no links", False, _mixture(), _ROWS, gaussian=True),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied"), gaussian=True),
         Candidate("mixture, diagonal, no links", False, _mixture(covariance_type="diag"), gaussian=True),
-        Candidate("mixture, not shrunk, no links", False, _mixture(shrinkage=0.0), gaussian=True),
+        Candidate("mixture, not shrunk, no links", False, _mixture(shrinkage=0.0), _ROWS, gaussian=True),
         Candidate("spectral, near, no links", False, _spectral(diffusion_time=2.0)),
         Candidate("spectral, far, no links", False, _spectral(diffusion_time=20.0)),
         Candidate("boundaries, smooth, no links", False, _boundaries()),
@@ -146,11 +146,17 @@ _QUICK = (
 )
 
 
-def usable(candidates: Sequence[Candidate], links: Constraints | None, n_clusters: int) -> list[Candidate]:
-    """The candidates that these links are fit for; all of them if there is none."""
+def usable(
+    candidates: Sequence[Candidate], links: Constraints | None, counts: Sequence[int], shape: tuple[int, int]
+) -> list[Candidate]:
+    """The candidates that links and rows of this shape are fit for; all of them if there is none.
+
+    A cluster with fewer rows than columns has a covariance of shrinkage alone. 13 such clusters of 400 rows
+    with 200 columns took 7 s a fit and had an adjusted Rand index of .08, below that of K-means (.21).
+    """
     hard = links is not None and links.n_pairs > 0 and bool(np.isinf(links.weights).all())
-    groups = mutual_groups(links, n_clusters).max(initial=-1) > 0
-    given = {"": True, _HARD: hard, _GROUPS: groups}
+    groups = mutual_groups(links, counts[-1]).max(initial=-1) > 0
+    given = {"": True, _HARD: hard, _GROUPS: groups, _ROWS: shape[0] > counts[0] * shape[1]}
     return [one for one in candidates if given[one.needs]] or list(candidates)
 
 
@@ -182,7 +188,9 @@ def _own_candidate(given: Any) -> Candidate:
         if given not in CANDIDATES:
             names = ", ".join(map(repr, CANDIDATES))
             raise ValueError(f"there is no candidate {given!r}; use one of {names}, or an estimator")
-        return CANDIDATES[given]
+        found = CANDIDATES[given]
+        # Who names a mixture gets it, however few the rows are.
+        return found._replace(needs="") if found.needs == _ROWS else found
     name, estimator = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     clusters = hasattr(estimator, "fit_predict") and not isinstance(estimator, type)
     parameters = estimator.get_params(deep=False) if clusters and hasattr(estimator, "get_params") else {}

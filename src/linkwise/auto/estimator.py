@@ -222,7 +222,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         counts = self._counts(len(data), links)
         rng = as_generator(self.random_state)
         seed = int(rng.integers(2**31))
-        candidates = usable(candidates, links, counts[-1])
+        candidates = usable(candidates, links, counts, data.shape)
         task = fit_task(self, len(candidates))
         rows = rows_to_choose_on(len(data), links, effort.n_rows, rng)
         sample, known = data[rows], None if links is None else links[rows]
