@@ -83,6 +83,13 @@ class TestVoteWeights:
         assert math.log(votes[0] / votes[1]) == pytest.approx(nats)
         assert votes.sum() == pytest.approx(1.0)
 
+    @pytest.mark.parametrize(
+        ("n_links", "nats"), [(4.0, 3.0), (24.0, 18.0), (100.0, 30.0), (10_000.0, 100.0)]
+    )
+    def test_hard_links_may_decide_more(self, n_links, nats):
+        votes = vote_weights(np.array([1.0, 0.0]), np.ones(2, dtype=bool), n_links, certain=True)
+        assert math.log(votes[0] / votes[1]) == pytest.approx(nats)
+
     def test_what_else_speaks_for_a_candidate_multiplies_its_vote(self):
         plain, more = (
             vote_weights(np.array([0.9, 0.7, NAN]), np.array([True, False, True]), 10.0, nats)

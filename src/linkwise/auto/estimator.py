@@ -521,7 +521,8 @@ def _voters(
             shares = np.where([trial.failure == "" for trial in chosen], 0.0, np.nan)
     uses_links = np.array([trial.candidate.uses_links for trial in chosen])
     more_nats = np.array([trial.more_nats for trial in chosen])
-    votes = vote_weights(shares, uses_links, questions.n_independent, more_nats)
+    certain = bool((questions.trust == 1.0).all())
+    votes = vote_weights(shares, uses_links, questions.n_independent, more_nats, certain=certain)
     members = np.argsort(-votes, kind="stable")[:n_members]
     members = members[votes[members] >= _LEAST_VOTE]
     return members, votes[members] / votes[members].sum()
