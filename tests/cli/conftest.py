@@ -15,10 +15,12 @@ from PIL import Image
 from sklearn.datasets import load_iris, load_wine
 from typer.testing import CliRunner
 
-from linkwise import Constraints
+from linkwise import Constraints, _pages
 from linkwise.auto import candidates
 from linkwise.cli.fit import report as fit_report
+from linkwise.cli.map import report as map_report
 from linkwise.datasets import make_noisy_objects
+from linkwise.mixture.classes.report import page as classes_page
 from tests import warm_python
 
 
@@ -68,11 +70,23 @@ def invoke(tmp_path, monkeypatch):
     return run
 
 
+#: Tests of commands that look at pictures, or that make one of every kind.
+RENDERED = ("test_commands.py", "test_demo.py", "test_map_report.py")
+
+
 @pytest.fixture(autouse=True)
 def not_rendered(request, monkeypatch):
-    """Figures of reports are made, but rendered only in tests of the commands themselves: it takes long."""
-    if request.path.name != "test_commands.py":
+    """Figures of reports are made, but rendered only in a few tests: it was a fifth of the time of the rest."""
+    if request.path.name not in RENDERED and "rendered" not in request.fixturenames:
         monkeypatch.setattr(fit_report, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
+        monkeypatch.setattr(map_report, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
+        monkeypatch.setattr(_pages, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
+        monkeypatch.setattr(classes_page, "svg_of", lambda figure: "<svg></svg>")
+
+
+@pytest.fixture
+def rendered():
+    """For a test whose pictures must be drawn, in spite of the fixture above."""
 
 
 @pytest.fixture

@@ -330,7 +330,7 @@ def test_safe_csv(invoke, tmp_path):
 
 
 @pytest.mark.parametrize("names", [("$x$", "b$"), (r"$\frac{$", r"$\nope$")])
-def test_dollar_signs_in_names_are_no_formulas(invoke, tmp_path, names):
+def test_dollar_signs_in_names_are_no_formulas(invoke, rendered, tmp_path, names):
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 20)
     frame = pd.DataFrame({names[0]: rng.normal(size=40) + 5 * y, names[1]: rng.normal(size=40)})
