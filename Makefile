@@ -9,11 +9,12 @@ PIP := $(RUN) -m pip --disable-pip-version-check --quiet
 # Byte code is kept, as numba's is: else each of the many processes of the tests would compile it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test check lint wheel bench reproduce docs clean
+.PHONY: help demo test test-long check lint wheel bench reproduce docs clean
 
 help:
 	@echo "make demo       what links gain, on bundled data; writes build/demo/report.html"
 	@echo "make test       lint, type-check, doctests and the whole test suite (WORKERS=2 for fewer processes)"
+	@echo "make test-long  the same with all random cases: those of some slow tests are a third in make test"
 	@echo "make check      lint, type-check and the tests that tests/quick.txt names: a minute, before every commit"
 	@echo "make lint       ruff and mypy only"
 	@echo "make wheel      the README with the built wheel in an empty environment, a few minutes"
@@ -53,6 +54,9 @@ test: $(VENV)/.dev
 	$(MAKE) --no-print-directory lint || { kill $$kernels; exit 1; }; \
 	$(RUN) -m tests.compile_kernels --backwards & wait $$kernels; kill $$! 2> /dev/null || true
 	$(RUN) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+test-long:
+	LINKWISE_TEST_LONG=1 $(MAKE) --no-print-directory test
 
 # mypy takes as long as the tests, and one core.
 check: $(VENV)/.dev

@@ -20,10 +20,11 @@ from _pytest.doctest import DoctestModule  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from linkwise import _kernels  # noqa: E402
+from tests.repeats import examples  # noqa: E402
 
 # Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike, so
 # that many examples would only be the same ones every time.
-settings.register_profile("linkwise", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("linkwise", deadline=None, derandomize=True, max_examples=examples(40))
 settings.load_profile("linkwise")
 
 # Whether the cache of numba is warm must not show in captured output; subprocesses are not affected.

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
+
+#: ``make test-long``: as many random cases as there ever were.
+LONG = bool(os.environ.get("LINKWISE_TEST_LONG"))
+
+
+def examples(n_long: int) -> int:
+    """How many random cases a test takes: that many in ``make test-long``, else a third, at least ten."""
+    return n_long if LONG else min(n_long, max(10, n_long // 3))
 
 
 def for_seeds(n_seeds: int) -> Callable[[Any], Any]:

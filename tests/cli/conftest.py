@@ -76,7 +76,7 @@ RENDERED = ("test_commands.py", "test_demo.py", "test_map_report.py")
 
 @pytest.fixture(autouse=True)
 def not_rendered(request, monkeypatch):
-    """Figures of reports are made, but rendered only in a few tests: it was a fifth of the time of the rest."""
+    """Figures of reports are made, but rendered only in a few tests: it was a fifth of the time."""
     if request.path.name not in RENDERED and "rendered" not in request.fixturenames:
         monkeypatch.setattr(fit_report, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")
         monkeypatch.setattr(map_report, "png_of", lambda figure: b"\x89PNG\r\n\x1a\n")

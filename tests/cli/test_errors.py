@@ -23,6 +23,7 @@ from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import load_prepared_model
 from linkwise.persistence import save_model
 from tests import warm_python
+from tests.repeats import examples
 
 NUMBERS = ["--ignore", "name,class"]
 
@@ -229,7 +230,9 @@ def test_defects_and_usage_are_told_apart(invoke, files, monkeypatch):
     assert "ZeroDivisionError: here" in error["message"]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     content=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),

@@ -21,6 +21,7 @@ from linkwise import Constraints
 from linkwise.displays import ClusterDisplay
 from linkwise.displays._drawing import link_states, thin_links
 from linkwise.displays._style import COLOURS, VIOLATED, point_style
+from tests.repeats import examples
 
 LINKS = Constraints(6, must_link=[(0, 1), (1, 2)], cannot_link=[(2, 3), (4, 5), (0, 5)])
 LABELS = np.array([0, 0, 1, 1, 0, 1])
@@ -62,7 +63,7 @@ def test_links_are_drawn_by_kind_and_state() -> None:
     assert display.drawn_.tolist() == [True] * 5
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_every_link_is_drawn_once_in_its_state(data: st.DataObject) -> None:
     n_samples = data.draw(st.integers(2, 8))

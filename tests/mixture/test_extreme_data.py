@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from linkwise import CPPC, PPC, ConstrainedEM, Constraints
+from tests.repeats import examples
 
 Y = np.repeat([0, 1, 2], 20)
 BASE = np.random.default_rng(0).normal(size=(60, 3)) + 8.0 * np.eye(3)[Y]
@@ -52,7 +53,7 @@ def check_finite(model, X):
 powers = st.sampled_from([-300, -140, -30, -12, -3, 0, 3, 12, 30, 130, 150, 300])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(
     model_class=st.sampled_from([PPC, ConstrainedEM, CPPC]),
     covariance_type=st.sampled_from(["full", "tied", "diag", "spherical"]),
