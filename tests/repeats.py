@@ -12,9 +12,10 @@ from typing import Any
 LONG = bool(os.environ.get("LINKWISE_TEST_LONG"))
 
 
-def examples(n_long: int) -> int:
-    """How many random cases a test takes: that many in ``make test-long``, else a third, at least ten."""
-    return n_long if LONG else min(n_long, max(10, n_long // 3))
+def examples(n_long: int, at_least: int = 10) -> int:
+    """How many random cases a test takes: all in ``make test-long``, else a third, but at least so many."""
+    assert 3 <= at_least, "two cases are no sample"
+    return n_long if LONG else min(n_long, max(at_least, n_long // 3))
 
 
 def for_seeds(n_seeds: int) -> Callable[[Any], Any]:

@@ -6,7 +6,18 @@ import inspect
 
 import pytest
 
-from tests.repeats import for_cases, for_seeds
+from tests import repeats
+from tests.repeats import examples, for_cases, for_seeds
+
+
+def test_a_third_of_the_cases_but_never_none(monkeypatch):
+    monkeypatch.setattr(repeats, "LONG", False)
+    assert [examples(n) for n in (3, 12, 90)] == [3, 10, 30]
+    assert [examples(n, 5) for n in (3, 12, 90)] == [3, 5, 30]
+    with pytest.raises(AssertionError, match="no sample"):
+        examples(90, 0)
+    monkeypatch.setattr(repeats, "LONG", True)
+    assert [examples(n, 5) for n in (3, 12, 90)] == [3, 12, 90]
 
 
 def test_every_seed_is_tried():

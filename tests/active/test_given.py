@@ -67,6 +67,7 @@ def test_certainty_of_opinions():
     assert sum(map(len, found.values())) == 4
 
 
+@pytest.mark.usefixtures("fewer_candidates")
 def test_session_with_many_links(monkeypatch):
     monkeypatch.setattr(given, "N_ROWS", 30)
     rng = np.random.default_rng(0)

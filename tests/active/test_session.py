@@ -109,6 +109,7 @@ def test_resumed_session_goes_on_as_if_nothing_had_happened(n_answers, tmp_path,
         assert state(resumed) == state(whole)
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 def test_more_rows_than_landmarks(monkeypatch, tmp_path):
     monkeypatch.setattr(session, "N_LANDMARKS", 24)
     X, y = blobs(60)
@@ -220,6 +221,7 @@ def test_constraints_are_those_given_and_those_told():
     }
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 def test_given_links_are_known_and_not_asked_about():
     X, y = blobs(9)
     pairs = [(i, j) for i in range(9) for j in range(i)]
@@ -232,6 +234,7 @@ def test_given_links_are_known_and_not_asked_about():
     np.testing.assert_array_equal(one.labels_[:, None] == one.labels_, y[:, None] == y)
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 def test_rows_and_links_are_matched_by_id():
     pd = pytest.importorskip("pandas")
     X, _ = blobs(10)
@@ -452,6 +455,7 @@ def test_metric_that_fails_later():
 # --- suggestions --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 def test_suggested_pairs():
     X, _ = blobs(20)
     links = Constraints(20, [(0, 3)], [(0, 1)])
@@ -550,8 +554,10 @@ def test_answers_that_contradict_each_other_massively():
 @pytest.mark.parametrize(
     ("n_links", "certainty", "n_clusters"), [(5, None, "auto"), (60, None, 6), (20, 0.95, "auto")]
 )
-def test_links_given_at_first_do_no_harm(n_links, certainty, n_clusters):
+def test_links_given_at_first_do_no_harm(request, n_links, certainty, n_clusters):
     """Six clusters far apart are found without links; right links and right answers leave them so."""
+    if n_links < 60:  # once with all candidates: 2 s
+        request.getfixturevalue("fewer_candidates")
     rng = np.random.default_rng(0)
     y = rng.integers(6, size=90)
     X = 3.0 * rng.normal(size=(6, 8))[y] + rng.normal(size=(90, 8))

@@ -10,6 +10,7 @@ from linkwise.active import posterior as module
 from linkwise.active.evidence import Told
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.long.core import choose_core, contract, hand_on
+from tests.repeats import LONG, for_seeds
 
 
 def random_told(seed, t=30, q=60):
@@ -21,7 +22,7 @@ def random_told(seed, t=30, q=60):
     return rng, told, group
 
 
-@pytest.mark.parametrize("seed", range(20))
+@for_seeds(20)
 def test_the_core_has_recent_rows_first_rows_and_the_least_sure(seed):
     rng, _, group = random_told(seed, t=80)
     sure, recent = rng.random(80), rng.random(80) < 0.1
@@ -39,7 +40,7 @@ def test_the_core_has_recent_rows_first_rows_and_the_least_sure(seed):
         assert taken[order].all()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@for_seeds(30)
 def test_contraction_against_its_definition(seed):
     rng, told, group = random_told(seed)
     inside = rng.random(30) < 0.4
@@ -74,7 +75,8 @@ def test_a_small_core_finds_nearly_what_all_rows_find(monkeypatch, seed, error_r
     rng = np.random.default_rng(seed)
     y = rng.integers(4, size=160)
     X = 6.0 * np.eye(4)[y] + rng.normal(size=(160, 4))
-    with ActiveClustering(X, random_state=seed) as session:
+    # Any questions will do, and those of min_max take no time.
+    with ActiveClustering(X, strategy="auto" if LONG else "min_max", random_state=seed) as session:
         person = LabelOracle(y, error_rate=error_rate, random_state=seed)
         for _ in range(120):
             i, j = session.ask()

@@ -17,6 +17,7 @@ from tests.active.strategies.sessions import (
     small_set,
     truth,
 )
+from tests.repeats import examples
 
 
 def transcription(X, person, k, seed):
@@ -58,7 +59,7 @@ def transcription(X, person, k, seed):
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["K known", "K unknown"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(examples(12, 6)))
 def test_asks_what_the_pseudo_code_asks(seed, given):
     X, y, k = small_set(seed)
     for answer in (truth(y), faulty(y, seed)):

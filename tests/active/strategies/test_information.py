@@ -54,6 +54,7 @@ def test_expected_questions_by_hand():
     np.testing.assert_allclose(expected_questions(prob, allowed), [1.5, 1.0, 1.75])
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n_pairs", [1, 5])
 def test_questions_are_new_and_differ_from_each_other(seed, n_pairs):

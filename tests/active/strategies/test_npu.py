@@ -23,6 +23,7 @@ from tests.active.strategies.sessions import (
     small_set,
     truth,
 )
+from tests.repeats import examples
 
 #: Few, since a forest takes nearly all the time; a prime number, so that shares of leaves are seldom equal.
 N_TREES = 11
@@ -124,7 +125,7 @@ def transcription(X, person, k, seed):
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["K known", "K unknown"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(examples(8, 4)))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_asks_what_the_algorithms_ask(seed, given):
     X, y, k = small_set(seed)

@@ -10,6 +10,7 @@ import pytest
 from linkwise.active.knowledge import NO_ANSWERS, SAYS, Knowledge, append
 from linkwise.active.strategies import find_strategy, strategy, strategy_names
 from linkwise.active.strategies.random_pairs import random_pairs
+from tests.repeats import examples
 
 
 def test_names_and_functions():
@@ -30,6 +31,7 @@ def test_a_name_is_given_once():
         strategy("random")(random_pairs)
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("name", strategy_names())
 @pytest.mark.parametrize("n_clusters", [None, 3])
 def test_all_return_new_pairs_of_different_rows(name, n_clusters, monkeypatch):
@@ -39,7 +41,7 @@ def test_all_return_new_pairs_of_different_rows(name, n_clusters, monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((30, 2))
     answers = NO_ANSWERS
-    for m in range(12):
+    for m in range(examples(12, 6)):
         knowledge = Knowledge(X, answers, n_clusters)
         pairs = find_strategy(name)(knowledge, 1 + m % 3, np.random.default_rng([0, m]))
         assert pairs.shape == (1 + m % 3, 2)
