@@ -9,6 +9,8 @@ from pathlib import Path
 import matplotlib
 import pytest
 
+from tests.repeats import LONG
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SCRIPTS = sorted(EXAMPLES.rglob("plot_*.py"))
 
@@ -44,16 +46,26 @@ def pyplot():
 
 
 class OneStart(ast.NodeTransformer):
-    """Estimators start once: here a picture is wanted, not the best fit. The gallery has all starts."""
+    """Estimators start once, and links are drawn twice: here a picture is wanted, not the best fit.
+
+    The gallery and ``make test-long`` have all of them.
+    """
 
     def visit_keyword(self, node):
         once = node.arg in ("n_init", "n_repeats")
         return ast.keyword(node.arg, ast.Constant(1)) if once else self.generic_visit(node)
 
+    def visit_For(self, node):
+        self.generic_visit(node)
+        if isinstance(node.target, ast.Name) and node.target.id == "seed":
+            node.iter = ast.parse("range(2)", mode="eval").body
+        return node
+
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_example_draws(script, pyplot):
-    tree = OneStart().visit(ast.parse(script.read_text(encoding="utf-8")))
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    tree = tree if LONG else OneStart().visit(tree)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(
