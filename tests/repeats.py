@@ -14,8 +14,13 @@ LONG = bool(os.environ.get("LINKWISE_TEST_LONG"))
 
 def examples(n_long: int, at_least: int = 10) -> int:
     """How many random cases a test takes: all in ``make test-long``, else a third, but at least so many."""
-    assert 3 <= at_least, "two cases are no sample"
+    assert at_least >= 3, "two cases are no sample"
     return n_long if LONG else min(n_long, max(at_least, n_long // 3))
+
+
+def share(n_long: int) -> int:
+    """A count that many random cases together have to reach: a third of it, as ``examples`` takes a third."""
+    return n_long if LONG else n_long // 3
 
 
 def for_seeds(n_seeds: int) -> Callable[[Any], Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from linkwise.active.contradictions import find_contradictions
 from linkwise.active.knowledge import Answers
+from tests.repeats import examples
 
 
 def answers_of(*told) -> Answers:
@@ -68,7 +69,7 @@ def random_answers(rng, n: int, m: int, p_same: float) -> Answers:
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_chains_against_all_cycles(seed):
     rng = np.random.default_rng(seed)
     answers = random_answers(
@@ -94,7 +95,7 @@ def test_chains_against_all_cycles(seed):
         assert all(left[1] == right[0] for left, right in itertools.pairwise(chain))
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(examples(150)))
 def test_too_few_clusters_against_all_labellings(seed):
     rng = np.random.default_rng(seed)
     n_clusters = int(rng.integers(1, 4))

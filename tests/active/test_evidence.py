@@ -18,6 +18,7 @@ from linkwise.active.evidence import (
 from linkwise.active.knowledge import Answers
 from linkwise.active.landscape import survey
 from linkwise.active.predictors import ridge, shares
+from tests.repeats import examples
 
 
 def answers_of(pairs, says, certainty=np.nan):
@@ -82,7 +83,7 @@ def slow_value(landscape, asked, label, strength, alpha):
     return total
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_value_against_a_sum_over_rows_and_answers(seed):
     landscape, asked, label, strength = random_case(seed)
     found = Evidence(asked, label >= 0, strength, 0.4).value(label)
@@ -102,7 +103,7 @@ def test_operators_make_the_predictions_of_the_regression():
         assert shares(operator @ targets) == pytest.approx(everywhere, abs=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_moves_never_lose_evidence_or_groups(seed):
     _, asked, label, strength = random_case(seed)
     evidence = Evidence(asked, label >= 0, strength, 0.4)
@@ -113,7 +114,7 @@ def test_moves_never_lose_evidence_or_groups(seed):
     assert set(moved[moved >= 0]) == {0, 1, 2}
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_values_of_unions_are_those_of_the_united_groups(seed):
     _, asked, label, strength = random_case(seed)
     evidence = Evidence(asked, label >= 0, strength, 0.4)

@@ -16,6 +16,7 @@ from linkwise.discriminative.objective import (
     learn_boundaries,
     link_table,
 )
+from tests.repeats import examples
 
 RNG = np.random.default_rng(0)
 
@@ -50,7 +51,7 @@ def draw(rng):
 
 def test_value_and_gradient_on_many_small_cases():
     rng = np.random.default_rng(1)
-    for _ in range(200):
+    for _ in range(examples(200)):
         features, coefficients, pairs, weights, a, penalty = draw(rng)
         count = rng.uniform(0.0, 2.0, len(pairs))
         links = link_table(len(features), pairs, weights, count)

@@ -16,7 +16,7 @@ from tests.graph.oracle import (
     random_pairs,
     random_sparse_pairs,
 )
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds, share
 
 NO_CLIQUE = np.empty(0, dtype=np.int64)
 GROETZSCH = mycielski(5, cycle(5))
@@ -90,7 +90,7 @@ def test_a_small_contradiction_in_a_large_graph_is_found_where_it_lies(seed):
 def test_shrunk_refutations_can_spare_no_edge():
     rng = np.random.default_rng(1)
     shrunk = 0
-    for case in range(200):
+    for case in range(examples(200)):
         n_colours = int(rng.integers(2, 5))
         pairs = random_pairs(rng, int(rng.integers(n_colours + 1, 13)), 0.3 + 0.6 * rng.random())
         if case % 4 == 0:
@@ -103,7 +103,7 @@ def test_shrunk_refutations_can_spare_no_edge():
         for row in rows:
             assert can_be_coloured(pairs[rows[rows != row]], n_colours)
         shrunk += 1
-    assert shrunk > 50
+    assert shrunk > share(50)
 
 
 def test_shrinking_without_budget_keeps_a_proof():

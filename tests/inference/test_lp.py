@@ -8,6 +8,7 @@ from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.lp import kleinberg_tardos, lp
 from linkwise.inference.scoring import best_per_component, problem_score
 from tests.inference.label_cases import KINDS, best_score, make_problem, random_problem, slow_score
+from tests.repeats import examples, share
 
 LOOPY = ("cycle", "clique", "dense")
 
@@ -120,7 +121,7 @@ def test_bound_is_never_below_the_optimum_and_flags_are_true(kind):
 def test_integral_shares_are_certified():
     rng = np.random.default_rng(2)
     certified = 0
-    for _ in range(75):
+    for _ in range(examples(75)):
         problem = random_problem(rng, n=6, n_labels=3, shape=str(rng.choice(LOOPY)), kind="costs", scale=1.0)
         problem = problem._replace(unary=4.0 * problem.unary)
         relaxed = solve_relaxation(problem)
@@ -130,7 +131,7 @@ def test_integral_shares_are_certified():
             assert answer.details["n_fractional"] == 0
             assert slow_score(problem, answer.labels) == pytest.approx(best_score(problem), abs=1e-9)
             certified += 1
-    assert certified > 37
+    assert certified > share(37)
 
 
 def test_one_cannot_link_with_flat_scores_costs_nothing():
@@ -176,7 +177,7 @@ def separate_conditions(problem):
 def test_mixed_signs_need_the_joint_condition():
     rng = np.random.default_rng(11)
     weaker = 0
-    for _ in range(40):
+    for _ in range(examples(40)):
         problem = random_problem(rng, n=5, n_labels=3, shape="clique", kind="mixed_signs", unary_scale=0.1)
         bound, weak = solve_relaxation(problem).upper_bound, separate_conditions(problem)
         assert bound <= weak + 1e-7
@@ -246,7 +247,7 @@ def test_initial_labels_are_a_candidate():
 
 def test_scores_of_very_different_size():
     rng = np.random.default_rng(6)
-    for _ in range(60):
+    for _ in range(examples(60)):
         problem = random_problem(rng, n=5, n_labels=3, shape="cycle", kind="costs")
         coupling = problem.coupling * 10.0 ** rng.integers(-3, 13, size=len(problem.coupling))
         unary = problem.unary * 10.0 ** rng.integers(-3, 13, size=(5, 1)) - 1e6

@@ -18,6 +18,7 @@ from tests.inference.marginal_cases import (
     slow_bound,
 )
 from tests.inference.oracle import enumerate_problem
+from tests.repeats import examples, share
 
 KINDS = {
     "soft": {"hard": 0.0},
@@ -62,7 +63,7 @@ def test_brute_force_is_the_oracle():
 def test_bound_on_random_problems(kind):
     """The bound is that of the returned table, never falls, and never exceeds log Z; flags never lie."""
     n_feasible = 0
-    for seed in range(80):
+    for seed in range(examples(80)):
         problem = random_problem(seed, **KINDS[kind])
         prob, log_partition, agreement, _, _ = brute_force(problem)
         answer = run(problem, seed)
@@ -91,13 +92,13 @@ def test_bound_on_random_problems(kind):
         assert (np.diff(bounds) >= -1e-12 * size).all()
         first, second = q[problem.pairs[:, 0]], q[problem.pairs[:, 1]]
         np.testing.assert_allclose(answer.agreement, (first * second).sum(axis=1), atol=1e-12)
-    assert n_feasible > 32
+    assert n_feasible > share(32)
 
 
 @pytest.mark.parametrize("kind", ["soft", "hard", "partly_hard"])
 def test_fixed_point_equations_hold_at_convergence(kind):
     checked = 0
-    for seed in range(120):
+    for seed in range(examples(120)):
         problem = random_problem(seed, **KINDS[kind])
         answer = run(problem, seed, tol=1e-11, max_iter=5000)
         if answer.exact or not answer.converged:
@@ -106,7 +107,7 @@ def test_fixed_point_equations_hold_at_convergence(kind):
         # Where hard links gave a label away, the support is fixed; on it the equations are the same.
         scores = np.where(answer.prob > 0.0, right_hand_side(problem, answer.prob), -np.inf)
         np.testing.assert_allclose(softmax(scores, axis=1), answer.prob, atol=1e-9)
-    assert checked > 50
+    assert checked > share(50)
 
 
 def test_bound_is_stationary_at_the_solution():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from linkwise.inference import PottsField, marginals
+from tests.repeats import examples
 
 
 def random_field(rng):
@@ -21,7 +22,7 @@ def random_field(rng):
 @pytest.mark.parametrize("max_table", [4, 2**18])
 def test_same_numbers(method, max_table):
     options = {"max_table": max_table} if method == "auto" else {}
-    for seed in range(20):
+    for seed in range(examples(20)):
         field = random_field(np.random.default_rng(seed))
         scores = field.unary.copy()
         kept = marginals(field, method, 0, **options)

@@ -9,7 +9,7 @@ from linkwise.exceptions import InfeasibleConstraints
 from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference import auto as auto_engine
 from linkwise.inference.exact import junction_tree as junction_plan
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def random_links(rng, n, m, n_labels):
@@ -35,7 +35,7 @@ def assert_same_numbers(found, expected):
     np.testing.assert_equal(found.log_partition, expected.log_partition)
 
 
-@for_seeds(15)
+@for_seeds(examples(15, 6))
 @pytest.mark.parametrize(
     ("method", "options"),
     [

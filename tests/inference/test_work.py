@@ -15,6 +15,7 @@ from linkwise.inference.exact import junction_tree as junction_module
 from linkwise.inference.messages.sweeps import LOGARITHMIC_ENTRY, sweep_work
 from linkwise.inference.problem import reduce_field
 from tests.inference.oracle import random_field
+from tests.repeats import examples
 
 
 def clique(n_points, n_labels, scale=3.0):
@@ -67,7 +68,7 @@ def test_auto_leaves_belief_propagation_where_it_is_too_dear(field):
 
 def test_tables_are_counted_and_given_up_beyond_the_limit():
     rng = np.random.default_rng(0)
-    for _ in range(50):
+    for _ in range(examples(50)):
         field = random_field(rng, n=6, n_labels=3, shape="clique", hard=0.0)
         exact = marginals(field)
         assert exact.exact

@@ -12,7 +12,7 @@ from linkwise.kmeans.assignment import assign_linked, link_costs, violation_cost
 from linkwise.kmeans.distortions import make_distortion
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def problem(name, kind, seed, penalty, bound="box"):
@@ -74,7 +74,7 @@ def test_costs_of_labels_equal_the_tables(kind, seed):
 
 @pytest.mark.parametrize("method", ["auto", "icm", "belief_propagation", "lp", "exact"])
 def test_never_worse_than_the_previous_labels_and_bounded(method):
-    for seed in range(15):
+    for seed in range(examples(15, 6)):
         distortion, rows, metric, centres, links, tables, rng = problem("euclidean", "diag", seed, "distance")
         coupling = link_costs(links, distortion, rows, metric, "distance")
         unary = distortion.distances(rows.take(links.rows), centres, metric)

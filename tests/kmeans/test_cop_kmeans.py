@@ -23,7 +23,7 @@ from linkwise.exceptions import (
 from linkwise.kmeans.hard.descent import run_hard_descent
 from linkwise.metrics import pairwise_f1
 from tests.kmeans.hard.test_assignment import GROTZSCH, find_nothing, hard_to_colour, wide_case
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds, share
 
 
 @parametrize_with_checks(
@@ -85,7 +85,7 @@ def test_links_help_on_wine():
 def test_random_fits_keep_links_and_never_rise():
     rng = np.random.default_rng(0)
     n_reseeds = 0
-    for seed in range(100):
+    for seed in range(examples(100)):
         X, _, k, links = random_problem(rng)
         init = rng.choice(["constraints", "k-means++", "far"])
         # Centres far from the data leave clusters empty.
@@ -101,13 +101,13 @@ def test_random_fits_keep_links_and_never_rise():
             for cluster in np.unique(model.labels_):
                 mean = X[model.labels_ == cluster].mean(axis=0)
                 np.testing.assert_allclose(model.cluster_centers_[cluster], mean, atol=1e-9)
-    assert n_reseeds > 10
+    assert n_reseeds > share(10)
 
 
 def test_first_assignment_is_the_best_one_there_is():
     rng = np.random.default_rng(1)
     n_checked = 0
-    for _ in range(60):
+    for _ in range(examples(60)):
         n, k = 6, int(rng.integers(2, 4))
         X, centres, y = rng.normal(size=(n, 2)), rng.normal(size=(k, 2)), rng.integers(k, size=n)
         links = Constraints.sample(y, int(rng.integers(1, 10)), overlap=True, random_state=rng)
@@ -120,7 +120,7 @@ def test_first_assignment_is_the_best_one_there_is():
         if model.n_reseeds_ == 0:
             assert model.objectives_[0] == pytest.approx(best, rel=1e-9)
             n_checked += 1
-    assert n_checked > 40
+    assert n_checked > share(40)
 
 
 @for_seeds(10)

@@ -19,7 +19,7 @@ from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.mixture.links.em_step import LinkedStep, automatic_weight
 from tests.mixture import oracle
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def blobs(rng, n, d, k, spread=2.0):
@@ -198,7 +198,7 @@ class TestLinkedWeight:
 
 
 class TestAgainstEnumeration:
-    @for_seeds(15)
+    @for_seeds(examples(15, 6))
     def test_objective_and_responsibilities(self, seed):
         rng = np.random.default_rng(seed)
         n, d, k = int(rng.integers(3, 7)), int(rng.integers(1, 3)), int(rng.integers(2, 4))
@@ -224,7 +224,7 @@ class TestAgainstEnumeration:
         broken = [sum(resp_pair) for resp_pair in zip(*_violations(X, model, links), strict=True)]
         np.testing.assert_allclose(model.violation_probability_, broken, atol=1e-8)
 
-    @for_seeds(10)
+    @for_seeds(examples(10, 6))
     def test_several_components_per_cluster(self, seed):
         rng = np.random.default_rng(seed)
         X, _ = blobs(rng, 5, 2, 2)

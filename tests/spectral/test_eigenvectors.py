@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from linkwise.spectral.eigenvectors import factor_stays_sparse, leading_eigenpairs, smallest_eigenpairs
 from linkwise.spectral.kernels import neighbour_graph, normalised_adjacency
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -22,7 +22,7 @@ def orthogonal(rng, n):
     return np.linalg.qr(rng.normal(size=(n, n)))[0]
 
 
-@for_seeds(30)
+@for_seeds(examples(30))
 def test_random_symmetric_matrices(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 120))

@@ -18,6 +18,7 @@ from linkwise.spectral.rounding import (
     link_reliability,
     trusted_weights,
 )
+from tests.repeats import examples
 
 CERTAINTY = 0.5 + 0.5 * np.tanh(1.0)  # of a link of weight 1
 
@@ -46,7 +47,7 @@ def test_leading_rows_are_those_of_the_unnormalised_vectors():
 def test_the_vote_is_won_by_the_labels_that_keep_most():
     rng = np.random.default_rng(1)
     used = set()
-    for seed in range(60):
+    for seed in range(examples(60)):
         rows, pairs, weights = random_problem(rng)
         labels, n_columns = labels_by_vote(rows, 3, pairs, weights, n_init=2, seed=seed)
         kept = {}

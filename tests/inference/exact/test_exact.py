@@ -22,6 +22,7 @@ from tests.inference.exact_cases import (
     ring_pairs,
 )
 from tests.inference.oracle import enumerate_problem, random_field
+from tests.repeats import examples, share
 
 RNG = np.random.default_rng(0)
 
@@ -48,7 +49,7 @@ def test_engines_are_registered():
 
 def test_reduced_fields_match_the_oracle():
     rng = np.random.default_rng(1)
-    for case in range(120):
+    for case in range(examples(120)):
         field = random_field(rng, per_label=case % 2 == 1, must_hard=False)
         problem = reduce_field(field, keep_zero_in_component=True).problem
         prob, log_partition, agreement, best, _ = enumerate_problem(problem)
@@ -66,18 +67,18 @@ def test_reduced_fields_match_the_oracle():
 def test_marginals_match_enumeration():
     rng = np.random.default_rng(2)
     n_feasible = 0
-    for case in range(400):
+    for case in range(examples(400)):
         problem = random_problem(rng, n_labels=1 if case % 25 == 0 else None)
         result = exact_marginals(problem, rng)
         assert result.exact
         assert result.log_partition_kind == "exact"
         n_feasible += check_marginals(problem, result.prob, result.agreement, result.log_partition)
-    assert 285 <= n_feasible < 400
+    assert share(285) <= n_feasible < examples(400)
 
 
 def test_components_are_independent():
     rng = np.random.default_rng(3)
-    for _ in range(150):
+    for _ in range(examples(150)):
         parts = random_parts(rng, int(rng.integers(2, 4)))
         problem = side_by_side(parts)
         result = exact_marginals(problem, rng)
@@ -101,7 +102,7 @@ def test_components_are_independent():
 def test_couplings_of_all_magnitudes():
     rng = np.random.default_rng(12)
     n_precise = 0
-    for case in range(100):
+    for case in range(examples(100)):
         n_labels = 2 + case % 2
         drawn = random_problem(rng, n_labels=n_labels, max_states=100)
         coupling = rng.choice([-1.0, 1.0], size=len(drawn.pairs)) * 10.0 ** rng.uniform(
@@ -121,7 +122,7 @@ def test_couplings_of_all_magnitudes():
             np.testing.assert_allclose(result.prob, true_prob, atol=1e-10)
             np.testing.assert_allclose(result.agreement, agreement, atol=1e-10)
             assert result.log_partition == pytest.approx(log_partition, rel=1e-12, abs=1e-10)
-    assert n_precise > 80
+    assert n_precise > share(80)
 
 
 @pytest.mark.parametrize("max_table", [2**22, 8, 1])
@@ -150,7 +151,7 @@ def test_labels_match_enumeration_by_every_route(max_table):
 def test_flags_stay_honest_without_time():
     rng = np.random.default_rng(5)
     outcomes = []
-    for _ in range(300):
+    for _ in range(examples(300)):
         problem = random_problem(rng, shape="dense", n_labels=3, max_states=300)
         best = enumerate_fast(problem)[3]
         initial = rng.integers(3, size=len(problem.unary))
@@ -235,7 +236,7 @@ def test_solve_marginals_leaves_wide_components_out():
 
 def test_renumbering_points_labels_and_links_changes_nothing():
     rng = np.random.default_rng(9)
-    for _ in range(100):
+    for _ in range(examples(100)):
         problem = random_problem(rng)
         n, n_labels = problem.unary.shape
         node, label = rng.permutation(n), rng.permutation(n_labels)

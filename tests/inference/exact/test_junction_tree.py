@@ -17,6 +17,7 @@ from tests.inference.exact_cases import (
     random_problem,
     ring_pairs,
 )
+from tests.repeats import examples, share
 
 
 def solve(problem, planned):
@@ -42,7 +43,7 @@ def join(first, second):
 def test_random_loopy_problems_match_enumeration(shape):
     rng = np.random.default_rng(0)
     n_feasible = 0
-    for _ in range(200):
+    for _ in range(examples(200)):
         problem = random_problem(rng, shape=shape)
         planned = plan(problem)
         if planned.forest.any():
@@ -51,7 +52,7 @@ def test_random_loopy_problems_match_enumeration(shape):
         n_feasible += check_marginals(problem, prob, agreement, log_partition)
         best, found = enumerate_fast(problem)[3], problem_score(problem, labels)
         assert found == best or abs(found - best) <= 1e-9 * max(1.0, abs(best))
-    assert n_feasible >= 90
+    assert n_feasible >= share(90)
 
 
 @pytest.mark.parametrize("odds", [60.0, 2000.0])

@@ -11,6 +11,7 @@ from linkwise.graph import adjacency
 from linkwise.inference.exact.min_cut import max_flow, min_cut_labels, signed_two_colouring
 from linkwise.inference.scoring import problem_score
 from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem, random_problem, ring_pairs
+from tests.repeats import examples
 
 
 def scipy_flow(graph, capacity, terminal):
@@ -36,7 +37,7 @@ def cut_value(graph, capacity, terminal, source_side):
 
 def test_flow_equals_scipy_and_the_cut_proves_it():
     rng = np.random.default_rng(0)
-    for _ in range(300):
+    for _ in range(examples(300)):
         n = int(rng.integers(2, 60))
         found = {tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(rng.integers(4 * n))}
         graph = adjacency(n, np.array(sorted(found), dtype=np.int64).reshape(-1, 2))
@@ -88,7 +89,7 @@ def balanced_by_enumeration(sign, pairs, n):
 def test_signed_two_colouring_finds_frustration():
     rng = np.random.default_rng(3)
     outcomes = []
-    for _ in range(400):
+    for _ in range(examples(400)):
         problem = random_problem(rng, n_labels=2, max_states=64)
         sign = problem.coupling if problem.coupling.ndim == 1 else problem.coupling.sum(axis=1)
         swapped, frustrated = signed_two_colouring(problem)

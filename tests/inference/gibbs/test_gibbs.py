@@ -13,6 +13,7 @@ from linkwise.inference.gibbs.block_moves import exchange_labels, may_be_reducib
 from linkwise.inference.gibbs.sweeps import sweep_labels
 from linkwise.inference.sweep_layout import sweep_layout
 from tests.inference.marginal_cases import brute_force, grid_problem, make_problem, random_problem
+from tests.repeats import examples, share
 
 HARD = -np.inf
 
@@ -88,7 +89,7 @@ MOVES = {"plain": plain, "exchange": exchange, "forest": forest}
 def test_conditionals_are_ratios_of_joint_probabilities():
     """What a sweep records for a node is P(z_i = k | rest) from the table of all labellings (spec I13)."""
     n_nodes = 0
-    for seed in range(150):
+    for seed in range(examples(150)):
         problem = random_problem(seed, hard=0.2, must_hard=False, forbidden=0.1)
         weight = brute_force(problem)[4]
         if weight is None:
@@ -119,7 +120,7 @@ def test_conditionals_are_ratios_of_joint_probabilities():
                     assert tally.agreement[slot] == pytest.approx(agreed, abs=1e-10)
                 n_nodes += 1
             assert squares == pytest.approx(expected_squares, abs=1e-9)
-    assert n_nodes > 400
+    assert n_nodes > share(400)
 
 
 def move_problems():

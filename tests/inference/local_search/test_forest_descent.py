@@ -27,6 +27,7 @@ from tests.inference.label_cases import (
     slow_score,
 )
 from tests.inference.oracle import GRAPHS, random_pairs
+from tests.repeats import examples, share
 
 
 def is_forest(n, pairs):
@@ -90,7 +91,7 @@ def test_shuffled_is_a_random_permutation(n):
 def test_exact_on_forests_in_one_step(kind):
     rng = np.random.default_rng(1)
     infeasible = 0
-    for _ in range(200):
+    for _ in range(examples(200)):
         problem = random_problem(
             rng,
             shape="tree",
@@ -131,7 +132,7 @@ def test_exact_on_a_mixture_of_trees_and_single_nodes_but_not_optimal_with_a_cyc
 def test_never_falls_and_ends_at_a_fixed_point_of_icm(kind):
     rng = np.random.default_rng(3)
     optimal = 0
-    for _ in range(100):
+    for _ in range(examples(100)):
         problem = random_problem(rng, n=7, shape=str(rng.choice(["cycle", "dense", "sparse"])), kind=kind)
         start = rng.integers(problem.unary.shape[1], size=7)
         given = start.copy()
@@ -148,7 +149,7 @@ def test_never_falls_and_ends_at_a_fixed_point_of_icm(kind):
         assert best_single_change(problem, labels) <= score + 1e-9
         assert n_iter <= 100
         optimal += score >= best_score(problem) - 1e-9
-    assert optimal > 75
+    assert optimal > share(75)
 
 
 def test_beats_single_changes():
@@ -182,7 +183,7 @@ def test_keeps_labels_on_ties():
 def test_an_optimum_stays():
     rng = np.random.default_rng(5)
     n_optima = 0
-    for _ in range(50):
+    for _ in range(examples(50)):
         problem = random_problem(rng, n=6, n_labels=3, shape="dense")
         best, _ = max(
             (polish(problem, rng.integers(3, size=6), rng) for _ in range(10)),
@@ -192,14 +193,14 @@ def test_an_optimum_stays():
             continue
         np.testing.assert_array_equal(polish(problem, best, rng)[0], best)
         n_optima += 1
-    assert n_optima > 30
+    assert n_optima > share(30)
 
 
 @pytest.mark.parametrize("kind", ["costs", "rewards"])
 def test_repairs_an_infeasible_start(kind):
     rng = np.random.default_rng(6)
     repaired = 0
-    for _ in range(250):
+    for _ in range(examples(250)):
         problem = random_problem(
             rng,
             n_labels=int(rng.integers(2, 4)),
@@ -216,7 +217,7 @@ def test_repairs_an_infeasible_start(kind):
             repaired += slow_broken(problem, start) > 0
         else:
             assert slow_broken(problem, labels) <= slow_broken(problem, start)
-    assert repaired > 100
+    assert repaired > share(100)
 
 
 def test_repairs_a_wall_between_two_colourings():

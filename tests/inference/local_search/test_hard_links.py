@@ -7,12 +7,13 @@ from linkwise.inference.local_search import hard_links as module
 from linkwise.inference.local_search.hard_links import disjoint_supports, feasible_labels, hard_rows, soften
 from linkwise.inference.scoring import problem_score
 from tests.inference.marginal_cases import brute_force, make_problem, random_problem
+from tests.repeats import examples, share
 
 
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])
 def test_status_and_labels_against_enumeration(forbidden):
     counts = {"feasible": 0, "infeasible": 0}
-    for seed in range(150):
+    for seed in range(examples(150)):
         problem = random_problem(seed, hard=0.5, must_hard=False, forbidden=forbidden)
         allowed = brute_force(problem)[1] > -np.inf
         status, labels = feasible_labels(problem, np.random.default_rng(seed))
@@ -20,12 +21,12 @@ def test_status_and_labels_against_enumeration(forbidden):
         if status == "feasible":
             assert problem_score(problem, labels) > -np.inf
         counts[status] += 1
-    assert min(counts.values()) > 10
+    assert min(counts.values()) > share(10)
 
 
 def test_links_hard_for_some_labels_are_decided_too():
     counts = {"feasible": 0, "infeasible": 0}
-    for seed in range(300):
+    for seed in range(examples(300)):
         problem = random_problem(seed, hard=0.2, must_hard=False, partly_hard=0.6)
         allowed = brute_force(problem)[1] > -np.inf
         status, labels = feasible_labels(problem, np.random.default_rng(seed))
@@ -33,7 +34,7 @@ def test_links_hard_for_some_labels_are_decided_too():
         counts[status] += 1
         if status == "feasible":
             assert problem_score(problem, labels) > -np.inf
-    assert min(counts.values()) > 10
+    assert min(counts.values()) > share(10)
 
 
 def test_free_points_get_their_best_label():
@@ -49,7 +50,7 @@ def test_other_draws_give_other_labellings():
 
 def test_supports_are_disjoint_maximal_and_keep_the_labels():
     checked = 0
-    for seed in range(300):
+    for seed in range(examples(300)):
         problem = random_problem(seed, hard=0.5, must_hard=False, forbidden=0.1)
         status, labels = feasible_labels(problem, np.random.default_rng(seed))
         if status != "feasible" or not hard_rows(problem).any():
@@ -68,7 +69,7 @@ def test_supports_are_disjoint_maximal_and_keep_the_labels():
             across = [b if a == node else a for a, b in hard_pairs if node in (a, b)]
             taken = allowed[across].any(axis=0) | (problem.unary[node] == -np.inf)
             assert (allowed[node] | taken).all()
-    assert checked > 50
+    assert checked > share(50)
 
 
 def test_a_link_hard_for_one_label_restricts_only_that_label():

@@ -17,6 +17,7 @@ from tests.inference.label_cases import (
     slow_broken,
     slow_score,
 )
+from tests.repeats import examples, share
 
 
 def grid_pairs(height, width):
@@ -55,7 +56,7 @@ def test_component_scores_split_the_score():
 def test_every_visit_takes_the_best_label_and_reports_its_gain():
     rng = np.random.default_rng(1)
     moves = 0
-    for _ in range(150):
+    for _ in range(examples(150)):
         problem = random_problem(rng)
         labels = rng.integers(problem.unary.shape[1], size=len(problem.unary))
         stale = np.ones(len(labels), dtype=bool)
@@ -79,13 +80,13 @@ def test_every_visit_takes_the_best_label_and_reports_its_gain():
                 ]
                 assert stale[neighbours].all()
             assert not stale[node]
-    assert moves > 200
+    assert moves > share(200)
 
 
 @pytest.mark.parametrize("order", ["random", "coloured"])
 def test_ends_where_no_single_change_helps_and_never_falls(order):
     rng = np.random.default_rng(2)
-    for _ in range(300):
+    for _ in range(examples(300)):
         problem = random_problem(rng, n=int(rng.integers(2, 12)))
         start = rng.integers(problem.unary.shape[1], size=len(problem.unary))
         answer = icm(problem, rng, initial=start, order=order)
@@ -125,7 +126,7 @@ def test_start_is_not_changed():
 def test_hard_links_stay_satisfied():
     rng = np.random.default_rng(3)
     seen = 0
-    for _ in range(300):
+    for _ in range(examples(300)):
         problem = random_problem(
             rng, n_labels=3, kind=str(rng.choice(["costs", "rewards"])), hard=0.4, forbidden=0.1
         )
@@ -137,7 +138,7 @@ def test_hard_links_stay_satisfied():
             score = slow_score(problem, answer.labels)
             assert best_single_change(problem, answer.labels) <= score + 1e-9
             seen += 1
-    assert seen > 200
+    assert seen > share(200)
 
 
 def test_feasible_start_of_a_frustrated_checkerboard():

@@ -18,7 +18,7 @@ from linkwise.inference.problem import Problem, reduce_field
 from linkwise.inference.scoring import problem_score
 from tests.inference.message_oracle import messages_by_name, worst_message_error
 from tests.inference.oracle import enumerate_problem, random_field
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds, share
 
 
 def problem_of(field):
@@ -57,7 +57,7 @@ def max_messages(problem, damping=0.0, max_iter=500):
 def test_finds_the_best_labels_of_forests(seed):
     rng = np.random.default_rng(seed)
     n_feasible = 0
-    for case in range(60):
+    for case in range(examples(60)):
         try:
             field = random_field(rng, shape="tree", hard=0.3, per_label=case % 2 == 1)
             problem = problem_of(in_whole_numbers(field) if case % 3 == 0 else field)
@@ -73,7 +73,7 @@ def test_finds_the_best_labels_of_forests(seed):
         assert answer.upper_bound == pytest.approx(best, abs=1e-10)
         assert answer.converged
         n_feasible += 1
-    assert n_feasible > 32
+    assert n_feasible > share(32)
 
 
 def test_scores_of_any_size_on_forests():
@@ -95,7 +95,7 @@ def test_scores_of_any_size_on_forests():
 def test_loops_are_solved_well_and_never_called_optimal():
     rng = np.random.default_rng(21)
     n_best = n_cases = 0
-    for case in range(150):
+    for case in range(examples(150)):
         shape = str(rng.choice(["cycle", "dense", "clique"]))
         problem = random_problem(
             rng, n=6, n_labels=3, shape=shape, hard=0.2, must_hard=False, per_label=case % 2 == 1
@@ -110,7 +110,7 @@ def test_loops_are_solved_well_and_never_called_optimal():
         assert -np.inf < score <= best + 1e-10
         n_cases += 1
         n_best += score > best - 1e-9
-    assert n_cases > 100
+    assert n_cases > share(100)
     assert n_best > 0.95 * n_cases
 
 

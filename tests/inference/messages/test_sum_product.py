@@ -27,7 +27,7 @@ from tests.inference.message_oracle import (
     worst_message_error,
 )
 from tests.inference.oracle import enumerate_problem, random_field
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds, share
 
 RNG = np.random.default_rng(0)
 
@@ -86,7 +86,7 @@ def assert_exact(problem, tolerance=1e-10):
 def test_equals_enumeration_on_forests(seed):
     rng = np.random.default_rng(seed)
     seen = []
-    for case in range(60):
+    for case in range(examples(60)):
         shape = "tree" if case % 4 else "empty"
         problem = random_problem(rng, shape=shape, hard=0.3, per_label=case % 2 == 1)
         if problem is None:
@@ -94,7 +94,7 @@ def test_equals_enumeration_on_forests(seed):
         answer = assert_exact(problem)
         seen.append(answer.n_iter)
         assert answer.converged
-    assert len(seen) > 36
+    assert len(seen) > share(36)
     assert set(seen) <= {0, 1, 2}
 
 
@@ -117,7 +117,7 @@ def test_forbidden_labels_and_scores_of_any_size_on_forests():
     # Whole numbers: sums with 1e12 are exact, so the enumeration is exact too.
     rng = np.random.default_rng(4)
     arithmetic = set()
-    for _ in range(300):
+    for _ in range(examples(300)):
         field = random_field(rng, shape="tree", hard=0.0)
         n, n_labels = field.unary.shape
         unary = rng.choice([0.0, 1.0, -2.0, 5.0, 700.0, -3e4, 1e12, -np.inf], size=(n, n_labels))
@@ -187,7 +187,7 @@ def test_both_arithmetics_reach_the_same_fixed_point():
 
 def test_reaches_the_fixed_point_of_dense_flooding_on_weak_fields():
     rng = np.random.default_rng(7)
-    for case in range(30):
+    for case in range(examples(30)):
         problem = loopy_problem(rng, 0.4, per_label=case % 2 == 1)
         messages = flooding(problem)
         nodes = [node_belief(problem, messages, node) for node in range(len(problem.unary))]

@@ -25,7 +25,7 @@ from linkwise.kmeans.distortions.penalty_bounds import (
     metric_factor,
     squared_diameter,
 )
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def random_metric(rng, d, kind):
@@ -99,7 +99,7 @@ class TestSteps:
 
     @pytest.mark.parametrize("kind", ["diag", "full"])
     @pytest.mark.parametrize("bound_name", ["cheap", "diameter"])
-    @for_seeds(15)
+    @for_seeds(examples(15, 6))
     def test_linear_step_lowers_the_objective(self, kind, bound_name, seed):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(20, 3)) * rng.uniform(0.3, 3.0, size=3)
@@ -159,7 +159,7 @@ class TestSteps:
 
 
 class TestBounds:
-    @for_seeds(40)
+    @for_seeds(examples(40))
     def test_diameter_equals_all_pairs(self, seed):
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(rng.integers(1, 40), rng.integers(1, 6)))

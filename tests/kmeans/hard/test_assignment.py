@@ -14,6 +14,7 @@ from linkwise.inference import best_labels
 from linkwise.kmeans.hard import hard_links
 from linkwise.kmeans.hard.assignment import assign_chunklets
 from linkwise.kmeans.hard.search import search_parts
+from tests.repeats import examples
 
 # Mycielski's construction from a ring of five: no triangle, but four colours needed.
 GROTZSCH = [
@@ -120,7 +121,7 @@ class TestAgainstEnumeration:
     def test_must_links_are_contracted(self):
         rng = np.random.default_rng(2)
         n_contradictions = 0
-        for _ in range(150):
+        for _ in range(examples(150)):
             n, k = 6, int(rng.integers(2, 4))
             pairs = list(itertools.combinations(range(n), 2))
             rng.shuffle(pairs)
@@ -185,7 +186,7 @@ class TestAgainstEnumeration:
 class TestPreviousLabels:
     def test_never_worse_and_kept_on_ties(self):
         rng = np.random.default_rng(5)
-        for _ in range(100):
+        for _ in range(examples(100)):
             truth = rng.integers(3, size=12)
             pairs = [(i, j) for i, j in itertools.combinations(range(12), 2) if truth[i] != truth[j]]
             pairs = [pairs[place] for place in rng.permutation(len(pairs))[: rng.integers(5, 20)]]

@@ -19,6 +19,7 @@ from linkwise.mixture.classes.e_step import (
     pair_weights,
 )
 from tests.mixture import class_oracle
+from tests.repeats import examples
 
 SWEEPS = {True: class_oracle.sequential_sweep, False: class_oracle.block_sweep}
 
@@ -70,7 +71,7 @@ class Problem:
 
 @pytest.mark.parametrize("sequential", [False, True])
 def test_sweeps_equal_the_mean_field_over_all_pairs(sequential):
-    for seed in range(100):
+    for seed in range(examples(100)):
         problem = Problem(seed)
         expected = problem.prob
         for _ in range(3):
@@ -92,7 +93,7 @@ def test_change_is_the_largest_change_of_a_probability():
 @pytest.mark.parametrize("sequential", [False, True])
 def test_fixed_point_is_a_fixed_point_of_the_pairwise_update(sequential):
     settled = 0
-    for seed in range(100):
+    for seed in range(examples(100)):
         problem = Problem(seed, strength=0.5, diagonal=(0.0, 1.0))
         for _ in range(2000):
             if problem.sweep(sequential).change < 1e-12:
@@ -102,11 +103,11 @@ def test_fixed_point_is_a_fixed_point_of_the_pairwise_update(sequential):
         for i in range(len(prob)):
             updated = class_oracle.updated_row(problem.unary, prob, problem.pairs, i)
             np.testing.assert_allclose(updated, prob[i], atol=1e-10)
-    assert settled == 100
+    assert settled == examples(100)
 
 
 def test_sequential_sweeps_never_lower_the_objective():
-    for seed in range(400):
+    for seed in range(examples(400)):
         problem = Problem(seed, diagonal=(-5.0, 5.0) if seed % 2 else (-5.0, 0.0))
         before = problem.objective()
         for _ in range(8):
@@ -116,7 +117,7 @@ def test_sequential_sweeps_never_lower_the_objective():
 
 
 def test_block_sweeps_never_lower_the_objective_where_that_is_promised():
-    for seed in range(400):
+    for seed in range(examples(400)):
         problem = Problem(seed, strength=[0.1, 1.0, 5.0][seed % 3], diagonal=(0.0, 2.0))
         assert block_sweeps_climb(problem.weights)
         before = problem.objective()

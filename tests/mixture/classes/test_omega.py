@@ -10,6 +10,7 @@ from linkwise.datasets import make_eleven_gaussians
 from linkwise.mixture.classes.e_step import pair_weights
 from linkwise.mixture.classes.omega import draw_labellings, log_omega, sampled_mixing
 from tests.mixture import class_oracle
+from tests.repeats import examples
 
 
 def tiny(seed, strength=1.0):
@@ -22,7 +23,7 @@ def tiny(seed, strength=1.0):
 
 
 def test_estimate_equals_enumeration():
-    for seed in range(20):
+    for seed in range(examples(20)):
         codes, weights, log_weights, rng = tiny(seed)
         draws = draw_labellings(log_weights, np.bincount(codes), weights, rng, 40_000)
         estimate = log_omega(draws, log_weights)

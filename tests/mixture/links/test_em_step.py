@@ -18,6 +18,7 @@ from linkwise.mixture.gaussian.gaussians import (
 )
 from linkwise.mixture.gaussian.passes import em_pass, posterior_pass
 from tests.mixture import gaussian_oracle as oracle
+from tests.repeats import examples
 
 REG_COVAR = 1e-6
 
@@ -93,7 +94,7 @@ def test_iterations_equal_scikit_learn(covariance_type, n_iter, seed):
 
 @pytest.mark.parametrize("covariance_type", COVARIANCE_TYPES)
 def test_the_likelihood_never_falls(covariance_type):
-    for seed in range(20):
+    for seed in range(examples(20)):
         X, weights, means, _, covariances = start(seed, covariance_type, n=150)
         factors = precision_factors(covariances, covariance_type)
         trace = run_em(X, weights, means, factors, covariance_type, 15, reg_covar=0.0)[-1]

@@ -19,7 +19,7 @@ from linkwise.mixture.links.weights import (
     newton_mixing,
 )
 from tests.mixture import oracle
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def linked_of(links, n_components):
@@ -74,7 +74,7 @@ def test_omega_and_its_gradient(seed):
     assert (log_omega == pytest.approx(0.0, abs=1e-12)) == (links.n_pairs == 0)
 
 
-@for_seeds(20)
+@for_seeds(examples(20))
 def test_newton_matches_moments_and_beats_every_other_weight(seed):
     rng = np.random.default_rng(seed)
     n_components = int(rng.integers(2, 5))
@@ -103,7 +103,7 @@ def test_newton_matches_moments_and_beats_every_other_weight(seed):
 
 def test_objective_is_concave():
     rng = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(examples(100)):
         links = feasible_links(rng, 5, 3)
         linked = linked_of(links, 3)
         a, b = rng.normal(scale=2.0, size=(2, 3))
