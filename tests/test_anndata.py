@@ -55,8 +55,7 @@ def blobs(n=60, seed=0):
 @pytest.mark.parametrize("method", ["auto", "PPC", "COPKMeans"])
 def test_few_labels_are_kept_and_name_the_clusters(adata, method, monkeypatch):
     # One candidate of each kind is enough to be kept to the labels.
-    names = ("spectral, near", "mixture, tied", "k-means under hard links", "discriminant of groups",
-             "k-means, no links")  # fmt: skip
+    names = ("spectral, near", "mixture, tied", "discriminant of groups", "k-means, no links")
     few = {name: candidates.CANDIDATES[name] for name in names}
     monkeypatch.setattr(candidates, "CANDIDATES", few)
     if method == "auto":  # every candidate is fitted once for each part of the links

@@ -17,7 +17,7 @@ from linkwise import Constraints
 from linkwise.displays import ConstraintGraphDisplay
 from linkwise.displays._style import COLOURS, VIOLATED
 from linkwise.displays.constraint_graph import circle, pack, stress_layout
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 LINKS = Constraints(
     12,
@@ -50,7 +50,7 @@ def floyd_warshall(n_nodes: int, pairs: np.ndarray, lengths: np.ndarray) -> np.n
     return distance
 
 
-@for_seeds(10)
+@for_seeds(examples(10, 4))
 def test_stress_layout_is_a_good_local_minimum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n_nodes = int(rng.integers(3, 9))

@@ -47,7 +47,7 @@ def test_search_agrees_with_plain_backtracking():
     assert min(outcomes.count(COLOURED), outcomes.count(REFUTED)) > 50
 
 
-@for_seeds(8)
+@for_seeds(examples(8, 4))
 def test_search_on_graphs_of_critical_density(seed):
     """Around the threshold most searches have to jump back often; a quarter of these are refuted."""
     rng = np.random.default_rng(seed)

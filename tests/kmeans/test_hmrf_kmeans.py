@@ -24,7 +24,7 @@ from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, fit_quietly, random_data, random_links
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 ENGINES = ["auto", "icm", "belief_propagation", "lp", "exact"]
 
@@ -54,7 +54,7 @@ class TestObjective:
     @pytest.mark.parametrize("engine", ENGINES)
     @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
     def test_never_rises_and_hard_links_hold(self, name, kind, engine):
-        for seed in range(4):
+        for seed in range(examples(4, 3)):
             rng = np.random.default_rng(seed)
             n = int(rng.integers(12, 40))
             X, _ = random_data(rng, name, n, 3, 3)

@@ -14,7 +14,7 @@ from linkwise import PPC, ConstrainedEM, Constraints
 from linkwise.exceptions import ApproximationWarning
 from tests.mixture import oracle
 from tests.mixture.test_ppc import blobs, start_of
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def fit(model, X, links):
@@ -91,7 +91,7 @@ def test_assumption_1_on_data_of_assumption_2_biases_the_weights():
 
 
 @pytest.mark.parametrize("sampling", ["chunklets", "points"])
-@for_seeds(6)
+@for_seeds(examples(6, 3))
 def test_likelihood_never_falls_with_cannot_links(seed, sampling):
     rng = np.random.default_rng(seed)
     X, y = blobs(rng, 60, 2, 3)

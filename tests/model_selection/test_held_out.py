@@ -166,7 +166,7 @@ class TestKnownNumbers:
             return sweep_components(
                 estimator,
                 X,
-                n_components=range(2, 6),
+                n_components=range(2, 5),
                 constraints=links,
                 n_repeats=3,
                 random_state=0,

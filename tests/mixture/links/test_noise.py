@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_validate
 import linkwise.mixture.links.noise as noise_module
 from linkwise import PPC, Constraints
 from tests.mixture.oracle import log_density
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def fit_quietly(model, X, links):
@@ -131,7 +131,7 @@ class TestEnumeration:
                 best, value = z, score
         assert model.labels_.tolist() == list(best)
 
-    @for_seeds(5)
+    @for_seeds(examples(5, 3))
     def test_objective_never_falls(self, seed):
         rng = np.random.default_rng(seed)
         y = rng.integers(2, size=40)
