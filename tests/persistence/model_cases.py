@@ -62,7 +62,7 @@ CASES = {
         for kind in ("linear", "quadratic", "rbf", "graph")
     },
     "discriminative-whitened": DiscriminativeClustering(3, whiten=True, random_state=0),
-    "linked": LinkedClustering(3, candidates=list(MEMBERS), random_state=0),
+    "linked": LinkedClustering(3, candidates=list(MEMBERS), cv=2, random_state=0),
     "linked-one": LinkedClustering(3, candidates=["mixture, tied"], cv=2, random_state=0),
     "linked-labels": LinkedClustering(candidates=list(MEMBERS), cv=2, random_state=0),
     "ppc-labels": PPC(n_clusters=4, covariance_type="diag", random_state=0),
