@@ -133,6 +133,30 @@ def test_clusters_give_way_to_predictors_that_are_much_better():
         assert found.tolist() == expected
 
 
+def test_a_group_that_was_found_does_not_vanish():
+    """Groups 1 and 2 share cluster {3, 4, 5, 6}, in which most known rows are of group 1: they divide it."""
+    start = [0, 0, 0, 1, 1, 1, 1]
+    known = [(0, 0), (1, 0), (3, 1), (4, 1), (5, 2)]
+    prob = [
+        [0.9, 0.1, 0.0, 0.0],
+        [0.9, 0.1, 0.0, 0.0],
+        [0.1, 0.1, 0.8, 0.0],  # cluster 0 has a group of its own alone, and stays whole
+        [0.1, 0.8, 0.1, 0.0],
+        [0.1, 0.8, 0.1, 0.0],
+        [0.1, 0.1, 0.8, 0.0],
+        [0.5, 0.2, 0.3, 0.0],  # likeliest in group 0, which has no known row in the cluster
+    ]
+    few = {"kept": 0.9, "held_out": np.full((5, 3), 1 / 3)}
+    assert label_landmarks(*told(prob, start, known=known, **few)).tolist() == [0, 0, 0, 1, 1, 2, 2]
+    prob[6] = [0.5, 0.3, 0.2, 0.0]
+    assert label_landmarks(*told(prob, start, known=known, **few)).tolist() == [0, 0, 0, 1, 1, 2, 1]
+    # Where group 2 has most known rows of a third cluster, a single row of it divides nothing.
+    start[2], known[1] = 2, (2, 2)
+    assert label_landmarks(*told(prob, start, known=known, **few))[6] == 1
+    prob[6] = [0.5, 0.2, 0.3, 0.0]
+    assert label_landmarks(*told(prob, start, known=known, **few))[6] == 1
+
+
 def test_clusters_count_only_while_few_rows_are_known():
     start, known = [0] * 13 + [1, 0], [(row, 0) for row in range(12)] + [(13, 1)]
     prob = np.tile([0.9, 0.1, 0.0], (15, 1))

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -52,6 +53,24 @@ def test_where_the_model_is_quick_the_questions_are_those_of_the_session_alone(
         alone.tell(*asked[-1], LabelOracle(y)(*asked[-1]))
     assert pairs == asked
     assert adjusted_rand_score(alone.labels_, labels) == 1.0
+
+
+def test_a_question_waits_for_news_that_are_on_their_way(iris, server, client, monkeypatch):
+    """The model has found its questions, the desk has not heard of them: older ones are not given."""
+    monkeypatch.setattr(desk, "_PATIENCE", 120.0)
+    question = client.question()
+    client.settled()
+    model, news = server.desk.model, server.desk.model._news
+    monkeypatch.setattr(model, "_news", lambda: (time.sleep(0.1), news()))
+    alone = ActiveClustering(server.desk.table.X, random_state=0)
+    for _ in range(5):
+        pair, says = (question["i"], question["j"]), LabelOracle(iris[1])(question["i"], question["j"])
+        assert pair == alone.ask()
+        alone.tell(*pair, says)
+        server.desk.tell(*pair, says)
+        while model.questions.told is not server.desk._answers:
+            time.sleep(0.001)
+        question = client.question()
 
 
 def test_an_answer_is_on_disk_before_the_reply(server, client):

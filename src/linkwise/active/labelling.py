@@ -45,6 +45,7 @@ def label_landmarks(
 
     While few landmarks are known, a cluster stays whole unless the answers speak against it: its landmarks
     have the group of most known ones, or if none is known, the group that the predictors say (``_votes``).
+    A group that has most known landmarks of no cluster takes part of one (``_with_lost_groups``).
     """
     labels = posterior.prob[:, :-1].argmax(axis=1)
     new = posterior.prob[:, -1] > 0.5
@@ -61,7 +62,7 @@ def label_landmarks(
     labels = np.where(new, cluster[landscape.start], labels)
     votes = _votes(landscape, posterior)
     if votes is not None:
-        voted = votes[landscape.start]
+        voted = _with_lost_groups(votes, landscape.start, posterior)
         voted[posterior.asked[known]] = labels[posterior.asked[known]]
         if n_clusters is None or len(np.unique(voted)) <= n_clusters:
             labels = voted
@@ -98,6 +99,26 @@ def _votes(landscape: Landscape, posterior: Posterior) -> NDArray[np.int64] | No
     alike = (n_groups > 1) & (foretold.max(axis=1) > _ALIKE * foretold.sum(axis=1))
     unknown = np.where(alike, foretold.argmax(axis=1), n_groups + np.arange(len(counts)))
     return np.where(counts.any(axis=1), counts.argmax(axis=1), unknown)
+
+
+def _with_lost_groups(
+    votes: NDArray[np.int64], start: NDArray[np.int64], posterior: Posterior
+) -> NDArray[np.int64]:
+    """Labels (l,) by the votes of clusters, which groups without a cluster divide as the predictors say.
+
+    The answers may have found more groups than there are clusters without answers. Such a group would else
+    be its few known rows alone, however many rows the predictors say are of it.
+    """
+    labels = votes[start]
+    known = posterior.group >= 0
+    inside = start[posterior.asked[known]]
+    for cluster in np.unique(inside):
+        lost = np.setdiff1d(posterior.group[known][inside == cluster], votes)
+        if len(lost):
+            groups = np.append(lost, votes[cluster])
+            rows = np.flatnonzero(start == cluster)
+            labels[rows] = groups[posterior.prob[np.ix_(rows, groups)].argmax(axis=1)]
+    return labels
 
 
 def keep_facts(

@@ -246,8 +246,8 @@ class Desk:
 
     @property
     def _is_fresh(self) -> bool:
-        """Whether the questions know the last answer."""
-        return self.model.questions is not None and self.model.questions.told is self._answers
+        """Whether the prepared pairs know the last answer; those of the model may not have arrived yet."""
+        return self._prepared_of is not None and self._prepared_of.told is self._answers
 
     def _prepared_for(self, name: str) -> Held | None:
         """The first prepared pair that is not idle, and that nobody else of a name looks at."""
