@@ -27,15 +27,21 @@ _ALIKE = 0.65
 
 
 def label_rows(
-    landscape: Landscape, posterior: Posterior, n_clusters: int | None = None
+    landscape: Landscape,
+    posterior: Posterior,
+    n_clusters: int | None = None,
+    clusters: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Labels of all rows, (n,), numbered from 0: each row has that of the nearest landmark."""
-    labels = label_landmarks(landscape, posterior, n_clusters)[landscape.nearest]
+    labels = label_landmarks(landscape, posterior, n_clusters, clusters)[landscape.nearest]
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def label_landmarks(
-    landscape: Landscape, posterior: Posterior, n_clusters: int | None = None
+    landscape: Landscape,
+    posterior: Posterior,
+    n_clusters: int | None = None,
+    clusters: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Labels of the landmarks, (l,): the likeliest group found, or a number above all groups.
 
@@ -46,6 +52,7 @@ def label_landmarks(
     While few landmarks are known, a cluster stays whole unless the answers speak against it: its landmarks
     have the group of most known ones, or if none is known, the group that the predictors say (``_votes``).
     A group that has most known landmarks of no cluster takes part of one (``_with_lost_groups``).
+    ``clusters`` (l,), if given, foretell answers better than the predictors (``choice``), and stay whole.
     """
     labels = posterior.prob[:, :-1].argmax(axis=1)
     new = posterior.prob[:, -1] > 0.5
@@ -60,9 +67,12 @@ def label_landmarks(
         if len(groups) == 1:
             cluster[number] = groups[0]
     labels = np.where(new, cluster[landscape.start], labels)
-    votes = _votes(landscape, posterior)
+    if clusters is None:
+        clusters, votes = landscape.start, _votes(landscape, posterior)
+    else:
+        votes = _groups_of(clusters, posterior)
     if votes is not None:
-        voted = _with_lost_groups(votes, landscape.start, posterior)
+        voted = _with_lost_groups(votes, clusters, posterior)
         voted[posterior.asked[known]] = labels[posterior.asked[known]]
         if n_clusters is None or len(np.unique(voted)) <= n_clusters:
             labels = voted
@@ -82,9 +92,7 @@ def _votes(landscape: Landscape, posterior: Posterior) -> NDArray[np.int64] | No
     group, start = posterior.group[known], landscape.start[posterior.asked[known]]
     if not 0 < len(group) <= _FEW or posterior.start_kept < _LEAST_KEPT:
         return None
-    n_groups = posterior.n_groups
-    counts = np.zeros((int(landscape.start.max()) + 1, n_groups))
-    np.add.at(counts, (start, group), 1.0)
+    n_groups, counts = posterior.n_groups, _counts(landscape.start, posterior)
     own = np.eye(n_groups)[group]
     share = counts.sum(axis=0) - own + 1.0 / n_groups
     share /= share.sum(axis=1, keepdims=True)
@@ -99,6 +107,20 @@ def _votes(landscape: Landscape, posterior: Posterior) -> NDArray[np.int64] | No
     alike = (n_groups > 1) & (foretold.max(axis=1) > _ALIKE * foretold.sum(axis=1))
     unknown = np.where(alike, foretold.argmax(axis=1), n_groups + np.arange(len(counts)))
     return np.where(counts.any(axis=1), counts.argmax(axis=1), unknown)
+
+
+def _groups_of(clusters: NDArray[np.int64], posterior: Posterior) -> NDArray[np.int64]:
+    """Group of most known landmarks of each of the ``clusters`` (l,), else a number above all groups."""
+    counts = _counts(clusters, posterior)
+    return np.where(counts.any(axis=1), counts.argmax(axis=1), posterior.n_groups + np.arange(len(counts)))
+
+
+def _counts(clusters: NDArray[np.int64], posterior: Posterior) -> NDArray[np.float64]:
+    """Known landmarks of each cluster that are of each group, (c, g)."""
+    known = posterior.group >= 0
+    counts = np.zeros((int(clusters.max()) + 1, posterior.n_groups))
+    np.add.at(counts, (clusters[posterior.asked[known]], posterior.group[known]), 1.0)
+    return counts
 
 
 def _with_lost_groups(

@@ -100,6 +100,13 @@ class Landscape:
         return place
 
     @cached_property
+    def points(self) -> NDArray[np.float64]:
+        """Features (l, d) whose unit does not matter: mixtures add a constant to variances."""
+        points = self.features - self.features.mean(axis=0)
+        spread, largest = float(points.std()), float(np.abs(self.features).max())
+        return points / spread if spread > 1e-12 * largest else self.features
+
+    @cached_property
     def start(self) -> NDArray[np.int64]:
         """Labels of the landmarks by the best clustering without answers, with the links given, (l,)."""
         from linkwise.auto.estimator import LinkedClustering
@@ -107,16 +114,12 @@ class Landscape:
         n_clusters = "auto" if self.n_clusters is None else self.n_clusters
         if len(self.rows) < 4:
             return np.zeros(len(self.rows), dtype=np.int64)
-        # The unit of the features must not matter, but mixtures add a constant to variances.
-        points = self.features - self.features.mean(axis=0)
-        spread, largest = float(points.std()), float(np.abs(self.features).max())
-        points = points / spread if spread > 1e-12 * largest else self.features
         labels = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about candidates that play no part
             for links in (None,) if self.links is None else (None, self.links):
                 model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
-                labels.append(np.asarray(model.fit(points, constraints=links).labels_, dtype=np.int64))
+                labels.append(np.asarray(model.fit(self.points, constraints=links).labels_, dtype=np.int64))
         if self.links is None:
             return labels[0]
         # Few links say little about the number of clusters: they lead only where they are kept much better.

@@ -50,10 +50,14 @@ class Quality(NamedTuple):
 
 
 def estimate_quality(
-    landscape: Landscape, posterior: Posterior, n_clusters: int | None, rng: np.random.Generator
+    landscape: Landscape,
+    posterior: Posterior,
+    n_clusters: int | None,
+    rng: np.random.Generator,
+    clusters: NDArray[np.int64] | None = None,
 ) -> Quality:
-    """Estimate from drawn labellings of the landmarks."""
-    labels = label_landmarks(landscape, posterior, n_clusters)
+    """Estimate from drawn labellings of the landmarks; ``clusters`` as in ``label_landmarks``."""
+    labels = label_landmarks(landscape, posterior, n_clusters, clusters)
     prob = np.maximum(posterior.prob, 0.0)
     best = prob.max(axis=1)
     errors, foretold = _errors(posterior)

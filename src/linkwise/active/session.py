@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
 from linkwise.active import given as given_rows
 from linkwise.active.checks import checked_count, checked_metric, checked_pairs, checked_rows
+from linkwise.active.choice import are_few, better_clusters, last_choice
 from linkwise.active.contradictions import Contradiction, find_contradictions
 from linkwise.active.given import summarise
 from linkwise.active.journal import Journal, answers_beyond, fingerprint_of, read_answers
@@ -145,6 +146,7 @@ class ActiveClustering:
 
     _question: tuple[int, int] | None
     _look: tuple[int, NDArray[np.int64]] | None
+    _choice: tuple[int, Landscape, NDArray[np.int64] | None] | None
     _view: Knowledge | None
     _labels: NDArray[np.int64] | None
     _quality: Quality | None
@@ -181,7 +183,7 @@ class ActiveClustering:
         )
         self._seed = int(self.journal.header.get("seed") or 0)
         self._landscape: Landscape | None = None
-        self._look = None
+        self._look, self._choice = None, None
         self._forget()
         try:
             self._check_facts(self.answers)
@@ -308,20 +310,20 @@ class ActiveClustering:
         words = {number: word for word, number in SAYS.items()}
         for (i, j), said, sure, source in zip(*(one.tolist() for one in new[:3]), new.source, strict=True):
             self.journal.tell(i, j, words[said], certainty=None if np.isnan(sure) else sure, source=source)
-        self._look = None
+        self._look, self._choice = None, None
         self._forget()
         return len(new.says)
 
     def undo(self) -> None:
         """Take back the last answer, or the last retraction."""
         self.journal.undo()
-        self._look = None
+        self._look, self._choice = None, None
         self._forget()
 
     def retract(self, answer: int, source: str | None = None) -> None:
         """Take back the answer at this place of ``answers``, counted from 0; ``source`` is who does it."""
         self.journal.retract(answer, source=source)
-        self._look = None
+        self._look, self._choice = None, None
         self._forget()
 
     def contradictions(self) -> list[Contradiction]:
@@ -365,7 +367,9 @@ class ActiveClustering:
                     ConvergenceWarning,
                     stacklevel=2,
                 )
-            labels = label_rows(knowledge.surveyed, knowledge.posterior, self._n_clusters)
+            labels = label_rows(
+                knowledge.surveyed, knowledge.posterior, self._n_clusters, self._better_clusters()
+            )
             facts = self._facts(self.answers)
             self._labels = keep_facts(labels, facts.pairs, facts.says)
         return self._labels
@@ -383,7 +387,7 @@ class ActiveClustering:
         """
         knowledge, labels = self._knowledge, self.labels_
         surveyed, prob = knowledge.surveyed, knowledge.posterior.prob
-        group = label_landmarks(surveyed, knowledge.posterior, self._n_clusters)
+        group = label_landmarks(surveyed, knowledge.posterior, self._n_clusters, self._better_clusters())
         found = np.zeros((len(np.atleast_1d(rows)), int(labels.max()) + 2))
         places = surveyed.nearest[np.atleast_1d(rows)]
         found[:, -1] = prob[places, -1]
@@ -414,7 +418,9 @@ class ActiveClustering:
         if self._quality is None:
             knowledge = self._knowledge
             rng = np.random.default_rng([self._seed, self.n_answers, 1])
-            self._quality = estimate_quality(knowledge.surveyed, knowledge.posterior, self._n_clusters, rng)
+            self._quality = estimate_quality(
+                knowledge.surveyed, knowledge.posterior, self._n_clusters, rng, self._better_clusters()
+            )
         return self._quality
 
     @property
@@ -430,8 +436,14 @@ class ActiveClustering:
     @property
     def constraints(self) -> Constraints:
         """The links given at first, and the answers as links."""
-        told = as_constraints(self.answers, len(self._X), certainty=learned_certainty(self.error_rate_))
-        return told if self._given is None else self._given + told
+        return self._as_links(self._knowledge)
+
+    def _as_links(self, knowledge: Knowledge) -> Constraints:
+        """The links given at first, and the answers of some knowledge as links."""
+        told = first_answers(self.answers, len(knowledge.answers.says) - knowledge.n_given)
+        certainty = learned_certainty(knowledge.posterior.error_rate)
+        links = as_constraints(told, len(self._X), certainty=certainty)
+        return links if self._given is None else self._given + links
 
     def widget(self, records: Any = None, *, labels: ArrayLike | None = None) -> Any:
         """The page of the workbench in a notebook; answers given there belong to this session.
@@ -490,6 +502,23 @@ class ActiveClustering:
         if self._view is None:
             self._view = self._known_after(self.n_answers)
         return self._view
+
+    def _better_clusters(self) -> NDArray[np.int64] | None:
+        """Clusters (l,) of the landmarks that label rows better than the predictors, or None: see ``choice``.
+
+        They depend on the answers at the last choice alone.
+        """
+        first = last_choice(self.n_answers)
+        if not first:
+            return None
+        now = self._knowledge.surveyed
+        if self._choice is None or self._choice[0] != first:
+            known = self._known_after(first)
+            self._choice = first, known.surveyed, better_clusters(known, self._as_links(known))
+        _, then, clusters = self._choice
+        if clusters is None or not are_few(self.n_answers, int(clusters.max()) + 1):
+            return None
+        return clusters if np.array_equal(then.rows, now.rows) else clusters[then.nearest[now.rows]]
 
     def _known_after(self, n_answers: int) -> Knowledge:
         """What was known after the first so many answers; depends on nothing else."""

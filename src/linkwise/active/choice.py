@@ -1,0 +1,74 @@
+"""Clusters of ``LinkedClustering`` with the answers as links, where they foretell answers better.
+
+The predictors learn from rows in answers alone. While these are few, a clustering of all rows that follows
+the answers may be better. Both are asked about answers that they did not see, and the better one labels.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.active.knowledge import Knowledge
+from linkwise.active.labelling import label_landmarks
+from linkwise.active.landscape import Landscape
+from linkwise.active.posterior import Posterior
+from linkwise.constraints import Constraints
+from linkwise.exceptions import InfeasibleConstraints
+
+__all__ = ["are_few", "better_clusters", "foretold_share", "last_choice"]
+
+#: Numbers of answers after which rows are clustered anew: it takes seconds. Fewer cannot choose.
+_CHOICES = (10, 15, 25, 40, 60, 80, 100)
+#: No more once there are so many answers for each cluster: the predictors know enough.
+_FEW = 13
+
+
+def last_choice(n_answers: int) -> int:
+    """Number of answers at the last choice; 0: there was none."""
+    return max((number for number in _CHOICES if number <= n_answers), default=0)
+
+
+def are_few(n_answers: int, n_clusters: int) -> bool:
+    """Whether a clustering of all rows may still be better than the predictors."""
+    return n_answers <= _FEW * n_clusters
+
+
+def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int64] | None:
+    """Clusters (l,) of the landmarks that foretell left-out answers better than the predictors do, or None.
+
+    ``links`` are the answers as links among all rows. There are as many clusters as the predictors find.
+    """
+    from linkwise.auto.candidates import CANDIDATES
+    from linkwise.auto.estimator import LinkedClustering
+
+    landscape, posterior = knowledge.surveyed, knowledge.posterior
+    k = len(np.unique(label_landmarks(landscape, posterior, knowledge.n_clusters)))
+    if k < 2 or not are_few(len(knowledge.answers.says) - knowledge.n_given, k):
+        return None
+    # Mixtures with links take seconds for each fold where clusters are many.
+    quick = [one.name for one in CANDIDATES.values() if not (one.gaussian and one.uses_links)]
+    model = LinkedClustering(k, candidates=quick, random_state=landscape.seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about candidates that play no part
+        try:
+            model.fit(landscape.points, constraints=links[landscape.rows])
+        except InfeasibleConstraints:  # facts need more clusters than the predictors find
+            return None
+    kept = next((record.agreement for record in model.selection_ if record.chosen), np.nan)
+    return model.labels_ if kept > foretold_share(landscape, posterior, links) else None
+
+
+def foretold_share(landscape: Landscape, posterior: Posterior, links: Constraints) -> float:
+    """Share of the links between asked landmarks that the predictors expect to hold, each row left out."""
+    place = np.full(len(landscape.rows), -1, dtype=np.int64)
+    place[posterior.asked] = np.arange(len(posterior.asked))
+    near = links[landscape.rows]
+    ends = place[near.pairs]
+    asked = (ends >= 0).all(axis=1)
+    one, other = posterior.held_out[ends[asked]].transpose(1, 0, 2)
+    together = (one * other).sum(axis=1)
+    chance = np.where(near.weights[asked] > 0.0, together, 1.0 - together)
+    return float(chance.mean()) if len(chance) else 0.0
