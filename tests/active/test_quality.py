@@ -37,6 +37,22 @@ def test_certain_posterior():
     assert found == (1.0, 1.0, 1.0)
 
 
+def test_labels_by_clusters_are_as_sure_as_predictors_are():
+    """Predictors that contradict the clusters of some rows do not make these labels worse."""
+    prob = np.array([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.3, 0.7, 0.0], [0.1, 0.9, 0.0], [0.6, 0.4, 0.0]])
+    known = {"asked": np.array([0, 3]), "group": np.array([0, 1]), "trust": np.ones(2)}
+    known["held_out"] = np.eye(2)
+    clusters = np.array([0, 0, 0, 1, 1])  # rows 2 and 4 are likelier in the other group
+    turned = prob.copy()
+    turned[[2, 4]] = turned[[2, 4]][:, [1, 0, 2]]
+    landscape = landscape_of([0] * 5)
+    found, expected = (
+        estimate_quality(landscape, posterior_of(one, **known), None, np.random.default_rng(0), clusters)
+        for one in (prob, turned)
+    )
+    assert found == expected
+
+
 def test_clusters_that_no_answer_has_found_may_be_others():
     """The last two rows are surely in a group not found yet, which may be any of the others in truth."""
     landscape = landscape_of([0, 0, 0, 1, 1, 2, 2])

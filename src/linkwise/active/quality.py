@@ -59,6 +59,8 @@ def estimate_quality(
     """Estimate from drawn labellings of the landmarks; ``clusters`` as in ``label_landmarks``."""
     labels = label_landmarks(landscape, posterior, n_clusters, clusters)
     prob = np.maximum(posterior.prob, 0.0)
+    if clusters is not None:
+        prob = _as_sure_of(labels, prob)
     best = prob.max(axis=1)
     errors, foretold = _errors(posterior)
     factors = rng.gamma(_ERRORS + _WORTH * errors, 1.0 / (_FORETOLD + _WORTH * foretold), size=_N_DRAWS)
@@ -76,6 +78,22 @@ def _errors(posterior: Posterior) -> tuple[float, float]:
     guess = posterior.held_out[known]
     wrong = guess.argmax(axis=1) != posterior.group[known]
     return float(wrong.sum()), float((1.0 - guess.max(axis=1)).sum())
+
+
+def _as_sure_of(labels: NDArray[np.int64], prob: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities (l, g + 1) that are as high for the label of a row as they were for its likeliest group.
+
+    Clusters label because they foretell more answers than the predictors. Without this they would count as
+    wrong wherever they differ from these: of 13 intervals after 25 right answers 8 held the truth, so 12.
+    """
+    found = np.flatnonzero(labels < prob.shape[1] - 1)
+    likeliest = prob[found].argmax(axis=1)
+    prob = prob.copy()
+    prob[found, likeliest], prob[found, labels[found]] = (
+        prob[found, labels[found]],
+        prob[found, likeliest],
+    )
+    return prob
 
 
 def _draw(
