@@ -137,6 +137,16 @@ def test_landmarks_that_changed_since_the_choice(iris, monkeypatch):
     assert len(known.labels_) == len(X)
 
 
+def test_some_landmarks_are_clustered_and_the_others_follow(iris, monkeypatch):
+    X, y = iris
+    known = asked_about(X, y, 10)
+    links = known._as_links(known._knowledge)
+    monkeypatch.setattr(choice, "_ROWS", 60)
+    found = better_clusters(known._knowledge, links)
+    assert found.shape == (150,)
+    assert adjusted_rand_score(y, found) > 0.7
+
+
 def test_no_choice_with_many_answers(iris):
     X, y = iris
     known = asked_about(X, y, 40)
