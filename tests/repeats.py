@@ -10,17 +10,19 @@ from typing import Any
 
 #: ``make test-long``: as many random cases as there ever were.
 LONG = bool(os.environ.get("LINKWISE_TEST_LONG"))
+#: ``make test`` takes one of so many random cases.
+ONE_OF = 5
 
 
 def examples(n_long: int, at_least: int = 10) -> int:
-    """How many random cases a test takes: all in ``make test-long``, else a third, but at least so many."""
+    """How many random cases a test takes: all in ``make test-long``, else a fifth, but at least so many."""
     assert at_least >= 3, "two cases are no sample"
-    return n_long if LONG else min(n_long, max(at_least, n_long // 3))
+    return n_long if LONG else min(n_long, max(at_least, n_long // ONE_OF))
 
 
 def share(n_long: int) -> int:
-    """A count that many random cases together have to reach: a third of it, as ``examples`` takes a third."""
-    return n_long if LONG else n_long // 3
+    """A count that many random cases together have to reach: a fifth of it, as ``examples`` takes a fifth."""
+    return n_long if LONG else n_long // ONE_OF
 
 
 def for_seeds(n_seeds: int) -> Callable[[Any], Any]:

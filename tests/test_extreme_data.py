@@ -27,6 +27,7 @@ from linkwise.kmeans.distortions.penalty_bounds import metric_factor
 from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours
 from linkwise.spectral.learning import overwritten_affinity
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
+from tests.repeats import examples
 
 OFFSETS = [0.0, 1e3, 1e6, 1e9, -1e9, 1e15]
 SCALES = [1e-300, 1e-145, 1e-30, 1e-6, 1.0, 1e6, 1e30, 1e135, 1e300]
@@ -112,7 +113,7 @@ class TestKMeans:
         "model", [COPKMeans(3, n_init=2, tol=0.0), PCKMeans(3, n_init=2), MPCKMeans(3, n_init=2)], ids=repr
     )
     def test_settings_and_hard_links(self, model):
-        @settings(max_examples=25)
+        @settings(max_examples=examples(25, 12))
         @given(tables())
         def check(table):
             X, rng = table
@@ -288,7 +289,7 @@ class TestSpectral:
 
 
 class TestParts:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60, 15))
     @given(
         st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=6),
         st.sampled_from([0.0, 1.0, 777.7, 1e9, -3e14, 1e120]),

@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer
 from linkwise import PPC, Constraints, COPKMeans, PCKMeans, SpectralLearning
 from linkwise import metrics as lm
 from linkwise.metrics import LinksScorer, links_scorer
+from tests.repeats import examples
 from tests.strategies import made_by, size
 
 MIXED = [0, 1, 7, -3, "a", "1", "bb", 2.5]
@@ -84,7 +85,7 @@ def separability_by_loop(y, labels):
     return matrix
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(labellings())
 def test_pair_scores_equal_the_double_loop(case):
     y, labels = case
@@ -92,7 +93,7 @@ def test_pair_scores_equal_the_double_loop(case):
     assert lm.rand_score(y, labels) == pytest.approx(rand_by_loop(y, labels), abs=1e-14)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(st.randoms(use_true_random=True), st.integers(20, 40))
 def test_pair_scores_with_more_cells_than_a_dense_table_would_pay_for(random, n):
     y, labels = random.choices(range(10), k=n), random.choices(range(61), k=n)
@@ -100,7 +101,7 @@ def test_pair_scores_with_more_cells_than_a_dense_table_would_pay_for(random, n)
     assert lm.rand_score(labels, y) == pytest.approx(rand_by_loop(y, labels), abs=1e-14)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(labellings(alphabet=tuple(MIXED)))
 def test_mixed_labels_keep_numbers_and_strings_apart(case):
     y, labels = case
@@ -112,14 +113,14 @@ def test_mixed_labels_keep_numbers_and_strings_apart(case):
         assert table[a, k] == sum(u == value and v == cluster for u, v in zip(y, labels, strict=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(labellings(alphabet=(0, 1, 2, 3, 4), max_size=9))
 def test_accuracy_equals_the_best_of_all_matches(case):
     y, labels = case
     assert lm.clustering_accuracy(y, labels) == pytest.approx(accuracy_by_search(y, labels), abs=1e-14)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(labellings(), st.randoms(use_true_random=True))
 def test_scores_ignore_names_and_row_order(case, random):
     y, labels = map(np.array, case)
@@ -133,7 +134,7 @@ def test_scores_ignore_names_and_row_order(case, random):
     assert lm.rand_score(labels, y) == pytest.approx(lm.rand_score(y, labels))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(labellings(max_size=30))
 def test_agrees_with_scikit_learn(case):
     y, labels = case
@@ -249,7 +250,7 @@ class TestClusterMatching:
         assert train.score(y, labels) == 0.0
         assert list(train.apply(labels)) == ["b", "b", "a", "a"]
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60, 15))
     @given(labellings(alphabet=(0, 1, 2, "u", "v")), labellings(alphabet=(0, 1, 2, 9, "u", "w")))
     def test_score_is_the_share_of_equal_translated_labels(self, train, test):
         matching = lm.match_clusters(*train)
@@ -289,7 +290,7 @@ class TestClusterMatching:
 
 
 class TestConstraintSatisfaction:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60, 15))
     @given(labellings(alphabet=tuple(MIXED)), st.integers(0, 10**6))
     def test_counts_respected_links(self, case, seed):
         kinds, labels = case
@@ -314,7 +315,7 @@ class TestConstraintSatisfaction:
 
 
 class TestSeparability:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60, 15))
     @given(labellings(alphabet=(-1, 0, 1, 2, 3)))
     def test_equals_the_double_loop(self, case):
         y, labels = case
@@ -353,7 +354,7 @@ class TestSeparability:
 
 
 class TestBeliefAdherence:
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60, 15))
     @given(st.integers(1, 5), st.integers(0, 10**6))
     def test_equals_the_sum_over_entries(self, n_classes, seed):
         generator = np.random.default_rng(seed)

@@ -28,6 +28,7 @@ from linkwise import (
     SpectralLearning,
 )
 from linkwise.spectral import rounding
+from tests.repeats import LONG
 
 TABLE = Path(__file__).with_name("reference_fits.json")
 #: Relative; the objective of a fit, or a sum over its results where it has none.
@@ -163,7 +164,11 @@ def table():
     return json.loads(TABLE.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("case", [*CASES, *CLASS_CASES], ids=key_of)
+#: Every estimator with every kind of links on one of the two data sets in turn: 16 s of processor are 9 then.
+TRIED = CASES if LONG else [case for k, case in enumerate(CASES) if (k + k // 2) % 2 == 0]
+
+
+@pytest.mark.parametrize("case", [*TRIED, *CLASS_CASES], ids=key_of)
 def test_results_are_those_of_the_table(table, case):
     wanted, got = table[key_of(case)], found(case)
     assert got["objective"] == pytest.approx(wanted["objective"], rel=TOLERANCE)

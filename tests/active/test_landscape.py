@@ -9,6 +9,8 @@ from scipy.spatial.distance import cdist
 from linkwise.active import landscape as module
 from linkwise.active.landscape import landmarks, survey
 
+pytestmark = pytest.mark.usefixtures("looked_at_anew")
+
 
 def blobs(n=60, seed=0, d=3):
     rng = np.random.default_rng(seed)

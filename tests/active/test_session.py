@@ -54,6 +54,7 @@ def test_ask_gives_the_same_question_until_something_is_told():
     assert one.n_answers == 1
 
 
+@pytest.mark.usefixtures("looked_at_anew")
 def test_same_seed_same_session():
     X, y = blobs()
     runs = [answer(ActiveClustering(X, random_state=4), LabelOracle(y), 12) for _ in range(2)]

@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
 from linkwise.auto.consensus import Consensus, consensus_labels, consensus_rows, membership_table
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def random_members(rng, n=30, m=4, k=3):
@@ -98,7 +98,7 @@ class TestLabels:
         labels = np.zeros(6, dtype=int)
         assert consensus_labels([labels, labels], np.full(2, 0.5), 3, None, 0).tolist() == [0] * 6
 
-    @settings(deadline=None, max_examples=40)
+    @settings(deadline=None, max_examples=examples(40, 12))
     @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(1, 4))
     def test_hard_links_are_kept_and_soft_ones_ignored(self, seed, k, m):
         rng = np.random.default_rng(seed)

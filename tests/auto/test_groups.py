@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from linkwise import Constraints
 from linkwise.auto.groups import GroupClassifier, mutual_groups
+from tests.repeats import examples
 
 
 def closure(links):
@@ -34,7 +35,7 @@ def closure(links):
 
 
 class TestMutualGroups:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60, 15))
     @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.integers(1, 14))
     def test_pairs_of_rows_in_groups_are_known(self, seed, k, n_links):
         rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from linkwise import Constraints
 from linkwise.exceptions import InfeasibleConstraints
+from tests.repeats import examples
 from tests.strategies import made_by, random_pairs, size
 
 
@@ -292,7 +293,7 @@ class TestLabellings:
         with pytest.raises(ValueError, match=r"labels has shape \(2,\), but the links are about 3"):
             Constraints(3).violations([0, 1])
 
-    @settings(max_examples=60)
+    @settings(max_examples=examples(60, 15))
     @given(link_lists(max_samples=5, hard=True), st.integers(1, 3))
     def test_check_agrees_with_trying_everything(self, lists, n_clusters):
         n, must, cannot, _ = lists
@@ -456,7 +457,7 @@ class TestBuilders:
 
 
 class TestFiles:
-    @settings(max_examples=50)
+    @settings(max_examples=examples(50, 15))
     @given(link_lists(), st.floats(1e-300, 1e300))
     def test_round_trip(self, tmp_path_factory, lists, factor):
         n, must, cannot, weights = lists

@@ -30,6 +30,7 @@ from linkwise import (
 )
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.model_selection import ConstraintKFold, sweep_components
+from tests.repeats import examples
 
 NAMES = st.one_of(st.text(min_size=1, max_size=4), st.integers(-5, 2**70), st.tuples(st.integers(0, 3)))
 
@@ -122,7 +123,7 @@ class TestSources:
 
 
 class TestTravelling:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30, 12), deadline=None)
     @given(case=judged_links(), data=st.data())
     def test_any_rows_in_any_order(self, case, data):
         links, index, signed = case
@@ -135,7 +136,7 @@ class TestTravelling:
         )
         assert part == links.align([index[row] for row in rows])
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30, 12), deadline=None)
     @given(case=judged_links(), data=st.data())
     def test_order_of_rows_comes_back(self, case, data):
         links, index, _ = case
@@ -144,7 +145,7 @@ class TestTravelling:
         assert there.align(index) == links
         assert (there + Constraints(len(index))).align(index) == links
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30, 12), deadline=None)
     @given(judged_links())
     def test_pickle_equality_and_hash(self, case):
         links, index, _ = case
@@ -155,7 +156,7 @@ class TestTravelling:
         assert links.with_index(None).with_index(index) == links
         assert (links.with_index(range(len(index))) == links) == (index == list(range(len(index))))
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30, 12), deadline=None)
     @given(judged_links(ids=st.one_of(st.integers(), st.text("ab ,;\t\"'\n\rü=", min_size=1, max_size=3))))
     def test_file_and_frame_round_trip(self, tmp_path_factory, case):
         links, index, signed = case
@@ -328,7 +329,7 @@ class TestLabels:
             (1, 4): pytest.approx(-soft(0.8)),
         }
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=examples(30, 12), deadline=None)
     @given(data=st.data(), y=st.lists(st.sampled_from([-1, 0, 1, 2]), min_size=1, max_size=12))
     def test_sure_labels_are_hard_and_others_never(self, data, y):
         sure = data.draw(st.lists(st.sampled_from([0.5, 0.75, 1.0]), min_size=len(y), max_size=len(y)))

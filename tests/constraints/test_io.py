@@ -18,6 +18,7 @@ from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Samples
 from linkwise.cli.tables import read_links
 from linkwise.constraints.io import by_id, by_row, frame_records, link_list, records
+from tests.repeats import examples
 
 KINDS = {
     "must_link": 1,
@@ -197,7 +198,7 @@ def link_texts(draw):
     return "\n".join([separator.join(names), *lines, *draw(st.sampled_from([[], [""], ["", ""], ["  "]]))])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60, 15), deadline=None)
 @given(text=link_texts())
 def test_reads_as_the_slow_parser(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "fuzz_links.csv"
@@ -205,7 +206,7 @@ def test_reads_as_the_slow_parser(tmp_path_factory, text):
     assert_same(found_links(path, by_row(5)), slow_parser(text, row_below(5)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60, 15), deadline=None)
 @given(
     content=st.one_of(
         st.binary(max_size=60),
@@ -235,7 +236,7 @@ def test_any_bytes_give_links_or_one_line(tmp_path_factory, content, name):
 IDS = ["a", " a", "a ", "007", "7", "b c", "x,y", 'q"q', "Ä", "9007199254740993", "9007199254740992"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25, 12), deadline=None)
 @given(data=st.data(), column=st.sampled_from([None, "weight", "Weight", "certainty", "CERTAINTY"]))
 def test_no_link_is_lost_or_hardened(tmp_path_factory, data, column):
     """Links counted in and out of every kind of file, by row and by id, in the library and the command."""

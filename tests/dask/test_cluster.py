@@ -26,7 +26,7 @@ from tests.dask.dask_cases import assert_same_fit, blobs, lazy, links_of, quietl
 X, Y = blobs(400)
 LINKS = links_of(Y, "noisy")
 CHUNKS = ((100, 0, 130, 70, 100), (1, 2))
-PARAMETERS = {"random_state": 0, "n_init": 1, "max_iter": 12, "tol": 0.0}
+PARAMETERS = {"random_state": 0, "n_init": 1, "max_iter": 8, "tol": 0.0}
 #: Seconds that anything may take here before it counts as hanging.
 PATIENCE = 90
 

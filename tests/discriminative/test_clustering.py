@@ -17,6 +17,7 @@ from linkwise import Constraints, DiscriminativeClustering
 from linkwise.datasets import make_rings, make_two_moons
 from linkwise.discriminative.clustering import _evidence
 from linkwise.exceptions import InfeasibleConstraints
+from tests.repeats import examples
 
 KINDS = ("linear", "quadratic", "rbf", "graph")
 X, y = make_blobs(90, centers=[[0, 0], [5, 0], [0, 5]], random_state=0)
@@ -86,7 +87,7 @@ def test_a_wrong_link_is_overruled_and_said_to_be_broken():
     assert model.inference_["method"] == "boundaries"
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25, 12), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 4), st.sampled_from(KINDS), st.integers(1, 25))
 def test_hard_links_hold_or_are_refused(seed, k, kind, n_links):
     rng = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from linkwise.displays import ClassMapDisplay
 from linkwise.displays._style import COLOURS
 from linkwise.displays.class_map import inner_place
+from tests.repeats import examples
 
 
 def legend(display: ClassMapDisplay) -> list[tuple[str, str]]:
@@ -47,7 +48,7 @@ def test_image_holds_the_labels() -> None:
     ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25, 12))
 @given(arrays(np.int64, st.tuples(st.integers(1, 7), st.integers(1, 7)), elements=st.integers(-1, 30)))
 def test_colours_belong_to_the_labels(labels: np.ndarray) -> None:
     from matplotlib.figure import Figure

@@ -28,6 +28,7 @@ from experiments.framework.tables import read_table, table_text
 from experiments.framework.trials import Trial
 from experiments.leaderboard.data import SETS, half_of, load_set
 from linkwise import active
+from tests.first_clusterings import shared_first_clusterings  # noqa: F401
 
 Y = np.array([0, 1] * 6)
 

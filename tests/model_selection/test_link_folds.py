@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from linkwise import Constraints
 from linkwise.model_selection.held_out import link_folds
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 #: The weight of a certainty of 0.95; doubtful links imply nothing.
 SURE = 0.5 * np.log(0.95 / 0.05) - 1e-9
@@ -78,7 +78,7 @@ def check(links, y, questions, folds, n_folds):
 
 
 class TestAnyLinks:
-    @settings(deadline=None, max_examples=60)
+    @settings(deadline=None, max_examples=examples(60, 15))
     @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(2, 5), st.sampled_from([0.0, 0.5, 1.0]))
     def test_random_overlapping_links(self, seed, n_links, n_folds, hard):
         y, links = drawn(seed, n_links=n_links, hard=hard)

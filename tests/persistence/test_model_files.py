@@ -26,6 +26,7 @@ from linkwise.persistence import load_model, save_model
 from linkwise.persistence.layout import LAYOUTS
 from tests import warm_python
 from tests.persistence.model_cases import CASES, data, fitted
+from tests.repeats import examples
 
 NEW = data()[0] + 0.01
 
@@ -458,7 +459,7 @@ FUZZED = [
 ]  # fmt: skip
 
 BOUNDED = settings(
-    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
+    max_examples=examples(60, 15), suppress_health_check=[HealthCheck.function_scoped_fixture], database=None
 )
 
 VALUES = st.sampled_from(

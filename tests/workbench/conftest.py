@@ -15,6 +15,9 @@ from linkwise.workbench.app import Server
 from linkwise.workbench.classes import ClassDesk
 from linkwise.workbench.desk import Desk
 from linkwise.workbench.table import read_table
+from tests.first_clusterings import looked_at_anew, shared_first_clusterings
+
+__all__ = ["Client", "looked_at_anew", "serving", "shared_first_clusterings", "write_iris"]
 
 
 def write_iris(path):

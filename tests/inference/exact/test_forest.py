@@ -191,7 +191,7 @@ def test_spanning_forest_is_exact_on_forests_and_silent():
 def test_dropped_links_are_reported_and_bounds_hold():
     rng = np.random.default_rng(4)
     kinds = []
-    for _ in range(examples(250)):
+    for _ in range(examples(250, 80)):
         problem = random_problem(rng)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

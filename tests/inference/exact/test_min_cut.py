@@ -11,7 +11,7 @@ from linkwise.graph import adjacency
 from linkwise.inference.exact.min_cut import max_flow, min_cut_labels, signed_two_colouring
 from linkwise.inference.scoring import problem_score
 from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem, random_problem, ring_pairs
-from tests.repeats import examples
+from tests.repeats import examples, share
 
 
 def scipy_flow(graph, capacity, terminal):
@@ -99,7 +99,7 @@ def test_signed_two_colouring_finds_frustration():
         for (i, j), s in zip(problem.pairs, sign, strict=True):
             if s != 0 and not frustrated[i]:
                 assert (swapped[i] == swapped[j]) == (s > 0)
-    assert 100 < sum(outcomes) < 300
+    assert share(100) < sum(outcomes) < 0.9 * len(outcomes)
 
 
 def make_balanced(rng, problem):

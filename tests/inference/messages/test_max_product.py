@@ -95,7 +95,7 @@ def test_scores_of_any_size_on_forests():
 def test_loops_are_solved_well_and_never_called_optimal():
     rng = np.random.default_rng(21)
     n_best = n_cases = 0
-    for case in range(examples(150)):
+    for case in range(examples(150, 50)):
         shape = str(rng.choice(["cycle", "dense", "clique"]))
         problem = random_problem(
             rng, n=6, n_labels=3, shape=shape, hard=0.2, must_hard=False, per_label=case % 2 == 1

@@ -16,6 +16,7 @@ from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, pre
 from linkwise.mixture.gaussian.kernels import gaussian_pass
 from linkwise.mixture.gaussian.passes import em_pass, log_density_pass, posterior_pass, statistics_pass
 from tests.mixture import gaussian_oracle as oracle
+from tests.repeats import examples
 
 DTYPES = (np.float64, np.float32)
 
@@ -54,7 +55,7 @@ def same_bits(left, right):
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60, 15))
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 70),
