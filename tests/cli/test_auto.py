@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from copy import copy
 from itertools import product
 
 import numpy as np
@@ -17,29 +16,15 @@ import pytest
 from linkwise import Constraints, LinkedClustering
 from linkwise.auto import candidates
 from linkwise.datasets import make_rings
+from tests.first_clusterings import fit_once
 
 QUICK = ("--effort", "quick")
 
 
-_fitted = {}
-
-
 @pytest.fixture(autouse=True)
 def fitted_once(monkeypatch):
-    """A candidate is fitted once to the same rows and links: a quarter of the time was to do so again.
-
-    Whatever the command does to rows, links and seeds before makes another fit.
-    """
-    fit = candidates.Candidate.fit
-
-    def once(self, X, links, n_clusters, seed):
-        told = None if links is None else (links.pairs.tobytes(), links.weights.tobytes())
-        key = (self.name, X.shape, X.dtype.str, X.tobytes(), told, n_clusters, seed)
-        if key not in _fitted:
-            _fitted[key] = fit(self, X, links, n_clusters, seed)
-        return copy(_fitted[key])
-
-    monkeypatch.setattr(candidates.Candidate, "fit", once)
+    """A quarter of the time was to fit the same candidates again."""
+    fit_once(monkeypatch)
 
 
 @pytest.fixture
