@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from linkwise import LinkedClustering
 from linkwise.active import landscape as module
 from linkwise.active.landscape import landmarks, survey
 
@@ -212,3 +213,11 @@ def test_same_seed_same_landscape():
     X = blobs(60)
     np.testing.assert_array_equal(survey(X, seed=3).kernels, survey(X, seed=3).kernels)
     assert (survey(X, seed=3).together != survey(X, seed=4).together).any()
+
+
+def test_first_clusters_are_two_at_least():
+    """Rows of one Gaussian: LinkedClustering alone says that they are one cluster."""
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    assert LinkedClustering(effort="quick", random_state=0).fit(X).n_clusters_ == 1
+    assert len(np.unique(survey(X).start)) >= 2
+    assert set(survey(X, n_clusters=1).start) == {0}

@@ -42,6 +42,8 @@ _SCALE_NEIGHBOUR = 7
 _GRAINS = (4, 8, 12, 20, 30)
 #: Features that a matrix of distances is replaced by.
 _N_COORDINATES = 10
+#: Numbers of clusters that are tried before anybody was asked, from two on.
+_MOST_CLUSTERS = 10
 #: Share of the links that a clustering with them must keep more than one without.
 _MUCH_BETTER = 0.05
 
@@ -111,13 +113,15 @@ class Landscape:
         """Labels of the landmarks by the best clustering without answers, with the links given, (l,)."""
         from linkwise.auto.estimator import LinkedClustering
 
-        n_clusters = "auto" if self.n_clusters is None else self.n_clusters
         if len(self.rows) < 4:
             return np.zeros(len(self.rows), dtype=np.int64)
+        # Who answers questions expects two clusters at least.
+        several = list(range(2, min(_MOST_CLUSTERS, len(self.rows)) + 1))
         labels = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about candidates that play no part
             for links in (None,) if self.links is None else (None, self.links):
+                n_clusters = self.n_clusters or (several if links is None else "auto")
                 model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
                 labels.append(np.asarray(model.fit(self.points, constraints=links).labels_, dtype=np.int64))
         if self.links is None:
