@@ -2,6 +2,9 @@
 
 The predictors learn from rows in answers alone. While these are few, a clustering of all rows that follows
 the answers may be better. Both are asked about answers that they did not see, and the better one labels.
+Mean adjusted Rand index of the leaderboard's sets after 10, 25 and 50 right answers, five draws: half A, of
+which one draw decided, .616, .709 and .771 by predictors alone, .609, .723 and .776 so; half B .586, .641
+and .733, so .624, .670 and .727.
 """
 
 from __future__ import annotations
