@@ -1,6 +1,6 @@
 """Groups that answers have found, among the landmarks that were asked about.
 
-First rows are joined by answers (``grouping``). The part that was asked about first is a group; then, in that
+First rows are joined by answers (``join``). The part that was asked about first is a group; then, in that
 order, a part that surely belongs to none of the groups found so far is one. At last a group is divided where
 that explains answers and similarities better: one wrong answer "same" may have joined two clusters. And two
 groups are united where that explains rows much better and answers do not speak against it: one wrong answer
@@ -33,7 +33,7 @@ from linkwise.active.evidence import (
     quick_prob,
     unite,
 )
-from linkwise.active.grouping import join
+from linkwise.graph.greedy_contraction import join
 
 __all__ = ["SURE", "Groups", "find_groups"]
 

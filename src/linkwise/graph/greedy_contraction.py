@@ -1,4 +1,4 @@
-"""Rows that answers join: greedy contraction, which weighs answers that contradict each other."""
+"""Parts of a graph with signed edges: greedy contraction, which weighs edges that contradict each other."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["join"]
 def join(
     n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64], least: float = 0.0
 ) -> NDArray[np.int64]:
-    """Parts of n rows, (n,), from answers of a strength: positive says same, negative different.
+    """Parts (n,) of n nodes from pairs (m, 2) of a strength (m,): positive says same, negative different.
 
-    The two parts with the strongest answers for being one are joined, and what was said of either holds for
-    both, until no two have more than ``least`` for being one (greedy additive edge contraction): however many
-    answers concern two parts, it counts once. Answers without a contradiction give the rows that a chain of
-    answers "same" joins. Parts are numbered by their first row.
+    The two parts with the strongest pairs for being one are joined, and what was said of either holds for
+    both, until no two have more than ``least`` for being one (greedy additive edge contraction). Pairs
+    without a contradiction give the nodes that a chain of pairs "same" joins. Parts are numbered by their
+    first node.
     """
     between: list[dict[int, float]] = [{} for _ in range(n)]
     for (i, j), value in zip(pairs.tolist(), strength.tolist(), strict=True):

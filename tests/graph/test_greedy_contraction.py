@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linkwise.active.grouping import join
 from linkwise.graph import group_labels
+from linkwise.graph.greedy_contraction import join
 
 
 def slow_contraction(n, pairs, strength, least=0.0):
