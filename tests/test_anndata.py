@@ -14,9 +14,6 @@ from linkwise.auto import candidates
 from linkwise.exceptions import SharedClusterWarning
 
 anndata = pytest.importorskip("anndata")
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    sc = pytest.importorskip("scanpy")
 
 from linkwise.anndata import cluster  # noqa: E402  (after the packages it needs)
 
@@ -24,7 +21,15 @@ PAIR = ("CD14+ Monocyte", "CD19+ B")
 
 
 @pytest.fixture(scope="module")
-def pbmc():
+def sc():
+    """Scanpy, imported by the one worker that needs it: it takes 2.5 s."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip("scanpy")
+
+
+@pytest.fixture(scope="module")
+def pbmc(sc):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         adata = sc.datasets.pbmc68k_reduced()
@@ -93,7 +98,7 @@ def test_merged_types_are_found_again(adata):
         assert names[types[inside] == kind].mode()[0].startswith("merged (")
 
 
-def test_scanpy_colours_by_the_result_and_files_keep_it(adata, tmp_path):
+def test_scanpy_colours_by_the_result_and_files_keep_it(adata, sc, tmp_path):
     cluster(adata, use_rep="X_10", labels="partial", method="PPC")
     figure = sc.pl.umap(adata, color="linkwise", show=False, return_fig=True)
     legend = {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
@@ -195,7 +200,7 @@ def chosen_for_blobs():
 
 @pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("method", ["auto", LinkedClustering(random_state=0)])
-def test_links_choose_the_method_and_the_number_of_clusters(method, tmp_path):
+def test_links_choose_the_method_and_the_number_of_clusters(method, sc, tmp_path):
     adata, y = blobs()
     links = Constraints.sample(y, 25, certainty=0.95, random_state=0)
     cluster(adata, links=links, method=method)
