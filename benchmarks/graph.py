@@ -206,6 +206,19 @@ def alpha_expansion(field: PottsField, side: int) -> np.ndarray:
     return np.asarray(aexpansion_grid(costs, coupling * (1.0 - np.eye(n_labels)))).ravel()
 
 
+def minimum_cut(field: PottsField, side: int) -> np.ndarray:
+    """PyMaxflow's minimum cut of a grid with two labels and one attractive coupling."""
+    import maxflow
+
+    graph = maxflow.Graph[float]()
+    nodes = graph.add_grid_nodes((side, side))
+    graph.add_grid_edges(nodes, float(field.coupling[0]))
+    costs = (field.unary.max() - field.unary).reshape(side, side, 2)
+    graph.add_grid_tedges(nodes, costs[..., 1], costs[..., 0])
+    graph.maxflow()
+    return np.asarray(graph.get_grid_segments(nodes)).ravel().astype(np.int64)
+
+
 def plain_relaxation(field: PottsField) -> float:
     """Value of the LP relaxation of all linked points at once by HiGHS, plus the free points' best scores."""
     from linkwise.inference.local_polytope import solve_relaxation
@@ -256,6 +269,15 @@ def _labels_work() -> Iterator[tuple[str, PottsField, dict[str, Callable[[PottsF
         {
             **{f"linkwise {name}": ours(name) for name in ("auto", "icm", "belief_propagation")},
             "PyMaxflow alpha-expansion": lambda field: field.score(alpha_expansion(field, side)),
+        },
+    )
+    two_labels = np.random.default_rng(1).normal(size=(side * side, 2))
+    yield (
+        f"labels, {side} x {side} grid, K = 2",
+        PottsField(two_labels, grid_pairs(side), coupling),
+        {
+            "linkwise exact (a minimum cut)": ours("exact"),
+            "PyMaxflow minimum cut": lambda field: field.score(minimum_cut(field, side)),
         },
     )
     yield (

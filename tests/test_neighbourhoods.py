@@ -10,7 +10,7 @@ from tests.repeats import for_seeds
 
 
 def test_neighbourhoods_are_the_groups_of_two_and_more():
-    members, groups, n_groups = neighbourhoods(9, np.array([[0, 3], [3, 5], [7, 8]]))
+    members, groups, n_groups = neighbourhoods(np.array([[0, 3], [3, 5], [7, 8]]))
     assert members.tolist() == [0, 3, 5, 7, 8]
     assert groups.tolist() == [0, 0, 0, 1, 1]
     assert n_groups == 2
@@ -46,7 +46,7 @@ def test_distinct_leaves_coincident_groups_out():
 
 def test_groups_apart_by_hand():
     must_link, cannot_link = np.array([[0, 3], [7, 8]]), np.array([[3, 8], [0, 7], [2, 8], [4, 2], [0, 3]])
-    members, groups, n_neighbourhoods, apart = groups_apart(9, must_link, cannot_link)
+    members, groups, n_neighbourhoods, apart = groups_apart(must_link, cannot_link)
     assert members.tolist() == [0, 3, 7, 8, 2, 4]
     assert groups.tolist() == [0, 0, 1, 1, 2, 3]  # rows 2 and 4 are groups of one
     assert n_neighbourhoods == 2
@@ -56,10 +56,10 @@ def test_groups_apart_by_hand():
 
 def test_groups_apart_without_links_of_a_kind():
     none, pairs = np.empty((0, 2), dtype=np.int64), np.array([[1, 4], [4, 2]])
-    members, groups, n_neighbourhoods, apart = groups_apart(5, pairs, none)
+    members, groups, n_neighbourhoods, apart = groups_apart(pairs, none)
     assert (members.tolist(), groups.tolist(), n_neighbourhoods) == ([1, 2, 4], [0, 0, 0], 1)
     assert apart.shape == (0, 2)
-    members, groups, n_neighbourhoods, apart = groups_apart(5, none, pairs)
+    members, groups, n_neighbourhoods, apart = groups_apart(none, pairs)
     assert (members.tolist(), groups.tolist(), n_neighbourhoods) == ([1, 2, 4], [0, 1, 2], 0)
     assert apart.tolist() == [[0, 2], [1, 2]]
 

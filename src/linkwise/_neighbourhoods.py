@@ -10,20 +10,20 @@ from linkwise._arrays import Floats, Ints
 from linkwise.graph import adjacency, compact, group_labels
 
 
-def neighbourhoods(n_samples: int, must_link: Ints) -> tuple[Ints, Ints, int]:
+def neighbourhoods(must_link: Ints) -> tuple[Ints, Ints, int]:
     """Rows that have a must-link (c,), the neighbourhood of each of them (c,), and how many there are."""
     members, local = compact(must_link)
     groups, n_groups = group_labels(len(members), local)
     return members, groups, n_groups
 
 
-def groups_apart(n_samples: int, must_link: Ints, cannot_link: Ints) -> tuple[Ints, Ints, int, Ints]:
+def groups_apart(must_link: Ints, cannot_link: Ints) -> tuple[Ints, Ints, int, Ints]:
     """Linked rows (c,), their groups (c,), the number of neighbourhoods, pairs of groups (m, 2) apart.
 
     Neighbourhoods are the first groups, other rows with a cannot-link groups of one. Cannot-links inside a
     neighbourhood are left out.
     """
-    members, groups, n_neighbourhoods = neighbourhoods(n_samples, must_link)
+    members, groups, n_neighbourhoods = neighbourhoods(must_link)
     single = np.setdiff1d(cannot_link, members)
     members = np.concatenate([members, single])
     groups = np.concatenate([groups, n_neighbourhoods + np.arange(len(single))])

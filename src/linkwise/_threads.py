@@ -1,6 +1,7 @@
 """Threads that share out fixed pieces of work; results come in the order of the pieces.
 
-The pieces never depend on the number of threads, so that sums over them do not either.
+The pieces never depend on the number of threads, so that sums over them do not either. Whole fits side by
+side (restarts, repeats, candidates) are not such pieces: joblib runs them, as ``n_jobs`` says.
 """
 
 from __future__ import annotations

@@ -47,7 +47,10 @@ class Scratch:
         return str(self.path)
 
     def save(self, name: str, array: NDArray[Any]) -> None:
-        """Store an array at once: a worker that is killed leaves what was there."""
+        """Store an array at once: a worker that is killed leaves what was there.
+
+        Nobody reads it after the machine went down, so it need not be forced to the disk as in ``_files``.
+        """
         draft = self.path / f"{name}.{uuid.uuid4().hex}.draft"
         try:
             with draft.open("wb") as file:

@@ -11,6 +11,7 @@ from linkwise.graph.csr import (
     group_labels,
     induced_subgraph,
     is_forest,
+    reversed_slots,
     unique_pairs,
 )
 from linkwise.graph.elimination import EliminationOrder, min_fill_order
@@ -40,6 +41,7 @@ __all__ = [
     "min_fill_order",
     "must_link_path",
     "path_witness",
+    "reversed_slots",
     "two_colouring",
     "unique_pairs",
 ]

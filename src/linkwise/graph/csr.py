@@ -107,6 +107,21 @@ def unique_pairs(n_nodes: int, pairs: Ints) -> tuple[Ints, Ints]:
     return np.column_stack(np.divmod(unique, n_nodes)), row_of.astype(np.int64, copy=False)
 
 
+@kernel
+def reversed_slots(edges: NDArray[np.int32], n_links: int) -> NDArray[np.int32]:
+    """For each half-edge the other half-edge of the same link; rows of ``pairs`` are below ``n_links``."""
+    reverse = np.empty_like(edges)
+    slot_of = np.full(n_links, -1, dtype=np.int32)
+    for slot in range(edges.shape[0]):
+        other = slot_of[edges[slot]]
+        if other < 0:
+            slot_of[edges[slot]] = slot
+        else:
+            reverse[slot] = other
+            reverse[other] = slot
+    return reverse
+
+
 def induced_subgraph(graph: Adjacency, nodes: Ints) -> Adjacency:
     """The edges with both ends among ``nodes``, renumbered in that order; ``edges`` stay the same."""
     place = np.full(len(graph.indptr) - 1, -1, dtype=np.int32)

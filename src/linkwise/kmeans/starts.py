@@ -31,7 +31,7 @@ def start_centres(
     """
     nothing = np.empty((0, 2), dtype=np.int64)
     members, groups, n_neighbourhoods, apart = groups_apart(
-        len(rows), must_link, nothing if cannot_link is None else cannot_link
+        must_link, nothing if cannot_link is None else cannot_link
     )
     if n_neighbourhoods >= n_clusters:
         kept = groups < n_neighbourhoods

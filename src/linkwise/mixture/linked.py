@@ -354,9 +354,9 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         """Compute parameters from a hard assignment of the rows, another kind for every restart."""
         n_gaussians = self._n_gaussians
         per_cluster = n_gaussians // self._n_clusters
-        arguments = (self.init_params, constraints, random_state, number)
+        arguments = (self.init_params, constraints, random_state)
         if per_cluster == 1:
-            labels = restart_labels(X, n_gaussians, *arguments)
+            labels = restart_labels(X, n_gaussians, *arguments, number)
         else:
             labels = component_start_labels(X, self._n_clusters, per_cluster, *arguments)
         return assigned_start(

@@ -78,7 +78,9 @@ def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, s
     if x is not None and y is not None:
         for name in (x, y):
             if name not in table.columns:
-                raise ValueError(f"there is no column {name!r} in the samples; name one of {_names(table)}")
+                raise ValueError(
+                    f"there is no column {name!r} in the samples; name one of {columns_of(table)}"
+                )
         degrees = any(x.lower() == a and y.lower() == b and flag for a, b, flag in _PAIRS)
         return x, y, degrees
     by_lower = {str(name).lower(): str(name) for name in table.columns}
@@ -91,9 +93,9 @@ def coordinate_columns(table: Any, x: str | None, y: str | None) -> tuple[str, s
 def class_texts(table: Any, label: str | None) -> NDArray[Any]:
     """Class of each row as text, "" where it is missing."""
     if label is None:
-        raise ValueError(f"label is missing; name the column with the classes, one of {_names(table)}")
+        raise ValueError(f"label is missing; name the column with the classes, one of {columns_of(table)}")
     if label not in table.columns:
-        raise ValueError(f"there is no column {label!r} in the samples; name one of {_names(table)}")
+        raise ValueError(f"there is no column {label!r} in the samples; name one of {columns_of(table)}")
     return texts_of(table[label].to_numpy(dtype=object))
 
 
@@ -112,7 +114,8 @@ def texts_of(values: NDArray[Any]) -> NDArray[Any]:
     return texts
 
 
-def _names(table: Any) -> str:
+def columns_of(table: Any) -> str:
+    """Names of the first columns of a table, for messages."""
     names = [str(name) for name in table.columns]
     return ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
 
@@ -133,7 +136,7 @@ def table_points(
     columns = coordinate_columns(table, x, y)
     if columns is None:
         raise ValueError(
-            f"the samples have no columns lon/lat or x/y, but {_names(table)}; name them by x= and "
+            f"the samples have no columns lon/lat or x/y, but {columns_of(table)}; name them by x= and "
             "y=, or the columns of band values by values="
         )
     first, second, degrees = columns

@@ -25,6 +25,7 @@ from linkwise.raster.places import (
     MOST_PIXELS,
     Places,
     class_texts,
+    columns_of,
     coordinate_columns,
     point_places,
     table_points,
@@ -291,18 +292,13 @@ def _value_columns(
     columns = list(values)
     missing = [name for name in columns if name not in table.columns]
     if missing:
-        raise ValueError(f"there is no column {missing[0]!r} in the samples; name one of {_columns(table)}")
+        raise ValueError(f"there is no column {missing[0]!r} in the samples; name one of {columns_of(table)}")
     n_bands = int(stack.sizes["band"])
     if len(columns) != n_bands:
         raise ValueError(
             f"values names {len(columns)} columns, but the stack has {n_bands} bands; name one for each"
         )
     return columns
-
-
-def _columns(table: Any) -> str:
-    names = [str(name) for name in table.columns]
-    return ", ".join(names[:20]) + (" ..." if len(names) > 20 else "")
 
 
 def _rows_with_values(

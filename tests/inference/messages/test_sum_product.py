@@ -3,14 +3,13 @@ import pytest
 from scipy.special import expit, logsumexp
 
 from linkwise.exceptions import InfeasibleConstraints
-from linkwise.graph import adjacency
+from linkwise.graph import adjacency, reversed_slots
 from linkwise.inference import PottsField, marginals
 from linkwise.inference.messages.layout import (
     LINEAR,
     LOGARITHMIC,
     link_tables,
     message_graph,
-    reversed_slots,
     shift_scores,
     targets,
     to_numbers,

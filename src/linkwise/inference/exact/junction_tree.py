@@ -150,6 +150,11 @@ def _eliminate(graph: Adjacency, nodes: Ints, component: Ints, widths: Ints, max
     pieces = [together.select(left_of[component[together.order]] == 0)]
 
     left_of[widths > max_width] = 0
+    # Without a copy of a component that turns out to be too wide, which most large ones are.
+    for large in np.flatnonzero(left_of >= 4 * _PROBES[0]).tolist():
+        width = _probe(graph, int(np.argmax(component == large)), left_of[large], max_width)
+        if width > max_width:
+            widths[large], left_of[large] = width, 0
     left = nodes[left_of[component[nodes]] > 0]
     left = left[np.argsort(component[left], kind="stable")]
     rest = _part(graph, left)
@@ -161,10 +166,8 @@ def _eliminate(graph: Adjacency, nodes: Ints, component: Ints, widths: Ints, max
             rest.neighbours[slots] - start,
             rest.edges[slots],
         )
-        width = _probe(one, max_width)
-        if width <= max_width:
-            found, width = _min_fill(one, left[start:stop], max_width)
-            pieces.append(found)
+        found, width = _min_fill(one, left[start:stop], max_width)
+        pieces.append(found)
         widths[component[left[start]]] = width
     steps = _Elimination(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
     np.maximum.at(widths, component[steps.order], steps.bag_sizes)
@@ -179,12 +182,14 @@ def _part(graph: Adjacency, nodes: Ints) -> Adjacency:
 
 
 @kernel
-def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], size: int) -> Ints:
-    """The first nodes that a breadth-first search from node 0 meets."""
+def _neighbourhood(
+    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], start: int, size: int
+) -> NDArray[np.int64]:
+    """The first nodes that a breadth-first search from this node meets."""
     near = np.empty(size, dtype=np.int64)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)
-    seen[0] = True
-    near[0] = 0
+    seen[start] = True
+    near[0] = start
     head = 0
     tail = 1
     while head < tail:
@@ -200,11 +205,14 @@ def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], siz
     return near[:tail]
 
 
-def _probe(graph: Adjacency, max_width: int) -> int:
-    """Width of a neighbourhood if it is too wide, else 0: milliseconds where a whole search takes seconds."""
+def _probe(graph: Adjacency, start: int, n_nodes: int, max_width: int) -> int:
+    """Width of a neighbourhood of this node if it is too wide, else 0: a whole search may take seconds.
+
+    ``n_nodes``: of the component.
+    """
     for size in _PROBES:
-        if 4 * size < len(graph.indptr):
-            near = _neighbourhood(graph.indptr, graph.neighbours, size)
+        if 4 * size <= n_nodes:
+            near = _neighbourhood(graph.indptr, graph.neighbours, start, size)
             found = min_fill_order(induced_subgraph(graph, near), max_width)
             if not found.complete:
                 return found.width

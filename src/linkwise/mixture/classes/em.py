@@ -212,7 +212,7 @@ def run_class_em(
 
 
 def _log_shares(counts: Floats) -> Floats:
-    """Compute logarithms of mixing weights; an empty cluster keeps a finite one."""
+    """Logarithms of mixing weights, finite for empty clusters; ``links/em_step`` rounds as scikit-learn."""
     return np.log(np.maximum(counts, np.finfo(np.float64).tiny)) - np.log(counts.sum())
 
 

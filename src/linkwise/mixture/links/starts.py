@@ -138,7 +138,7 @@ def neighbourhood_centres(
     The first neighbourhood is drawn with probability proportional to its size; each next one maximises the
     distance to the nearest chosen one times the square root of the two sizes (weighted farthest-first).
     """
-    members, groups, n_groups = neighbourhoods(len(X), constraints.must_link)
+    members, groups, n_groups = neighbourhoods(constraints.must_link)
     sums = np.zeros((n_groups, X.shape[1]))
     np.add.at(sums, groups, X[members])
     sizes = np.bincount(groups, minlength=n_groups).astype(float)
@@ -183,10 +183,8 @@ def component_start_labels(
     method: str,
     constraints: Constraints | None,
     random_state: np.random.RandomState,
-    number: int = 0,
 ) -> NDArray[np.int64]:
-    """A hard assignment (n,) of every row to one of ``n_clusters * per_cluster`` components to start EM
-    from.
+    """A hard assignment (n,) of every row to one of ``n_clusters * per_cluster`` components for a start.
 
     Components ``k * per_cluster, ..., (k + 1) * per_cluster - 1`` are those of cluster k. ``constraints``:
     k-means finds as many pieces as there are components, links tell which of them make up a cluster, and
