@@ -24,6 +24,7 @@ THROUGH = {
     "constraints.cells": "constraints/test_io.py",
     "constraints.evidence": "constraints/test_constraints.py",
     "constraints.labels": "constraints/test_label_links.py",
+    "constraints.summary": "constraints/test_constraints.py",
     "datasets.images": "test_datasets.py",
     "datasets.points": "test_datasets.py",
     "datasets.published": "test_datasets.py",

@@ -6,22 +6,13 @@ import numbers
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from html import escape
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
-from linkwise._pages import TextTable, html_table
-from linkwise._validation import (
-    as_generator,
-    check_pairs,
-    check_whole_number,
-    counted,
-    label_codes,
-    refuse_masked,
-)
+from linkwise._arrays import Floats, Ints
+from linkwise._validation import as_generator, check_pairs, check_whole_number, label_codes, refuse_masked
 from linkwise.constraints import builders
 from linkwise.constraints import io as _link_io
 from linkwise.constraints import labels as row_labels
@@ -34,11 +25,9 @@ from linkwise.constraints.evidence import (
 )
 from linkwise.constraints.ids import RowIds, contradiction_by_id
 from linkwise.constraints.labels import RowLabels
+from linkwise.constraints.summary import html, summary
 from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
-from linkwise.graph import check_feasibility, compact, group_labels, unique_pairs
-
-# Links in the table that notebooks show.
-_SHOWN = 10
+from linkwise.graph import check_feasibility, group_labels, unique_pairs
 
 
 class Constraints:
@@ -297,10 +286,10 @@ class Constraints:
         return type(self)._restore, (self._n_samples, self._pairs, self._weights, *parts)
 
     def __repr__(self) -> str:
-        return f"Constraints({_summary(self)})"
+        return f"Constraints({summary(self)})"
 
     def _repr_html_(self) -> str:
-        return _html(self)
+        return html(self)
 
     def __getitem__(self, key: Any) -> Self:
         rows = builders.row_numbers(key, self._n_samples)
@@ -845,43 +834,3 @@ class Constraints:
 
 def _both_none_or_same(mine: Any, theirs: Any) -> bool:
     return mine is theirs or (mine is not None and theirs is not None and mine.same_as(theirs))
-
-
-def _summary(links: Constraints) -> str:
-    """``150 samples, 40 must-links (12 hard), 60 cannot-links; 23 chunklets`` (of two or more samples)."""
-
-    def kind(chosen: Bools, noun: str) -> str:
-        hard = int(np.isinf(links.weights[chosen]).sum())
-        return counted(int(chosen.sum()), noun) + (f" ({hard} hard)" if hard else "")
-
-    rows, local = compact(links.pairs[links.weights == np.inf])
-    n_chunklets = group_labels(len(rows), local)[1]
-    parts = [
-        f"{counted(links.n_samples, 'sample')}{'' if links.index is None else ' by id'}, "
-        f"{kind(links.weights > 0, 'must-link')}, {kind(links.weights < 0, 'cannot-link')}",
-        counted(n_chunklets, "chunklet"),
-    ]
-    if links.source is not None:
-        n_sources = len({*links.source.tolist()} - {""})
-        parts.append(f"{counted(len(links.source), 'judgement')} of {counted(n_sources, 'source')}")
-    if links.classes is not None:
-        parts.append(f"{len(links.classes)} class" + ("" if len(links.classes) == 1 else "es"))
-    return "; ".join(parts)
-
-
-def _html(links: Constraints) -> str:
-    """A heading and the first few links as a table."""
-    names: Any = range(links.n_samples) if links.index is None else links.index
-    rows = [
-        [
-            str(names[i]),
-            str(names[j]),
-            "must-link" if weight > 0 else "cannot-link",
-            "hard" if np.isinf(weight) else f"{abs(weight):.3g}",
-        ]
-        for (i, j), weight in zip(links.pairs[:_SHOWN].tolist(), links.weights[:_SHOWN].tolist(), strict=True)
-    ]
-    if links.n_pairs > _SHOWN:
-        rows.append(["…", "…", f"and {links.n_pairs - _SHOWN} more", ""])
-    table = html_table(TextTable("", ["i", "j", "kind", "weight"], rows, 3))
-    return f"<div><b>Constraints</b>: {escape(_summary(links))}{table}</div>"
