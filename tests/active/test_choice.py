@@ -157,3 +157,22 @@ def test_no_choice_with_many_answers(iris):
     X, y = iris
     known = asked_about(X, y, 40)
     assert known._better_clusters() is None
+
+
+def test_links_given_at_first_are_knowledge(iris, monkeypatch):
+    """Links are counted alike whoever told them; pairs that nobody was sure about are none."""
+    X, y = iris
+    counted = []
+    for module in (choice, session):
+        monkeypatch.setattr(module, "are_few", lambda n, k: bool(counted.append(n)) or are_few(n, k))
+    few = asked_about(X, y, 10, constraints=Constraints.sample(y, 20, random_state=0))
+    assert few._better_clusters() is not None
+    assert counted == [30, 30]
+    few.tell(0, 149, "unsure")
+    few.tell(1, 149, "different")
+    few._better_clusters()
+    assert counted[2:] == [31]
+    many = asked_about(X, y, 10, constraints=Constraints.sample(y, 300, overlap=True, random_state=0))
+    monkeypatch.setattr(LinkedClustering, "fit", None)
+    assert many._better_clusters() is None
+    assert counted[3:] == [310]
