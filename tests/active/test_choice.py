@@ -13,6 +13,7 @@ from linkwise.active import ActiveClustering, LabelOracle, choice, landscape, se
 from linkwise.active.choice import are_few, better_clusters, foretold_share, last_choice
 from linkwise.active.labelling import label_landmarks
 from linkwise.datasets import load_bundled
+from linkwise.exceptions import InfeasibleConstraints
 from tests.active.test_labelling import told
 
 
@@ -176,3 +177,29 @@ def test_links_given_at_first_are_knowledge(iris, monkeypatch):
     monkeypatch.setattr(LinkedClustering, "fit", None)
     assert many._better_clusters() is None
     assert counted[3:] == [310]
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "n_predicted", "n_known", "counts"),
+    [(3, 5, None, [3, 5]), (3, 3, None, [3]), (1, 4, None, [2, 4]), (4, 3, None, [3, 4]), (3, 5, 5, [5])],
+)
+def test_links_choose_between_groups_found_and_predicted(
+    iris, monkeypatch, n_groups, n_predicted, n_known, counts
+):
+    """Predictors keep clusters that no answer has told of, and these may be parts of groups found."""
+    X, y = iris
+    known = asked_about(X, y, 10)
+    seen = SimpleNamespace(
+        surveyed=known._knowledge.surveyed, posterior=SimpleNamespace(n_groups=n_groups, asked=[0]),
+        n_clusters=n_known,
+    )  # fmt: skip
+    monkeypatch.setattr(choice, "label_landmarks", lambda *_: np.arange(len(X)) % n_predicted)
+    asked = []
+
+    def fit(model, X, *, constraints):
+        asked.append(model.n_clusters)
+        raise InfeasibleConstraints(SimpleNamespace(message="none can be made"))
+
+    monkeypatch.setattr(LinkedClustering, "fit", fit)
+    assert better_clusters(seen, known.constraints) is None
+    assert asked == [counts]

@@ -45,8 +45,8 @@ def are_few(n_links: int, n_clusters: int) -> bool:
 def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int64] | None:
     """Clusters (l,) of the landmarks that foretell left-out answers better than the predictors do, or None.
 
-    ``links`` among all rows are those given at first and the answers. There are as many clusters as the
-    predictors find.
+    ``links`` among all rows are those given at first and the answers. There are as many clusters as groups
+    were found, or as the predictors find, who keep clusters of which no answer told: the links choose.
     """
     from linkwise.auto.candidates import CANDIDATES
     from linkwise.auto.estimator import LinkedClustering
@@ -57,13 +57,14 @@ def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int6
         return None
     # Mixtures with links take seconds for each fold where clusters are many.
     quick = [one.name for one in CANDIDATES.values() if not (one.gaussian and one.uses_links)]
-    model = LinkedClustering(k, candidates=quick, random_state=landscape.seed)
+    counts = sorted({k, max(2, posterior.n_groups)}) if knowledge.n_clusters is None else [k]
+    model = LinkedClustering(counts, candidates=quick, random_state=landscape.seed)
     some = landmarks(len(landscape.rows), posterior.asked, n_landmarks=_ROWS, seed=landscape.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about candidates that play no part
         try:
             model.fit(landscape.points[some], constraints=links[landscape.rows[some]])
-        except InfeasibleConstraints:  # facts need more clusters than the predictors find
+        except InfeasibleConstraints:  # facts need more clusters than were found
             return None
     kept = next((record.agreement for record in model.selection_ if record.chosen), np.nan)
     if not kept > foretold_share(landscape, posterior, links):

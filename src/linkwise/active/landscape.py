@@ -44,10 +44,6 @@ _GRAINS = (4, 8, 12, 20, 30)
 _N_COORDINATES = 10
 #: Numbers of clusters that are tried before anybody was asked, from two on.
 _MOST_CLUSTERS = 10
-#: All clusterings without links vote on the first clusters. A quick vote of two gave worse labels: half A of
-#: the leaderboard's sets, two draws, after 0, 5, 10, 25 and 50 right answers .372, .486, .603, .725 and .775,
-#: the vote of all .419, .498, .615, .727 and .780. It takes 1 s of 400 rows, not .2 s.
-_EFFORT = "balanced"
 #: Share of the links that a clustering with them must keep more than one without.
 _MUCH_BETTER = 0.05
 
@@ -126,8 +122,7 @@ class Landscape:
             warnings.simplefilter("ignore")  # about candidates that play no part
             for links in (None,) if self.links is None else (None, self.links):
                 n_clusters = self.n_clusters or (several if links is None else "auto")
-                effort = _EFFORT if links is None else "quick"
-                model = LinkedClustering(n_clusters, effort=effort, random_state=self.seed)
+                model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
                 labels.append(np.asarray(model.fit(self.points, constraints=links).labels_, dtype=np.int64))
         if self.links is None:
             return labels[0]
