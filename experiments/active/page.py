@@ -11,6 +11,7 @@ from experiments.active.ask import CONDITIONS, EXPERIMENTS, METHODS
 from experiments.active.curves import CHECKPOINTS
 from experiments.active.summary import (
     BELOW_RANDOM,
+    Gap,
     Scores,
     gaps,
     half_scores,
@@ -101,14 +102,13 @@ def details(table: Sequence[Row]) -> str:
 def _below_random(table: Sequence[Row]) -> str:
     """Sets and numbers of answers at which random pairs are better by more than the target allows."""
     found = gaps(table)
-    n_draws = ", ".join(str(n) for n in sorted({gap.n for gap in found.values()})) or "none"
     text = (
         f"### Below random pairs\n\nOf {len(found)} pairs of a set and a number of right answers, those "
         f"where random pairs, with the better of their labels, are better by more than {BELOW_RANDOM}. Means "
-        f"are of the draws that both have ({n_draws}), and standard error of the difference."
+        "are of the same draws unless their numbers differ."
     )
     rows = [
-        [name, str(answers), str(gap.n), gap.method, f"{gap.ours:.3f}", f"{gap.theirs:.3f}"]
+        [name, str(answers), _numbers_of_draws(gap), gap.method, f"{gap.ours:.3f}", f"{gap.theirs:.3f}"]
         + [f"{gap.mean:+.3f}", f"{gap.error:.3f}" if gap.error == gap.error else ""]
         for (name, answers), gap in sorted(found.items(), key=lambda item: item[1].mean)
         if gap.mean < -BELOW_RANDOM
@@ -117,6 +117,10 @@ def _below_random(table: Sequence[Row]) -> str:
         return f"{text}\n\nThere are none."
     head = ["set", "answers", "draws", "random pairs", "session", "random", "difference", "standard error"]
     return f"{text}\n\n{markdown_table(head, rows)}"
+
+
+def _numbers_of_draws(gap: Gap) -> str:
+    return str(gap.n) if gap.n == gap.n_theirs else f"{gap.n} and {gap.n_theirs}"
 
 
 def _is_time(row: Row, method: str) -> bool:

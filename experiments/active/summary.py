@@ -46,12 +46,14 @@ class _Score(NamedTuple):
 class Gap(NamedTuple):
     """How far ours is above random pairs on a set: mean of the draws that both have, and its standard error.
 
-    ``ours`` and ``theirs`` are the means over these ``n`` draws, ``method`` names the random pairs.
+    ``ours`` and ``theirs`` are means over ``n`` and ``n_theirs`` draws, the same ones unless these numbers
+    differ; ``method`` names the random pairs.
     """
 
     mean: float
     error: float
     n: int
+    n_theirs: int
     ours: float
     theirs: float
     method: str
@@ -134,9 +136,9 @@ def _drawn(table: Sequence[Row]) -> dict[tuple[str, str, int], dict[int, float]]
 def gaps(table: Sequence[Row]) -> dict[tuple[str, int], Gap]:
     """By set and number of right answers, how far ours is above the better of the random pairs.
 
-    Only the same draws are compared. They are numbered from 0, so that means of as many draws are means of
-    the same ones; if the score of each draw is not in the table, the standard error is that of independent
-    draws, and means of different numbers of draws are not compared.
+    The same draws are compared. They are numbered from 0, so that means of as many draws are means of the
+    same ones. If the score of each draw is not in the table, the standard error is that of independent draws,
+    and the numbers of draws may differ.
 
     Parameters
     ----------
@@ -158,11 +160,10 @@ def gaps(table: Sequence[Row]) -> dict[tuple[str, int], Gap]:
                 both = sorted(ours.keys() & theirs.keys())
                 if both:
                     gap = _gap([ours[d] for d in both], [theirs[d] for d in both], method)
-                elif score.n == other.n:
-                    error = float(np.hypot(_error(score), _error(other)))
-                    gap = Gap(score.mean - other.mean, error, score.n, score.mean, other.mean, method)
                 else:
-                    continue
+                    error = float(np.hypot(_error(score), _error(other)))
+                    difference = score.mean - other.mean
+                    gap = Gap(difference, error, score.n, other.n, score.mean, other.mean, method)
                 if (name, answers) not in worst or gap.mean < worst[name, answers].mean:
                     worst[name, answers] = gap
     return worst
@@ -172,7 +173,8 @@ def _gap(ours: list[float], theirs: list[float], method: str) -> Gap:
     """From the scores of the same draws."""
     gain = np.subtract(ours, theirs)
     error = float(gain.std(ddof=1) / np.sqrt(len(gain))) if len(gain) > 1 else float("nan")
-    return Gap(float(gain.mean()), error, len(gain), float(np.mean(ours)), float(np.mean(theirs)), method)
+    n = len(gain)
+    return Gap(float(gain.mean()), error, n, n, float(np.mean(ours)), float(np.mean(theirs)), method)
 
 
 def _error(score: _Score) -> float:
@@ -284,11 +286,18 @@ def _not_below_random(table: Sequence[Row]) -> Target:
     name, answers = min(found, key=lambda key: found[key].mean)
     worst = found[name, answers]
     many = sum(gap.mean < -BELOW_RANDOM for gap in found.values())
-    error = f" (standard error {worst.error:.3f}, {worst.n} draws)" if worst.error == worst.error else ""
+    notes = [f"standard error {worst.error:.3f}"] if worst.error == worst.error else []
+    if worst.n != worst.n_theirs:
+        notes.append(f"{worst.n} draws against {worst.n_theirs}")
+    elif notes:
+        notes.append(f"{worst.n} draws")
+    note = f" ({', '.join(notes)})" if notes else ""
+    unpaired = sum(gap.n != gap.n_theirs for gap in found.values())
+    other = f"; {unpaired} compare different numbers of draws" if unpaired else ""
     return Target(
         "any set, any number of answers",
         wanted,
-        f"{worst.mean:+.3f}{error} on {name} after {answers}; {many} of {len(found)} cases are below",
+        f"{worst.mean:+.3f}{note} on {name} after {answers}; {many} of {len(found)} cases are below{other}",
         worst.mean >= -BELOW_RANDOM,
     )
 

@@ -290,7 +290,16 @@ def test_random_pairs_are_compared_on_the_same_draws():
     (gap,) = gaps(table).values()
     assert (gap.mean, gap.n, gap.method) == (pytest.approx(-0.1), 1, RANDOM[1])
     assert gap.error != gap.error
-    assert gaps(paired_table([0.3, 0.8, 0.9, 0.9, 0.9], [0.4], keeps_draws=False)) == {}
+    # If only means are known they are compared, and the text says so.
+    table = paired_table([0.3, 0.8, 0.9, 0.9, 0.9], [0.8], keeps_draws=False)
+    (gap,) = gaps(table).values()
+    assert (gap.mean, gap.n, gap.n_theirs) == (pytest.approx(-0.04), 5, 1)
+    (one,) = [one for one in targets(table) if one.what.startswith("any set")]
+    assert one.measured == (
+        "-0.040 (5 draws against 1) on iris after 10; 1 of 1 cases are below; "
+        "1 compare different numbers of draws"
+    )
+    assert f"| iris | 10 | 5 and 1 | {RANDOM[1]} |" in details(table)
 
 
 def test_difference_of_draws_has_the_standard_error_of_its_draws():
