@@ -181,9 +181,16 @@ def test_links_given_at_first_are_knowledge(iris, monkeypatch):
 
 @pytest.mark.parametrize(
     ("n_groups", "n_predicted", "n_known", "counts"),
-    [(3, 5, None, [3, 5]), (3, 3, None, [3]), (1, 4, None, [2, 4]), (4, 3, None, [3, 4]), (3, 5, 5, [5])],
+    [
+        (4, 5, None, [4, 5]),
+        (3, 5, None, [5]),
+        (3, 3, None, [3]),
+        (1, 2, None, [2]),
+        (4, 3, None, [3]),
+        (4, 5, 5, [5]),
+    ],
 )
-def test_links_choose_between_groups_found_and_predicted(
+def test_links_choose_whether_a_cluster_without_answers_is_one(
     iris, monkeypatch, n_groups, n_predicted, n_known, counts
 ):
     """Predictors keep clusters that no answer has told of, and these may be parts of groups found."""

@@ -45,8 +45,8 @@ def are_few(n_links: int, n_clusters: int) -> bool:
 def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int64] | None:
     """Clusters (l,) of the landmarks that foretell left-out answers better than the predictors do, or None.
 
-    ``links`` among all rows are those given at first and the answers. There are as many clusters as groups
-    were found, or as the predictors find, who keep clusters of which no answer told: the links choose.
+    ``links`` among all rows are those given at first and the answers. There are as many clusters as the
+    predictors find; if there is one of which no answer told, links choose whether there is one less.
     """
     from linkwise.auto.candidates import CANDIDATES
     from linkwise.auto.estimator import LinkedClustering
@@ -57,7 +57,9 @@ def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int6
         return None
     # Mixtures with links take seconds for each fold where clusters are many.
     quick = [one.name for one in CANDIDATES.values() if not (one.gaussian and one.uses_links)]
-    counts = sorted({k, max(2, posterior.n_groups)}) if knowledge.n_clusters is None else [k]
+    # If more than one cluster is not told of, groups are still being found: they are too few to choose from.
+    spare = knowledge.n_clusters is None and 2 <= posterior.n_groups == k - 1
+    counts = [k - 1, k] if spare else [k]
     model = LinkedClustering(counts, candidates=quick, random_state=landscape.seed)
     some = landmarks(len(landscape.rows), posterior.asked, n_landmarks=_ROWS, seed=landscape.seed)
     with warnings.catch_warnings():
