@@ -9,7 +9,17 @@ import numpy as np
 
 from experiments.active.ask import CONDITIONS, EXPERIMENTS, METHODS
 from experiments.active.curves import CHECKPOINTS
-from experiments.active.summary import Scores, half_scores, mean_of, scores, targets, whole
+from experiments.active.summary import (
+    BELOW_RANDOM,
+    Gap,
+    Scores,
+    gaps,
+    half_scores,
+    mean_of,
+    scores,
+    targets,
+    whole,
+)
 from experiments.framework.summary import Row
 from experiments.framework.tables import markdown_table, read_table, target_list
 from experiments.leaderboard.data import SETS, half_of
@@ -56,7 +66,7 @@ def target_table(table: Sequence[Row]) -> str:
 
 
 def details(table: Sequence[Row]) -> str:
-    """The halves, means by set, and seconds of a question.
+    """The halves, sets below random pairs, means by set, and seconds of a question.
 
     Parameters
     ----------
@@ -74,6 +84,7 @@ def details(table: Sequence[Row]) -> str:
         names = ", ".join(name for name in sorted(SETS) if half_of(name) == half)
         own = half_scores(found, half)
         parts.append(f"### Half {half}\n\nSets: {names}. Right answers.\n\n{_means(own, 'right')}")
+    parts.append(_below_random(table))
     for answers in (25, 100):
         parts.append(f"### By set, {answers} right answers\n\n{_by_set(found, answers)}")
     seconds = [
@@ -86,6 +97,30 @@ def details(table: Sequence[Row]) -> str:
         f"all fits, divided by the number of answers.\n\n{markdown_table(['method', 'seconds'], seconds)}"
     )
     return "\n\n".join(parts) + "\n"
+
+
+def _below_random(table: Sequence[Row]) -> str:
+    """Sets and numbers of answers at which random pairs are better by more than the target allows."""
+    found = gaps(table)
+    text = (
+        f"### Below random pairs\n\nOf {len(found)} pairs of a set and a number of right answers, those "
+        f"where random pairs, with the better of their labels, are better by more than {BELOW_RANDOM}. Means "
+        "are of the same draws unless their numbers differ."
+    )
+    rows = [
+        [name, str(answers), _numbers_of_draws(gap), gap.method, f"{gap.ours:.3f}", f"{gap.theirs:.3f}"]
+        + [f"{gap.mean:+.3f}", f"{gap.error:.3f}" if gap.error == gap.error else ""]
+        for (name, answers), gap in sorted(found.items(), key=lambda item: item[1].mean)
+        if gap.mean < -BELOW_RANDOM
+    ]
+    if not rows:
+        return f"{text}\n\nThere are none."
+    head = ["set", "answers", "draws", "random pairs", "session", "random", "difference", "standard error"]
+    return f"{text}\n\n{markdown_table(head, rows)}"
+
+
+def _numbers_of_draws(gap: Gap) -> str:
+    return str(gap.n) if gap.n == gap.n_theirs else f"{gap.n} and {gap.n_theirs}"
 
 
 def _is_time(row: Row, method: str) -> bool:
@@ -131,7 +166,10 @@ def _by_set(found: Scores, answers: int) -> str:
 def _extent(table: Sequence[Row]) -> str:
     """How much was run, and who is missing."""
     n_sets = len({row["set"] for row in table})
-    known = {(row["set"], row["condition"], row["method"]): row["n"] for row in table}
+    known: dict[tuple[str, str, str], int] = {}
+    for row in table:
+        key = row["set"], row["condition"], row["method"]
+        known[key] = max(row["n"], known.get(key, 0))
     draws = max(known.values())
     most = "up to " if min(known.values()) < draws else ""
     text = f"{n_sets} of {len(SETS)} sets, {most}{draws} draw{'s' if draws > 1 else ''}."

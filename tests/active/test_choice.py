@@ -13,6 +13,7 @@ from linkwise.active import ActiveClustering, LabelOracle, choice, landscape, se
 from linkwise.active.choice import are_few, better_clusters, foretold_share, last_choice
 from linkwise.active.labelling import label_landmarks
 from linkwise.datasets import load_bundled
+from linkwise.exceptions import InfeasibleConstraints
 from tests.active.test_labelling import told
 
 
@@ -157,3 +158,55 @@ def test_no_choice_with_many_answers(iris):
     X, y = iris
     known = asked_about(X, y, 40)
     assert known._better_clusters() is None
+
+
+def test_links_given_at_first_are_knowledge(iris, monkeypatch):
+    """Links are counted alike whoever told them; pairs that nobody was sure about are none."""
+    X, y = iris
+    counted = []
+    for module in (choice, session):
+        monkeypatch.setattr(module, "are_few", lambda n, k: bool(counted.append(n)) or are_few(n, k))
+    few = asked_about(X, y, 10, constraints=Constraints.sample(y, 20, random_state=0))
+    assert few._better_clusters() is not None
+    assert counted == [30, 30]
+    few.tell(0, 149, "unsure")
+    few.tell(1, 149, "different")
+    few._better_clusters()
+    assert counted[2:] == [31]
+    many = asked_about(X, y, 10, constraints=Constraints.sample(y, 300, overlap=True, random_state=0))
+    monkeypatch.setattr(LinkedClustering, "fit", None)
+    assert many._better_clusters() is None
+    assert counted[3:] == [310]
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "n_predicted", "n_known", "counts"),
+    [
+        (4, 5, None, [4, 5]),
+        (3, 5, None, [5]),
+        (3, 3, None, [3]),
+        (1, 2, None, [2]),
+        (4, 3, None, [3]),
+        (4, 5, 5, [5]),
+    ],
+)
+def test_links_choose_whether_a_cluster_without_answers_is_one(
+    iris, monkeypatch, n_groups, n_predicted, n_known, counts
+):
+    """Predictors keep clusters that no answer has told of, and these may be parts of groups found."""
+    X, y = iris
+    known = asked_about(X, y, 10)
+    seen = SimpleNamespace(
+        surveyed=known._knowledge.surveyed, posterior=SimpleNamespace(n_groups=n_groups, asked=[0]),
+        n_clusters=n_known,
+    )  # fmt: skip
+    monkeypatch.setattr(choice, "label_landmarks", lambda *_: np.arange(len(X)) % n_predicted)
+    asked = []
+
+    def fit(model, X, *, constraints):
+        asked.append(model.n_clusters)
+        raise InfeasibleConstraints(SimpleNamespace(message="none can be made"))
+
+    monkeypatch.setattr(LinkedClustering, "fit", fit)
+    assert better_clusters(seen, known.constraints) is None
+    assert asked == [counts]

@@ -20,7 +20,18 @@ from experiments.active.curves import CHECKPOINTS, cobras_curve, linked_curve, s
 from experiments.active.figure import draw_ask
 from experiments.active.page import curves as curves_text
 from experiments.active.page import details, target_table
-from experiments.active.summary import coverage, half_scores, mean_of, scores, targets, whole
+from experiments.active.summary import (
+    OURS,
+    RANDOM,
+    coverage,
+    draw_measure,
+    gaps,
+    half_scores,
+    mean_of,
+    scores,
+    targets,
+    whole,
+)
 from experiments.framework.data_files import DataMissing
 from experiments.framework.experiment import Size
 from experiments.framework.summary import interval, summarise
@@ -258,6 +269,65 @@ def test_the_better_random_pairs_count(better):
 
     (one,) = [one for one in targets(table_of(value, n_draws=1)) if one.what.startswith("any set")]
     assert one.measured.startswith("-0.245 on iris after 5; ")
+
+
+def paired_table(ours, theirs, keeps_draws=True):
+    """Scores of iris after 10 right answers, draw by draw, of a session and of random pairs."""
+    trials = []
+    for method, values in ((OURS, ours), (RANDOM[1], theirs)):
+        setting = {"set": "iris", "condition": "right", "method": method}
+        for draw, value in enumerate(values):
+            row = {"method": method, "ari_10": value}
+            if keeps_draws:
+                row[draw_measure(10, draw)] = value
+            trials.append(Trial(setting, draw, [row]))
+    return summarise(trials, EXPERIMENTS[0].measures)
+
+
+def test_random_pairs_are_compared_on_the_same_draws():
+    """Five draws against one: the first draw alone is compared, in which both had little luck."""
+    table = paired_table([0.3, 0.8, 0.9, 0.9, 0.9], [0.4])
+    (gap,) = gaps(table).values()
+    assert (gap.mean, gap.n, gap.method) == (pytest.approx(-0.1), 1, RANDOM[1])
+    assert gap.error != gap.error
+    # If only means are known they are compared, and the text says so.
+    table = paired_table([0.3, 0.8, 0.9, 0.9, 0.9], [0.8], keeps_draws=False)
+    (gap,) = gaps(table).values()
+    assert (gap.mean, gap.n, gap.n_theirs) == (pytest.approx(-0.04), 5, 1)
+    (one,) = [one for one in targets(table) if one.what.startswith("any set")]
+    assert one.measured == (
+        "-0.040 (5 draws against 1) on iris after 10; 1 of 1 cases are below; "
+        "1 compare different numbers of draws"
+    )
+    assert f"| iris | 10 | 5 and 1 | {RANDOM[1]} |" in details(table)
+
+
+def test_difference_of_draws_has_the_standard_error_of_its_draws():
+    ours, theirs = np.array([0.3, 0.5, 0.9]), np.array([0.4, 0.7, 0.8])
+    (gap,) = gaps(paired_table(ours, theirs)).values()
+    gain = ours - theirs
+    assert (gap.ours, gap.theirs) == (pytest.approx(ours.mean()), pytest.approx(theirs.mean()))
+    assert gap.mean == pytest.approx(gain.mean())
+    assert gap.error == pytest.approx(gain.std(ddof=1) / np.sqrt(3))
+    # As many draws of which only means are known: the error is that of independent draws.
+    (gap,) = gaps(paired_table(ours, theirs, keeps_draws=False)).values()
+    assert gap.mean == pytest.approx(gain.mean())
+    assert gap.error == pytest.approx(np.sqrt((ours.var(ddof=1) + theirs.var(ddof=1)) / 3))
+    table = paired_table(ours - 0.1, theirs)
+    (one,) = [one for one in targets(table) if one.what.startswith("any set")]
+    assert one.measured == ("-0.167 (standard error 0.088, 3 draws) on iris after 10; 1 of 1 cases are below")
+    text = details(table)
+    assert f"| iris | 10 | 3 | {RANDOM[1]} | 0.467 | 0.633 | -0.167 | 0.088 |" in text
+    assert "There are none." in details(paired_table(theirs, theirs))
+
+
+def test_draws_are_kept_of_methods_that_are_compared_by_them(session):
+    (row,) = ask_trial(3, "iris", "right", OURS, checkpoints=(0, 5, 10))
+    assert {key for key in row if "draw" in key} == {"ari_5_draw_3", "ari_10_draw_3"}
+    assert row["ari_10_draw_3"] == row["ari_10"]
+    for condition, method in (("right", "npu"), ("10 % wrong", OURS)):
+        (row,) = ask_trial(3, "iris", condition, method, checkpoints=(5,))
+        assert not any("draw" in key for key in row)
 
 
 def test_targets_that_were_not_measured_say_so():

@@ -25,7 +25,7 @@ __all__ = ["are_few", "better_clusters", "foretold_share", "last_choice"]
 
 #: Numbers of answers after which rows are clustered anew: it takes seconds. Fewer cannot choose.
 _CHOICES = (10, 15, 25, 40, 60, 80, 100)
-#: No more once there are so many answers for each cluster: the predictors know enough.
+#: No more once there are so many links for each cluster, given or told: the predictors know enough.
 _FEW = 13
 #: Of more landmarks so many are clustered, those in answers among them; the others follow. With all of 1000
 #: landmarks a choice takes four times as long.
@@ -37,32 +37,36 @@ def last_choice(n_answers: int) -> int:
     return max((number for number in _CHOICES if number <= n_answers), default=0)
 
 
-def are_few(n_answers: int, n_clusters: int) -> bool:
-    """Whether a clustering of all rows may still be better than the predictors."""
-    return n_answers <= _FEW * n_clusters
+def are_few(n_links: int, n_clusters: int) -> bool:
+    """Whether links given and told are so few that clusters of all rows may be better than predictors."""
+    return n_links <= _FEW * n_clusters
 
 
 def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int64] | None:
     """Clusters (l,) of the landmarks that foretell left-out answers better than the predictors do, or None.
 
-    ``links`` are the answers as links among all rows. There are as many clusters as the predictors find.
+    ``links`` among all rows are those given at first and the answers. There are as many clusters as the
+    predictors find; if there is one of which no answer told, links choose whether there is one less.
     """
     from linkwise.auto.candidates import CANDIDATES
     from linkwise.auto.estimator import LinkedClustering
 
     landscape, posterior = knowledge.surveyed, knowledge.posterior
     k = len(np.unique(label_landmarks(landscape, posterior, knowledge.n_clusters)))
-    if k < 2 or not are_few(len(knowledge.answers.says) - knowledge.n_given, k):
+    if k < 2 or not are_few(links.n_pairs, k):
         return None
     # Mixtures with links take seconds for each fold where clusters are many.
     quick = [one.name for one in CANDIDATES.values() if not (one.gaussian and one.uses_links)]
-    model = LinkedClustering(k, candidates=quick, random_state=landscape.seed)
+    # If more than one cluster is not told of, groups are still being found: they are too few to choose from.
+    spare = knowledge.n_clusters is None and 2 <= posterior.n_groups == k - 1
+    counts = [k - 1, k] if spare else [k]
+    model = LinkedClustering(counts, candidates=quick, random_state=landscape.seed)
     some = landmarks(len(landscape.rows), posterior.asked, n_landmarks=_ROWS, seed=landscape.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about candidates that play no part
         try:
             model.fit(landscape.points[some], constraints=links[landscape.rows[some]])
-        except InfeasibleConstraints:  # facts need more clusters than the predictors find
+        except InfeasibleConstraints:  # facts need more clusters than were found
             return None
     kept = next((record.agreement for record in model.selection_ if record.chosen), np.nan)
     if not kept > foretold_share(landscape, posterior, links):

@@ -123,8 +123,8 @@ class ActiveClustering:
     Of more than 1000 rows, questions are about a sample, the landmarks; the other rows have the label of the
     nearest landmark. So the next question takes as long for a million rows as for a thousand.
 
-    Labels follow the rows in answers. While answers are few, up to 13 for each cluster, the rows are also
-    clustered with the answers as links (:class:`LinkedClustering`), after 10, 15, 25, 40, 60, 80 and 100
+    Labels follow the rows in answers. While links, given and told, are few, up to 13 for each cluster, the
+    rows are also clustered with them (:class:`LinkedClustering`), after 10, 15, 25, 40, 60, 80 and 100
     answers, which takes one to four seconds. Such clusters label the rows if they foretell answers that were
     left out better. Questions do not depend on this.
 
@@ -521,7 +521,7 @@ class ActiveClustering:
             known = self._known_after(first)
             self._choice = first, known.surveyed, better_clusters(known, self._as_links(known))
         _, then, clusters = self._choice
-        if clusters is None or not are_few(self.n_answers, int(clusters.max()) + 1):
+        if clusters is None or not are_few(self.constraints.n_pairs, int(clusters.max()) + 1):
             return None
         return clusters if np.array_equal(then.rows, now.rows) else clusters[then.nearest[now.rows]]
 
