@@ -75,8 +75,9 @@ class TestByLinks:
         with pytest.raises(ValueError, match="no candidate could be fitted: failed; pass other candidates"):
             n_clusters_by_links(trials([(2, []), (3, [])]), questions(1, 1), FLAT)
 
+    @pytest.mark.usefixtures("fewer_candidates")
     def test_six_clear_blobs_and_few_links(self):
-        X, y = blobs(6)
+        X, y = blobs(6, n=12)
         links = Constraints.sample(y, 15, overlap=True, certainty=0.99, random_state=1)
         model = LinkedClustering(effort="quick", random_state=0).fit(X, constraints=links)
         assert model.n_clusters_ == 6

@@ -23,13 +23,14 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import PPC, ConstrainedEM, Constraints, LinkedClustering, PCKMeans
 from linkwise.auto import CandidateRecord, Consensus
 from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
+from tests.products import estimator_checks
+from tests.repeats import LONG
 
 X, Y = make_blobs(60, centers=[[0, 0], [5, 0], [0, 5]], cluster_std=0.8, random_state=0)
 LINKS = Constraints.sample(Y, 20, certainty=0.95, random_state=0)
@@ -105,11 +106,9 @@ class Plain(Scripted):
         return super().fit(X)
 
 
-@parametrize_with_checks(
-    [
-        LinkedClustering(candidates=["k-means, no links"], random_state=0),
-        LinkedClustering(2, effort="quick", random_state=0),
-    ]
+@estimator_checks(
+    LinkedClustering(2, effort="quick", random_state=0),
+    LinkedClustering(candidates=["k-means, no links"], random_state=0),
 )
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -541,7 +540,9 @@ class TestRecords:
 
 class TestSettings:
     @pytest.mark.parametrize("effort", ["quick", "balanced", "thorough"])
-    def test_effort(self, effort):
+    def test_effort(self, request, effort):
+        if effort == "balanced" and not LONG:
+            request.getfixturevalue("fewer_candidates")  # those of "thorough", which takes all
         model = LinkedClustering(3, effort=effort, random_state=0, cv=2).fit(
             X[::2], constraints=LINKS[::2] + HARD[::2]
         )
@@ -574,7 +575,7 @@ class TestSettings:
     def test_seed_and_threads(self):
         links = Constraints.sample(Y, 20, overlap=True, flip=0.2, certainty=0.8, random_state=0)
         first = linked("auto").fit(X, constraints=links)
-        for twin in (linked("auto"), linked("auto", n_jobs=2)):
+        for twin in (linked("auto"), linked("auto", n_jobs=2)) if LONG else (linked("auto", n_jobs=2),):
             twin.fit(X, constraints=links)
             assert str(twin.selection_) == str(first.selection_)
             np.testing.assert_array_equal(twin.labels_, first.labels_)

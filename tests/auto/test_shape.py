@@ -9,6 +9,7 @@ from sklearn.datasets import make_blobs
 
 from linkwise.auto.shape import gaussian_nats, paired_t
 from linkwise.datasets import make_rings, make_two_moons
+from tests.repeats import LONG
 
 
 def test_t_is_that_of_a_one_sample_test():
@@ -17,7 +18,7 @@ def test_t_is_that_of_a_one_sample_test():
     assert paired_t(np.full(5, 2.0)) == 0.0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
 def test_gaussians_gain_and_bent_clusters_do_not(seed):
     rng = np.random.default_rng(seed)
     overlapping = np.concatenate([rng.normal(0, 1, (150, 4)), rng.normal(0, 4, (150, 4))])

@@ -300,7 +300,7 @@ class TestLabels:
         with pytest.raises(ValueError, match="line 3: class_i is 'c', but above the same row is 'b'"):
             Constraints.read_csv(path, 3)
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=examples(10, 3), deadline=None)
     @given(st.lists(st.sampled_from([None, "a", "b", "c"]), min_size=45, max_size=45))
     def test_sure_labels_are_never_contradicted(self, flowers, y):
         """Whatever the labels are: wrong ones as well."""
@@ -446,7 +446,7 @@ class TestAlignment:
         assert len(model.labels_) == 60
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=examples(6, 3), deadline=None)
 @given(order=st.permutations(range(45)))
 def test_any_permutation_gives_the_same_labels_by_id(flowers, order):
     """From given starts; random ones depend on the order of rows."""
@@ -463,7 +463,7 @@ def test_any_permutation_gives_the_same_labels_by_id(flowers, order):
 def test_pipelines_keep_ids_or_warn(flowers):
     frame, links, _ = flowers
     shuffled = frame.sample(frac=1, random_state=0)
-    pipeline = make_pipeline(StandardScaler(), PPC(3, random_state=0))
+    pipeline = make_pipeline(StandardScaler(), PPC(3, n_init=1, random_state=0))
     with pytest.warns(UserWarning, match=r"in a pipeline: set_output\(transform='pandas'\)"):
         pipeline.fit(shuffled, ppc__constraints=links)
     pipeline.set_output(transform="pandas").fit(shuffled, ppc__constraints=links)
@@ -473,7 +473,7 @@ def test_pipelines_keep_ids_or_warn(flowers):
 def test_cross_validation_of_a_frame(flowers):
     """Rows and links are cut by position and then matched by id, which finds links in another order."""
     frame, links, _ = flowers
-    scores = cross_val_score(PPC(3, random_state=0), frame, params={"constraints": links}, cv=3)
+    scores = cross_val_score(PPC(3, n_init=1, random_state=0), frame, params={"constraints": links}, cv=3)
     assert np.isfinite(scores).all()
     with pytest.raises(ValueError, match="about which the links know nothing"):
         cross_val_score(
@@ -493,9 +493,9 @@ def test_folds_and_sweeps_align(flowers):
     wanted = {"n_components": [2, 3], "criterion": "bic", "n_repeats": 1, "random_state": 0}
     bare = links[order].with_index(None)
     with pytest.warns(UserWarning, match="edge of the range"):
-        sweep = sweep_components(PPC(), table, constraints=by_column, **wanted)
+        sweep = sweep_components(PPC(n_init=1), table, constraints=by_column, **wanted)
     with pytest.warns(UserWarning, match="edge of the range"):
-        plain = sweep_components(PPC(), shuffled.to_numpy(), constraints=bare, **wanted)
+        plain = sweep_components(PPC(n_init=1), shuffled.to_numpy(), constraints=bare, **wanted)
     # The table of Polars has columns where NumPy has rows, so that sums are added in another order.
     assert [run.criterion for run in sweep.runs] == pytest.approx(
         [run.criterion for run in plain.runs], rel=1e-12

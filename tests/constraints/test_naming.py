@@ -15,6 +15,8 @@ from linkwise import Constraints
 from linkwise._exports import ESTIMATORS
 from linkwise.constraints.naming import name_clusters
 from linkwise.exceptions import SharedClusterWarning
+from tests.products import combinations
+from tests.repeats import examples
 
 LINKED = sorted(set(ESTIMATORS) - {"CPPC"})  # CPPC takes classes, not links
 
@@ -146,7 +148,7 @@ def labelled_rows(draw):
 
 
 @pytest.mark.parametrize("name", LINKED)
-@settings(max_examples=12)
+@settings(max_examples=examples(12, 5))
 @given(case=labelled_rows())
 def test_a_sure_label_is_never_contradicted(name, case):
     X, names, extra = case
@@ -163,8 +165,7 @@ def test_a_sure_label_is_never_contradicted(name, case):
     assert model.contingency_.sum() == known.sum()
 
 
-@pytest.mark.parametrize("name", LINKED)
-@pytest.mark.parametrize("extra", [0, 2])
+@pytest.mark.parametrize(("name", "extra"), combinations(LINKED, [0, 2]))
 def test_also_where_the_labels_contradict_the_data(name, extra):
     X, y = blobs(5, n_rows=60, spread=3.0)
     y = np.random.default_rng(5).permutation(y)

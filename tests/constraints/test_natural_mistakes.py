@@ -289,13 +289,13 @@ def check_all_there(links):
     assert links.source.tolist() == ["Ann", "Ann", "Bob", "Bob"]
 
 
-#: Both strengths with all kinds and with all ends, but with half of their pairs: 3.3 s of processor for all.
+#: Every kind, both ends and both strengths, but a quarter of all: 3.3 s of processor for all.
 FORMS = [
     (kinds, ends, strength)
     for (a, kinds), (b, ends), (c, strength) in product(
         *map(enumerate, (KINDS, ENDS, ["certainty", "weight"]))
     )
-    if LONG or (a + b + c) % 2 == 0
+    if LONG or (a + b + 2 * c) % 4 == 0
 ]
 
 

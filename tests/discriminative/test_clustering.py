@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import Constraints, DiscriminativeClustering
 from linkwise.datasets import make_rings, make_two_moons
 from linkwise.discriminative.clustering import _evidence
 from linkwise.exceptions import InfeasibleConstraints
+from tests.products import estimator_checks
 from tests.repeats import examples
 
 KINDS = ("linear", "quadratic", "rbf", "graph")
@@ -36,7 +36,7 @@ def test_whitening_finds_what_a_wide_direction_hides():
     assert adjusted_rand_score(y, plain) < 0.9
 
 
-@parametrize_with_checks([DiscriminativeClustering(2, features=kind, random_state=0) for kind in KINDS])
+@estimator_checks(*[DiscriminativeClustering(2, features=kind, random_state=0) for kind in KINDS])
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -16,7 +16,7 @@ from tests.graph.oracle import (
     random_links,
     satisfies,
 )
-from tests.repeats import examples, share
+from tests.repeats import LONG, examples, share
 
 
 def hard(pairs, weights):
@@ -54,7 +54,7 @@ def check_answer(n, pairs, weights, n_clusters, found):
 def test_agrees_with_exhaustive_search(n_clusters):
     rng = np.random.default_rng(n_clusters)
     kinds = []
-    for _ in range(250):
+    for _ in range(250 if LONG or n_clusters == 1 else 120):
         n = int(rng.integers(2, 10))
         # Densities at which feasible and infeasible cases are about equally frequent.
         density = (0.2 + 0.3 * n_clusters) * rng.random()
@@ -70,9 +70,9 @@ def test_agrees_with_exhaustive_search(n_clusters):
         check_answer(n, pairs, weights, n_clusters, small)
         assert small.status in (found.status, "unknown")
     expected = {1: "single_cluster", 2: "odd_ring", 3: "clique", 4: "clique"}[n_clusters]
-    assert kinds.count("feasible") > 50
-    assert kinds.count(expected) > 15
-    assert kinds.count("path") > 1
+    assert kinds.count("feasible") > (50 if LONG else 25)
+    assert kinds.count(expected) > (15 if LONG else 7)
+    assert kinds.count("path") > (1 if LONG else 0)
 
 
 @given(
@@ -176,8 +176,8 @@ def test_more_clusters_than_points():
 
 
 @pytest.mark.parametrize("shape", ["chain", "star"])
-def test_a_million_must_links(shape):
-    n = 1_000_000
+def test_many_must_links(shape):
+    n = 400_000
     later = np.arange(1, n)
     pairs = np.column_stack((later - 1 if shape == "chain" else np.zeros_like(later), later))
     weights = np.full(n - 1, np.inf)
@@ -201,18 +201,16 @@ def satisfies_at_once(labels, pairs, weights) -> bool:
     return bool(np.all(equal[weights == np.inf]) and not np.any(equal[weights == -np.inf]))
 
 
-def test_a_ring_of_a_million_points():
-    for n, status in ((1_000_000, "feasible"), (999_999, "infeasible")):
+def test_a_ring_of_many_points():
+    for n, status in ((400_000, "feasible"), (399_999, "infeasible")):
         pairs = np.concatenate(([[0, n - 1]], np.column_stack((np.arange(n - 1), np.arange(1, n)))))
         found = check_feasibility(n, pairs, np.full(n, -np.inf), 2)
         assert found.status == status
     assert len(found.witness.cannot_link) == n
-    assert found.witness.message.startswith("999999 groups of points stand in a ring")
+    assert found.witness.message.startswith("399999 groups of points stand in a ring")
 
 
-@pytest.mark.parametrize(
-    ("n", "n_pairs"), [(200, 500), (20_000, 35_000), (20_000, 39_000), (20_000, 300_000)]
-)
+@pytest.mark.parametrize(("n", "n_pairs"), [(200, 500), (20_000, 35_000), (20_000, 39_000), (8_000, 120_000)])
 def test_hidden_labels_of_three_clusters(n, n_pairs):
     pairs = planted_pairs(np.random.default_rng(0), n, 3, n_pairs)
     weights = np.full(len(pairs), -np.inf)
@@ -236,9 +234,9 @@ def test_true_labels_of_random_pairs(n, n_clusters):
 
 
 def test_answers_do_not_change_from_call_to_call():
-    pairs = planted_pairs(np.random.default_rng(1), 1000, 3, 3000)
+    pairs = planted_pairs(np.random.default_rng(1), 500, 3, 1500)
     weights = np.full(len(pairs), -np.inf)
-    one, two = (check_feasibility(1000, pairs, weights, 3) for _ in range(2))
+    one, two = (check_feasibility(500, pairs, weights, 3) for _ in range(2))
     assert one.labels.tolist() == two.labels.tolist()
 
 

@@ -8,7 +8,7 @@ from linkwise.inference.local_polytope import solve_relaxation
 from linkwise.inference.lp import kleinberg_tardos, lp
 from linkwise.inference.scoring import best_per_component, problem_score
 from tests.inference.label_cases import KINDS, best_score, make_problem, random_problem, slow_score
-from tests.repeats import examples, share
+from tests.repeats import LONG, examples, share
 
 LOOPY = ("cycle", "clique", "dense")
 
@@ -55,7 +55,8 @@ def full_local_polytope(problem):
 def test_equals_the_full_local_polytope(kind):
     rng = np.random.default_rng(0)
     fractional = infeasible = 0
-    for _ in range(60):
+    many = LONG or kind == "costs"  # where few problems have no labelling
+    for _ in range(60 if many else 25):
         problem = random_problem(
             rng,
             n=int(rng.integers(4, 7)),
@@ -79,7 +80,7 @@ def test_equals_the_full_local_polytope(kind):
         np.testing.assert_allclose(relaxed.shares.sum(axis=1), 1.0, atol=1e-7)
         assert (relaxed.shares[problem.unary == -np.inf] == 0).all()
         fractional += (np.abs(relaxed.shares - 0.5) < 0.49).any()
-    assert fractional > 5
+    assert fractional > (5 if many else 2)
     assert infeasible > 0
 
 
@@ -87,7 +88,7 @@ def test_equals_the_full_local_polytope(kind):
 def test_bound_is_never_below_the_optimum_and_flags_are_true(kind):
     rng = np.random.default_rng(1)
     tight = loose = hopeless = 0
-    for _ in range(100):
+    for _ in range(100 if LONG else 40):
         problem = random_problem(
             rng,
             n_labels=int(rng.integers(1, 4)),
@@ -113,9 +114,9 @@ def test_bound_is_never_below_the_optimum_and_flags_are_true(kind):
         else:
             assert answer.upper_bound > score
             loose += 1
-    assert tight > 50
-    assert loose > 1
-    assert hopeless > 3
+    assert tight > (50 if LONG else 20)
+    assert loose > (1 if LONG else 0)
+    assert hopeless > (3 if LONG else 1)
 
 
 def test_integral_shares_are_certified():

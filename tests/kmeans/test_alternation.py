@@ -9,6 +9,7 @@ from linkwise import Constraints, COPKMeans, HMRFKMeans, MPCKMeans, PCKMeans
 from linkwise.kmeans.descent import Run, ended_lower
 from linkwise.kmeans.starts import start_centres
 from tests.kmeans.kmeans_cases import fit_quietly
+from tests.repeats import LONG
 
 ESTIMATORS = {
     "COPKMeans": COPKMeans,
@@ -34,6 +35,8 @@ def problem(seed, name):
 def test_auto_is_the_better_of_both(name):
     make, winners = ESTIMATORS[name], set()
     for seed in range(5):
+        if not LONG and seed >= 2 and len(winners) == 2:
+            break
         X, links = problem(seed, name)
         found = {
             init: fit_quietly(make(7, init=init, n_init=n_init, random_state=seed), X, links)

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import Constraints, COPKMeans
 from linkwise.exceptions import (
@@ -23,11 +22,13 @@ from linkwise.exceptions import (
 from linkwise.kmeans.hard.descent import run_hard_descent
 from linkwise.metrics import pairwise_f1
 from tests.kmeans.hard.test_assignment import GROTZSCH, find_nothing, hard_to_colour, wide_case
-from tests.repeats import examples, for_seeds, share
+from tests.products import estimator_checks
+from tests.repeats import LONG, examples, for_seeds, share
 
 
-@parametrize_with_checks(
-    [COPKMeans(random_state=0), COPKMeans(3, init="k-means++", n_init=2, random_state=0)]
+@estimator_checks(
+    COPKMeans(random_state=0),
+    COPKMeans(3, init="k-means++", n_init=2, random_state=0),
 )
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -64,7 +65,7 @@ def inertia(X, labels, centres):
 @pytest.mark.parametrize("load", [load_iris, load_wine])
 def test_keeps_overlapping_true_links(load):
     X, y = load(return_X_y=True)
-    for n_pairs, seed in itertools.product((75, 150, 225, 300), range(8)):
+    for n_pairs, seed in itertools.product((75, 150, 225, 300), range(8 if LONG else 3)):
         links = Constraints.sample(y, n_pairs, overlap=True, random_state=seed)
         # Few starts: each keeps the links. One draw has the default.
         model = COPKMeans(3, random_state=seed, **({"n_init": 2} if seed else {})).fit(X, constraints=links)

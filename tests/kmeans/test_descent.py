@@ -13,6 +13,7 @@ from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import fit_quietly, random_data
+from tests.products import combinations
 
 K = 4
 
@@ -62,8 +63,9 @@ def best_founder(X, labels, cluster, centres, metric, kind, links, tables):
     return best
 
 
-@pytest.mark.parametrize("penalty", ["distance", "constant"])
-@pytest.mark.parametrize("kind", [None, "diag", "per_cluster"])
+@pytest.mark.parametrize(
+    ("kind", "penalty"), combinations([None, "diag", "per_cluster"], ["constant", "distance"])
+)
 def test_founders_of_empty_clusters(kind, penalty):
     n_broken_before = n_mended = 0
     for seed in range(12):

@@ -41,7 +41,7 @@ def assert_diagnostics(model, links, folder):
 @pytest.mark.parametrize("links", [None, WRONG, HARD])
 @pytest.mark.parametrize("compute_gap", [False, True])
 def test_soft(kind, links, compute_gap, tmp_path):
-    model = kind(3, compute_gap=compute_gap, random_state=0).fit(X, constraints=links)
+    model = kind(3, n_init=2, compute_gap=compute_gap, random_state=0).fit(X, constraints=links)
     assert_diagnostics(model, links, tmp_path)
     if links is WRONG:
         assert model.violations_.any()
@@ -115,9 +115,9 @@ class TestInferenceOptions:
     def test_options_change_the_answer(self, engine, options):
         links = Constraints.sample(y, 200, flip=0.3, certainty=0.6, overlap=True, random_state=0)
         fits = [
-            PCKMeans(3, inference=engine, inference_options=chosen, max_iter=2, tol=1e9, random_state=0).fit(
-                X, constraints=links
-            )
+            PCKMeans(
+                3, n_init=2, inference=engine, inference_options=chosen, max_iter=2, tol=1e9, random_state=0
+            ).fit(X, constraints=links)
             for chosen in (None, options)
         ]
         assert fits[0].inference_ != fits[1].inference_

@@ -15,7 +15,6 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from linkwise import Constraints
 from linkwise.exceptions import InfeasibleConstraints
@@ -24,19 +23,18 @@ from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, fit_quietly, random_data, random_links
-from tests.repeats import examples, for_seeds
+from tests.products import estimator_checks
+from tests.repeats import LONG, examples, for_seeds
 
 ENGINES = ["auto", "icm", "belief_propagation", "lp", "exact"]
 
 
-@parametrize_with_checks(
-    [
-        HMRFKMeans(random_state=0),
-        HMRFKMeans(metric="full", n_init=1, random_state=0),
-        HMRFKMeans(metric="per_cluster", n_init=1, random_state=0),
-        PCKMeans(random_state=0),
-        MPCKMeans(n_init=1, random_state=0),
-    ]
+@estimator_checks(
+    HMRFKMeans(random_state=0),
+    HMRFKMeans(metric="full", n_init=1, random_state=0),
+    HMRFKMeans(metric="per_cluster", n_init=1, random_state=0),
+    PCKMeans(random_state=0),
+    MPCKMeans(n_init=1, random_state=0),
 )
 def test_sklearn_checks(estimator, check):
     with warnings.catch_warnings():
@@ -51,8 +49,15 @@ def assert_never_rises(model):
 
 
 class TestObjective:
-    @pytest.mark.parametrize("engine", ENGINES)
-    @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
+    @pytest.mark.parametrize(
+        ("name", "kind", "engine"),
+        [
+            (*combination, engine)
+            for i, combination in enumerate(COMBINATIONS)
+            for j, engine in enumerate(ENGINES)
+            if LONG or (i // 2 + j) % 2 == 0
+        ],
+    )
     def test_never_rises_and_hard_links_hold(self, name, kind, engine):
         for seed in range(examples(4, 3)):
             rng = np.random.default_rng(seed)
@@ -82,8 +87,15 @@ class TestObjective:
             assert not model.violations_[np.isinf(links.weights)].any()
             np.testing.assert_array_equal(model.violations_, links.violations(model.labels_))
 
-    @pytest.mark.parametrize("penalty", ["distance", "constant"])
-    @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
+    @pytest.mark.parametrize(
+        ("name", "kind", "penalty"),
+        [
+            (*combination, penalty)
+            for i, combination in enumerate(COMBINATIONS)
+            for j, penalty in enumerate(("distance", "constant"))
+            if LONG or (i // 2 + j) % 2 == 0  # every metric with both penalties
+        ],
+    )
     def test_equals_the_sum_written_out(self, name, kind, penalty):
         rng = np.random.default_rng(3)
         X, _ = random_data(rng, name, 25, 3, 3)

@@ -101,7 +101,7 @@ class TestTimeLimit:
         monkeypatch.setattr("linkwise.kmeans.hard.assignment.search_parts", counted_search)
         monkeypatch.setattr("linkwise.kmeans.hard.assignment.best_labels", counted_labels)
         # The clock stands still, and a limit of nothing is over at once.
-        model = COPKMeans(4, time_limit=0.0, max_iter=5, random_state=0).fit(X, constraints=links)
+        model = COPKMeans(4, n_init=2, time_limit=0.0, max_iter=3, random_state=0).fit(X, constraints=links)
         assert 0 < max(work) <= 10 * 10**6
         assert {method for method, _ in calls} == {"exact", "icm"}
         for method, options in calls:

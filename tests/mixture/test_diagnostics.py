@@ -22,7 +22,9 @@ def assert_objectives(model):
     np.testing.assert_array_equal(model.objectives_, model.lower_bounds_)
 
 
-@pytest.mark.parametrize("model", [PPC(3, random_state=0), ConstrainedEM(3, random_state=0)])
+@pytest.mark.parametrize(
+    "model", [PPC(3, n_init=1, random_state=0), ConstrainedEM(3, n_init=1, random_state=0)]
+)
 @pytest.mark.parametrize("links", [None, WRONG, HARD])
 def test_link_mixtures(model, links, tmp_path):
     if isinstance(model, ConstrainedEM):
@@ -47,7 +49,7 @@ def test_link_mixtures(model, links, tmp_path):
 
 
 def test_iterations_of_an_approximate_engine():
-    model = PPC(3, inference="mean_field", random_state=0).fit(X, constraints=WRONG)
+    model = PPC(3, inference="mean_field", n_init=1, random_state=0).fit(X, constraints=WRONG)
     assert model.inference_["n_iter"] > 0
     assert model.inference_["parts"] == {
         "mean_field": len(np.unique(WRONG.pairs)),
@@ -56,7 +58,7 @@ def test_iterations_of_an_approximate_engine():
 
 
 def test_a_later_fit_without_links_forgets_them():
-    model = PPC(3, random_state=0).fit(X, constraints=WRONG).fit(X)
+    model = PPC(3, n_init=1, random_state=0).fit(X, constraints=WRONG).fit(X)
     assert model.violations_.shape == (0,)
     assert model.inference_["parts"] == {"independent": len(X)}
     assert not hasattr(model, "violation_probability_")

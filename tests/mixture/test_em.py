@@ -11,6 +11,7 @@ from linkwise.datasets import make_ppc_artificial
 from linkwise.metrics import clustering_accuracy
 from linkwise.mixture.em import EMRun, MixtureParameters, best_run, parameter_shift, run_em
 from linkwise.mixture.gaussian.gaussians import Gaussians, precision_factors
+from tests.repeats import LONG
 
 
 def parameters(number):
@@ -185,7 +186,7 @@ class TestSettling:
     def test_ends_where_a_thousand_times_stricter_tolerance_ends(self, which, n_pairs):
         """The third set stops after 2 steps, at accuracy .5 to .7, if the objective alone decides."""
         scores = []
-        for seed in range(3):
+        for seed in range(3 if LONG else 2):
             X, y = make_ppc_artificial(which, random_state=seed)
             links = Constraints.sample(y, n_pairs, random_state=100 + seed)
             model = PPC(2, n_init=1, random_state=seed).fit(X, constraints=links)

@@ -14,6 +14,7 @@ from linkwise import PPC, ConstrainedEM, Constraints
 from linkwise.exceptions import ApproximationWarning
 from linkwise.inference import marginals
 from linkwise.mixture.links import em_step as link_steps
+from tests.repeats import LONG
 
 
 def crowd(kind, seed=0):
@@ -52,9 +53,19 @@ def counted(monkeypatch):
     return work
 
 
-@pytest.mark.parametrize("kind", ["clique", "colourable"])
-@pytest.mark.parametrize("estimator", [PPC, ConstrainedEM])
-@pytest.mark.parametrize(("limit", "n_init"), [(1.0, 1), (3e5, 1), (1e6, 1), (3e5, 3)])
+LIMITS = [(1.0, 1), (3e5, 1), (1e6, 1), (3e5, 3)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimator", "limit", "n_init"),
+    [
+        (kind, estimator, *limit)
+        for i, kind in enumerate(("clique", "colourable"))
+        for j, estimator in enumerate((PPC, ConstrainedEM))
+        for k, limit in enumerate(LIMITS)
+        if LONG or (i + j + k) % 2 == 0
+    ],
+)
 def test_a_fit_keeps_to_its_work_and_to_the_links(kind, estimator, limit, n_init, counted, monkeypatch):
     monkeypatch.setattr(link_steps, "_MAX_WORK", limit)
     monkeypatch.setattr(link_steps, "_WORK_PER_ENTRY", 0.0)
@@ -96,7 +107,7 @@ def test_the_objective_does_not_jump_where_the_prior_is_frozen(monkeypatch):
     bounds = []
     for limit in (1e15, 2e6):
         monkeypatch.setattr(link_steps, "_MAX_WORK", limit)
-        model, _ = fitted(PPC(n_components, max_iter=15, tol=0.0, random_state=0), data, links)
+        model, _ = fitted(PPC(n_components, n_init=1, max_iter=15, tol=0.0, random_state=0), data, links)
         bounds.append(np.array(model.lower_bounds_))
     assert "prior" in model.inference_["details"]["reason"]
     assert np.abs(np.diff(bounds[1])).max() < 10 * np.abs(np.diff(bounds[0])).max() + 1.0
@@ -108,7 +119,7 @@ def test_limited_fits_repeat(n_jobs, monkeypatch):
     monkeypatch.setattr(link_steps, "_WORK_PER_ENTRY", 0.0)
     data, links, n_components = crowd("colourable")
     first, second = (
-        fitted(PPC(n_components, n_init=3, max_iter=10, random_state=0, n_jobs=jobs), data, links)[0]
+        fitted(PPC(n_components, n_init=3, max_iter=5, random_state=0, n_jobs=jobs), data, links)[0]
         for jobs in (1, n_jobs)
     )
     assert first.inference_["details"]["reason"] is not None
@@ -116,7 +127,7 @@ def test_limited_fits_repeat(n_jobs, monkeypatch):
     assert first.lower_bounds_ == second.lower_bounds_
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
 def test_ordinary_links_do_not_notice_the_limit(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     truth = rng.integers(3, size=120)
@@ -158,7 +169,7 @@ def test_nearly_hard_links_have_a_limit_where_they_are_dense(monkeypatch):
     assert model.inference_["details"]["reason"] is None
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3 if LONG else 1))
 def test_what_takes_the_place_of_belief_propagation_knows_the_data(seed, monkeypatch):
     """Not any labelling that keeps the links: with clear clusters, the fit finds them."""
     monkeypatch.setattr(link_steps, "_MAX_WORK", 1.0)

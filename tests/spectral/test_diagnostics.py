@@ -8,6 +8,7 @@ import pytest
 from linkwise import ConstrainedSpectralClustering, Constraints, SpectralLearning
 from linkwise.datasets import make_rings
 from linkwise.persistence import load_model, save_model
+from tests.repeats import LONG
 
 MODELS = [
     ConstrainedSpectralClustering(2, random_state=0),
@@ -20,7 +21,7 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: str(model)[:60])
-@pytest.mark.parametrize("n_samples", [150, 400])
+@pytest.mark.parametrize("n_samples", [150, 400] if LONG else [150])
 def test_violations_and_objectives(model, n_samples, tmp_path):
     X, y = make_rings(n_samples, random_state=0)
     links = Constraints.sample(y, 30, flip=0.3, random_state=0)

@@ -15,7 +15,7 @@ from linkwise.exceptions import InfeasibleConstraints
 from linkwise.kmeans.hard import hard_links
 from linkwise.spectral import rounding
 from linkwise.spectral.rounding import labels_keeping
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 
 def wine():
@@ -45,7 +45,7 @@ def fitted(estimator, X, links):
         return estimator.fit(X, constraints=links)
 
 
-@for_seeds(6)
+@for_seeds(examples(6, 3))
 def test_labels_have_the_least_inertia_of_all_that_keep_the_links(seed):
     rng = np.random.default_rng(seed)
     rows = rng.normal(size=(8, 2))
@@ -82,7 +82,7 @@ def test_starts_end_when_a_third_of_them_came_to_the_best(monkeypatch):
         labels_keeping(clear, links, n_init=n_init, rng=rng)
         assert len(ends) == n_made
     n_all = 0
-    for _ in range(20):
+    for _ in range(10):
         ends.clear()
         found = labels_keeping(rng.normal(size=(60, 5)), links, n_init=10, rng=rng)
         least = min(ends)

@@ -5,7 +5,6 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from linkwise import Constraints
@@ -14,6 +13,7 @@ from linkwise.metrics import rand_score
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 from linkwise.spectral.kernels import gaussian_kernel
 from linkwise.spectral.learning import SpectralLearning, overwritten_affinity
+from tests.products import estimator_checks
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -23,8 +23,9 @@ def one_thread():
         yield
 
 
-@parametrize_with_checks(
-    [SpectralLearning(random_state=0), SpectralLearning(affinity="heat", random_state=0)]
+@estimator_checks(
+    SpectralLearning(random_state=0),
+    SpectralLearning(affinity="heat", random_state=0),
 )
 def test_scikit_learn_checks(estimator, check):
     with warnings.catch_warnings():

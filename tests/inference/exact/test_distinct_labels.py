@@ -14,6 +14,7 @@ from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference.exact.distinct_labels import distinct_components, distinct_marginals
 from linkwise.inference.exact.junction_tree import find_components, plan
 from tests.inference.exact_cases import make_problem
+from tests.repeats import LONG
 
 
 def apart(n):
@@ -68,7 +69,7 @@ def test_agrees_with_enumeration():
 def test_engines_agree_with_enumeration(method, per_label):
     """Beside free rows, a tree and a ring, and with rows joined by must-links."""
     rng = np.random.default_rng(1)
-    for _ in range(15):
+    for _ in range(15 if LONG else 6):
         n, n_labels = 6, int(rng.integers(6, 8))
         own = np.sort(rng.choice(16, size=12, replace=False))
         clique, other = own[:6], own[6:]

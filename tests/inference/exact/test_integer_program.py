@@ -6,7 +6,7 @@ import pytest
 from linkwise.inference.local_polytope import milp_labels
 from linkwise.inference.scoring import problem_score
 from tests.inference.exact_cases import enumerate_fast, grid_pairs, make_problem, random_problem
-from tests.repeats import examples, share
+from tests.repeats import LONG, examples, share
 
 
 def test_labels_match_enumeration():
@@ -32,7 +32,7 @@ def test_labels_match_enumeration():
 def test_scale_of_the_scores_does_not_matter(scale):
     rng = np.random.default_rng(1)
     n_feasible = 0
-    for _ in range(15):
+    for _ in range(15 if LONG else 7):
         problem = random_problem(rng, shape="clique", n_labels=3, max_states=300)
         scaled = make_problem(problem.unary * scale, problem.pairs, problem.coupling * scale)
         best = enumerate_fast(scaled)[3]
@@ -40,7 +40,7 @@ def test_scale_of_the_scores_does_not_matter(scale):
         if best > -np.inf:
             n_feasible += 1
             assert abs(problem_score(scaled, answer.labels) - best) <= 1e-9 * max(scale, abs(best))
-    assert n_feasible >= 5
+    assert n_feasible >= (5 if LONG else 3)
 
 
 def test_not_called_optimal_when_small_scores_drown():
@@ -56,8 +56,8 @@ def test_not_called_optimal_when_small_scores_drown():
 
 def test_time_limit_gives_a_bound_or_nothing_but_no_lie():
     rng = np.random.default_rng(3)
-    pairs = grid_pairs(14, 14)
-    problem = make_problem(rng.normal(size=(196, 5)), pairs, rng.normal(scale=2.0, size=len(pairs)))
+    pairs = grid_pairs(12, 12)
+    problem = make_problem(rng.normal(size=(144, 5)), pairs, rng.normal(scale=2.0, size=len(pairs)))
     proven = milp_labels(problem, time_limit=60.0)
     assert proven.optimal
     best = problem_score(problem, proven.labels)

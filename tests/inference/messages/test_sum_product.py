@@ -26,7 +26,7 @@ from tests.inference.message_oracle import (
     worst_message_error,
 )
 from tests.inference.oracle import enumerate_problem, random_field
-from tests.repeats import examples, for_seeds, share
+from tests.repeats import LONG, examples, for_seeds, share
 
 RNG = np.random.default_rng(0)
 
@@ -206,7 +206,7 @@ def test_reaches_the_fixed_point_of_dense_flooding_on_weak_fields():
 def test_converged_messages_are_consistent_however_strong(arithmetic, per_label):
     rng = np.random.default_rng(8)
     n_checked = 0
-    for _ in range(20):
+    for _ in range(20 if LONG else 8):
         problem = loopy_problem(rng, 4.0, per_label=per_label, hard=0.2)
         graph, table, outcome = run(problem, arithmetic)
         if outcome.failure != 0.0 or not outcome.converged:
@@ -225,7 +225,7 @@ def test_converged_messages_are_consistent_however_strong(arithmetic, per_label)
             np.testing.assert_allclose(answer.agreement, [np.trace(joint) for joint in links], atol=1e-8)
             free_energy = bethe_free_energy(problem, nodes, links)
             assert -answer.log_partition == pytest.approx(free_energy, rel=1e-8, abs=1e-8)
-    assert n_checked >= 10
+    assert n_checked >= (10 if LONG else 4)
 
 
 def test_the_fixed_point_is_stationary():

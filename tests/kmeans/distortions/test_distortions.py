@@ -13,7 +13,7 @@ from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.distortions.cosine import cosine_scatter
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links
-from tests.repeats import for_seeds
+from tests.repeats import examples, for_seeds
 
 SPARSE = [pair for pair in COMBINATIONS if pair[0] != "euclidean"]
 
@@ -51,7 +51,7 @@ class Case:
 
 
 @pytest.mark.parametrize(("name", "kind"), COMBINATIONS)
-@for_seeds(6)
+@for_seeds(examples(6, 3))
 class TestFormulas:
     def test_distances(self, name, kind, seed):
         case = Case(name, kind, seed)

@@ -8,6 +8,7 @@ from scipy.stats import multivariate_normal
 
 from linkwise.mixture.classes.decisions import find_decisions
 from linkwise.mixture.classes.flips import Rival, SoftGrouping, find_flips, find_rivals
+from tests.products import combinations
 
 NAMES = ("a", "b", "c")
 REG = 1e-3
@@ -163,9 +164,11 @@ def brute_force(decision, X, codes, q, beliefs, contingency, confidence, normali
     return best
 
 
-@pytest.mark.parametrize(("normalize", "confidence"), [("class", 4.0), ("none", 0.05)])
-@pytest.mark.parametrize("covariance_type", ["full", "tied"])
-def test_flips_are_those_of_a_scan(normalize, confidence, covariance_type):
+@pytest.mark.parametrize(
+    ("scale", "covariance_type"), combinations([("class", 4.0), ("none", 0.05)], ["full", "tied"])
+)
+def test_flips_are_those_of_a_scan(scale, covariance_type):
+    normalize, confidence = scale
     grid = np.linspace(-EDGE, EDGE, 4001)
     seen = {"possible": 0, "impossible": 0, "already": 0}
     for seed in range(4):

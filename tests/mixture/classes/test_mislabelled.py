@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from linkwise.mixture.classes.mislabelled import FEWEST_ROWS, LIKELY, label_errors, read_labels
+from tests.products import combinations
 
 
 def far_classes(seed=0, n=100, distance=12.0, n_classes=3, n_features=2):
@@ -139,8 +140,7 @@ def test_slope_and_curvature_are_derivatives():
     assert reading.curvature == pytest.approx(-second, rel=1e-4)
 
 
-@pytest.mark.parametrize("n_iterations", [0, 1, 3])
-@pytest.mark.parametrize("n_folds", [1, 4])
+@pytest.mark.parametrize(("n_iterations", "n_folds"), combinations([0, 1, 3], [4, 1]))
 def test_iterations_are_those_of_plain_loops(n_iterations, n_folds):
     rng = np.random.default_rng(3)
     clusters = np.repeat([0, 1, 2], 20)
@@ -181,8 +181,9 @@ def test_a_label_that_no_density_supports_is_wrong():
     assert np.isfinite([reading.slope, reading.curvature]).all()
 
 
-@pytest.mark.parametrize("covariance_type", ["full", "tied", "diag", "spherical"])
-@pytest.mark.parametrize("rate", [0.02, 0.1, 0.2])
+@pytest.mark.parametrize(
+    ("covariance_type", "rate"), combinations(["full", "tied", "diag", "spherical"], [0.02, 0.1, 0.2])
+)
 def test_flipped_labels_of_far_classes_are_found(covariance_type, rate):
     X, y = far_classes()
     given, wrong = flipped(y, rate)

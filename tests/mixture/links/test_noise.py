@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_validate
 import linkwise.mixture.links.noise as noise_module
 from linkwise import PPC, Constraints
 from tests.mixture.oracle import log_density
-from tests.repeats import examples, for_seeds
+from tests.repeats import LONG, examples, for_seeds
 
 
 def fit_quietly(model, X, links):
@@ -138,7 +138,14 @@ class TestEnumeration:
         X = rng.normal(size=(40, 2)) + 2.0 * y[:, np.newaxis]
         links, _ = answers(y, {"a": 0.05, "b": 0.4}, 15, rng, same_pairs=seed % 2 == 0)
         model = PPC(
-            2, learn_noise="source", reg_covar=0.0, tol=0.0, max_iter=40, inference="exact", random_state=0
+            2,
+            learn_noise="source",
+            reg_covar=0.0,
+            tol=0.0,
+            n_init=1,
+            max_iter=40,
+            inference="exact",
+            random_state=0,
         )
         fit_quietly(model, X, links)
         assert model.n_decreases_ == 0
@@ -148,11 +155,14 @@ class TestEnumeration:
 class TestSimulatedAnnotators:
     @pytest.mark.parametrize("same_pairs", [False, True])
     def test_rates_lie_in_their_intervals(self, same_pairs):
-        """Of 30 intervals of 90 % that hold the true rates, chance allows 5 misses (3 expected, p = .93)."""
+        """Of 30 intervals of 90 % that hold the true rates, chance allows 5 misses (3 expected, p = .93).
+
+        Of the 15 intervals of ``make test`` it allows 3 misses (p = .94).
+        """
         X, y = load_iris(return_X_y=True)
         rates = {"Ann": 0.02, "Bob": 0.15, "Carl": 0.4}
         held, error = [], []
-        for seed in range(10):
+        for seed in range(10 if LONG else 5):
             links, share = answers(y, rates, 100, np.random.default_rng(seed), same_pairs=same_pairs)
             model = fit_quietly(PPC(3, learn_noise="source", n_init=1, random_state=seed), X, links)
             for name, rate in rates.items():
@@ -160,7 +170,7 @@ class TestSimulatedAnnotators:
                 assert low <= model.noise_[name] <= high
                 held.append(low <= rate <= high)
                 error.append(abs(model.noise_[name] - share[name]))
-        assert np.sum(held) >= 25
+        assert np.sum(held) >= (25 if LONG else 12)
         assert np.mean(error) < 0.03
 
     def test_one_rate_is_right_on_average(self):
