@@ -90,7 +90,7 @@ def test_every_method_fits(invoke, files, tmp_path, name, standardised):
 
 def test_fit_without_output_or_links_prints_labels_as_json(invoke, files):
     result = invoke(
-        "fit", files / "iris.parquet", "-k", 3, "--ignore", "flower,species", "--json", "--starts", 1
+        "fit", files / "iris.parquet", "-k", 3, "--ignore", "flower,species", "--json", "--effort", "quick"
     )
     record = json.loads(result.stdout)
     assert record["method"] == "auto"
@@ -343,7 +343,7 @@ def test_classes_template_then_sweep(invoke, refused, files, tmp_path):
     beliefs.to_csv("beliefs.csv")
     result = invoke(
         "classes", files / "wine.csv", "--label", "kind", "-b", "beliefs.csv", "-k", "2:4",
-        "--covariance", "diag", "--repeats", 2, "-o", "out", "--json",
+        "--covariance", "diag", "--repeats", 1, "-o", "out", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
