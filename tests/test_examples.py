@@ -53,7 +53,7 @@ QUICK = {"n_init": 1, "max_iter": 5}
 
 
 class Quick(ast.NodeTransformer):
-    """Estimators start once and iterate little, links are drawn twice, and of a range of K the ends are tried.
+    """Estimators start once and iterate little, links are drawn twice, of a range of K the ends are tried.
 
     A picture is wanted, not the best fit. The gallery and ``make test-long`` have all of them.
     """

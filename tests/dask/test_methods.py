@@ -16,7 +16,7 @@ X, Y = blobs(90)
 DATA = lazy(X, ((40, 0, 50), (1, 2)))
 LINKS = Constraints.sample(Y, 12, random_state=0)
 FEW = {"candidates": ["mixture, tied"], "cv": 2, "effort": "quick"}
-QUICK = {"n_clusters": 3, "n_init": 2, "max_iter": 4}
+QUICK = {"n_clusters": 3, "n_init": 1, "max_iter": 3}
 PARAMETERS = {
     "LinkedClustering": {"n_clusters": 3, **FEW},
     "CPPC": {"n_clusters": 3, "init": "paper", "max_iter": 2},
