@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import warnings
+from inspect import signature
 from pathlib import Path
 
 import matplotlib
 import pytest
 
+import linkwise
+from linkwise._exports import ESTIMATORS
 from tests.repeats import LONG
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -45,14 +48,29 @@ def pyplot():
     pyplot.close("all")
 
 
-class OneStart(ast.NodeTransformer):
-    """Estimators start once, and links are drawn twice: here a picture is wanted, not the best fit.
+#: What estimators may do in ``make test``, where they are not told.
+QUICK = {"n_init": 1, "max_iter": 5}
 
-    The gallery and ``make test-long`` have all of them.
+
+class Quick(ast.NodeTransformer):
+    """Estimators start once and iterate little, links are drawn twice, of a range of K the ends are tried.
+
+    A picture is wanted, not the best fit. The gallery and ``make test-long`` have all of them.
     """
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        name = getattr(node.func, "id", None)
+        if name in ESTIMATORS:
+            told = {keyword.arg for keyword in node.keywords}
+            for option in (QUICK.keys() & signature(getattr(linkwise, name)).parameters.keys()) - told:
+                node.keywords.append(ast.keyword(option, ast.Constant(QUICK[option])))
+        return node
 
     def visit_keyword(self, node):
         once = node.arg in ("n_init", "n_repeats")
+        if node.arg == "n_components" and ast.unparse(node.value).startswith("range("):
+            node.value = ast.parse(f"({ast.unparse(node.value)})[::3]", mode="eval").body
         return ast.keyword(node.arg, ast.Constant(1)) if once else self.generic_visit(node)
 
     def visit_For(self, node):
@@ -65,7 +83,7 @@ class OneStart(ast.NodeTransformer):
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_example_draws(script, pyplot):
     tree = ast.parse(script.read_text(encoding="utf-8"))
-    tree = tree if LONG else OneStart().visit(tree)
+    tree = tree if LONG else Quick().visit(tree)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pytest
 import rasterio
+
+from linkwise.cli.map import classifier
+from tests.repeats import LONG
 
 TRANSFORM = rasterio.Affine(30.0, 0.0, 500_000.0, 0.0, -30.0, 9_000_000.0)
 CRS = "EPSG:32721"
@@ -15,8 +21,18 @@ NAMES = ("crops", "forest", "pasture", "water")
 #: What the four true classes are called in the samples: crops and pasture have one name.
 GIVEN = {"crops": "open", "pasture": "open", "forest": "forest", "water": "water"}
 NODATA = -9999
+N_POINTS = 120
 #: Rows and columns without data.
 GAP = np.s_[0:6, 0:9]
+
+
+@contextmanager
+def two_folds() -> Iterator[None]:
+    """Samples are held out in two folds in ``make test``: with five they were half of each run."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not LONG:
+            patch.setattr(classifier, "_FOLDS", 2)
+        yield
 
 
 class Scene(NamedTuple):
@@ -32,7 +48,7 @@ class Scene(NamedTuple):
 
     @property
     def points(self) -> Path:
-        """240 points in the coordinates of the raster."""
+        """N_POINTS points in the coordinates of the raster."""
         return self.folder / "points.csv"
 
     @property
@@ -56,9 +72,9 @@ def make_scene(folder: Path, shape: tuple[int, int] = (60, 90)) -> Scene:
         file.write(np.moveaxis(values, 2, 0))
         file.descriptions = ("red", "nir", "swir")
     free = np.argwhere(values[:, :, 0] != NODATA)
-    chosen = free[rng.choice(len(free), 240, replace=False)]
-    x = TRANSFORM.c + 30.0 * (chosen[:, 1] + rng.random(240))
-    y = TRANSFORM.f - 30.0 * (chosen[:, 0] + rng.random(240))
+    chosen = free[rng.choice(len(free), N_POINTS, replace=False)]
+    x = TRANSFORM.c + 30.0 * (chosen[:, 1] + rng.random(N_POINTS))
+    y = TRANSFORM.f - 30.0 * (chosen[:, 0] + rng.random(N_POINTS))
     true = np.array(NAMES)[truth[chosen[:, 0], chosen[:, 1]]]
     given = pd.Series(true).map(GIVEN)
     pd.DataFrame({"x": x, "y": y, "label": given, "true": true}).to_csv(folder / "points.csv", index=False)

@@ -32,7 +32,7 @@ def blobs(tmp_path):
 
 def test_rates_of_annotators(invoke, blobs, tmp_path):
     X, _, frame, wrong = blobs
-    arguments = ("fit", "data.csv", "-k", 3, "-l", "links.csv", "--learn-noise", "source", "--starts", 2)
+    arguments = ("fit", "data.csv", "-k", 3, "-l", "links.csv", "--learn-noise", "source", "--starts", 1)
     result = invoke(*arguments, "-o", "out", "--json")
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
@@ -41,7 +41,7 @@ def test_rates_of_annotators(invoke, blobs, tmp_path):
     pairs = frame[["i", "j"]].to_numpy()
     source = np.concatenate([frame["source"][same], frame["source"][~same]])
     links = Constraints(120, pairs[same], pairs[~same], certainty=0.8, source=source)
-    model = PPC(3, n_init=2, learn_noise="source", random_state=0).fit(X, constraints=links)
+    model = PPC(3, n_init=1, learn_noise="source", random_state=0).fit(X, constraints=links)
     for name, found in record["noise"].items():
         assert found["rate"] == pytest.approx(model.noise_[name], abs=1e-6)
         assert found["low"] <= found["rate"] <= found["high"]
@@ -123,7 +123,7 @@ def test_compare_without_labels(invoke, refused, blobs, tmp_path, monkeypatch):
     few = {name: method for name, method in METHODS.items() if method.only_hard or name == "ppc"}
     monkeypatch.setattr(compare, "METHODS", few)
     worse = invoke(
-        "compare", "data.csv", "-k", 8, "-l", "good.csv", "-c", 0.9, "--starts", 1, "--repeats", 1,
+        "compare", "data.csv", "-k", 6, "-l", "good.csv", "-c", 0.9, "--starts", 1, "--repeats", 1,
         "--effort", "quick", "--json",
     )  # fmt: skip
     found = {entry["method"]: entry for entry in json.loads(worse.stdout)["methods"]}

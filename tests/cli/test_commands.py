@@ -44,12 +44,12 @@ def test_fit_does_what_the_library_does(invoke, files, tmp_path, standardised):
     X, _ = standardised
     result = invoke(
         "fit", files / "iris.csv", "--links", files / "links_by_id.csv", "-k", 3, "--id", "flower",
-        "--label", "species", "-c", 0.9, "--starts", 3, "--method", "ppc", "-o", "out",
+        "--label", "species", "-c", 0.9, "--starts", 1, "--method", "ppc", "-o", "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     rows = Constraints.read_csv(files / "links.csv", 150)
     links = Constraints(150, rows.must_link, rows.cannot_link, certainty=0.9)
-    model = PPC(3, n_init=3, random_state=0).fit(X, constraints=links)
+    model = PPC(3, n_init=1, random_state=0).fit(X, constraints=links)
     labels = pd.read_csv(tmp_path / "out" / "labels.csv")
     assert labels["flower"].tolist() == [f"f{row:03d}" for row in range(150)]
     assert np.array_equal(labels["cluster"], model.labels_)
@@ -72,7 +72,7 @@ def test_fit_does_what_the_library_does(invoke, files, tmp_path, standardised):
 def test_every_method_fits(invoke, files, tmp_path, name, standardised):
     result = invoke(
         "fit", files / "iris.csv", "-l", files / "links.csv", "-k", 3, "--method", name, "--ignore", "flower",
-        "--label", "species", "--starts", 2, "-o", tmp_path / "out", "--json",
+        "--label", "species", "--starts", 1, "-o", tmp_path / "out", "--json",
         *(["--effort", "quick"] if name == "auto" else []),
     )  # fmt: skip
     assert result.exit_code == 0, result.output
@@ -90,7 +90,7 @@ def test_every_method_fits(invoke, files, tmp_path, name, standardised):
 
 def test_fit_without_output_or_links_prints_labels_as_json(invoke, files):
     result = invoke(
-        "fit", files / "iris.parquet", "-k", 3, "--ignore", "flower,species", "--json", "--starts", 1
+        "fit", files / "iris.parquet", "-k", 3, "--ignore", "flower,species", "--json", "--effort", "quick"
     )
     record = json.loads(result.stdout)
     assert record["method"] == "auto"
@@ -302,7 +302,7 @@ def test_check_by_id_and_without_n(invoke, refused, files, tmp_path):
 def test_compare_scores_all_methods(invoke, refused, files, tmp_path, standardised):
     result = invoke(
         "compare", files / "iris.csv", "--label", "species", "--ignore", "flower", "-l", files / "links.csv",
-        "--starts", 2, "--effort", "quick", "-o", "out", "--json",
+        "--starts", 1, "--effort", "quick", "-o", "out", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)
@@ -343,7 +343,7 @@ def test_classes_template_then_sweep(invoke, refused, files, tmp_path):
     beliefs.to_csv("beliefs.csv")
     result = invoke(
         "classes", files / "wine.csv", "--label", "kind", "-b", "beliefs.csv", "-k", "2:4",
-        "--covariance", "diag", "--repeats", 2, "-o", "out", "--json",
+        "--covariance", "diag", "--repeats", 1, "-o", "out", "--json",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     record = json.loads(result.stdout)

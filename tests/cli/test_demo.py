@@ -12,7 +12,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from typer.testing import CliRunner
 
+from linkwise.auto import candidates
 from linkwise.cli.app import app
+from linkwise.cli.demo import chapters
+from tests.repeats import LONG
 
 PROBE = """<script>
 addEventListener("load", () => {
@@ -29,8 +32,13 @@ addEventListener("load", () => {
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
+    """One run, in ``make test`` with ten questions instead of 25 and a choice among three candidates."""
     output = tmp_path_factory.mktemp("demo") / "new" / "folder"
-    result = CliRunner().invoke(app, ["demo", "-o", str(output)])
+    with pytest.MonkeyPatch.context() as patch:
+        if not LONG:
+            patch.setattr(chapters, "_QUESTIONS", 10)
+            patch.setattr(candidates, "_QUICK", ("spectral, near", "mixture, tied", "k-means, no links"))
+        result = CliRunner().invoke(app, ["demo", "-o", str(output)])
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     return output, result.stdout

@@ -311,7 +311,21 @@ def test_safe_csv(invoke, tmp_path):
     frame = pd.DataFrame({"=id": [f"{name}{i}" for i, name in enumerate(ids)], "x": np.arange(14.0) - 7})
     frame["class"] = ["=a", "b"] * 7
     frame.to_csv("data.csv", index=False)
-    arguments = ["fit", "data.csv", "-k", 2, "--id", "=id", "--label", "class", "-m", "ppc", "-o"]
+    arguments = [
+        "fit",
+        "data.csv",
+        "-k",
+        2,
+        "--id",
+        "=id",
+        "--label",
+        "class",
+        "-m",
+        "ppc",
+        "--starts",
+        1,
+        "-o",
+    ]
     (tmp_path / "links.csv").write_text("i,j,kind\n=1+10,+x1,must\n")
     for name, options in {"as_it_is": [], "safe": ["--safe-csv"]}.items():
         result = invoke(*arguments, name, *options, "-l", "links.csv")
@@ -332,6 +346,7 @@ def test_safe_csv(invoke, tmp_path):
     assert again[1].startswith("=1+10,")
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("names", [("$x$", "b$"), (r"$\frac{$", r"$\nope$")])
 def test_dollar_signs_in_names_are_no_formulas(invoke, rendered, tmp_path, names):
     rng = np.random.default_rng(0)
@@ -339,7 +354,9 @@ def test_dollar_signs_in_names_are_no_formulas(invoke, rendered, tmp_path, names
     frame = pd.DataFrame({names[0]: rng.normal(size=40) + 5 * y, names[1]: rng.normal(size=40)})
     frame["class"] = np.array(["$a_$", r"$\b$"])[y]
     frame.to_csv("data.csv", index=False)
-    fitted = invoke("fit", "data.csv", "-k", 2, "--label", "class", "--starts", 1, "-o", "out")
+    fitted = invoke("fit", "data.csv", "-k", 2, "--label", "class", "--effort", "quick", "-o", "out")
     assert fitted.exit_code == 0, fitted.output
-    compared = invoke("compare", "data.csv", "--label", "class", "--starts", 1, "-o", "compared")
+    compared = invoke(
+        "compare", "data.csv", "--label", "class", "--starts", 1, "--effort", "quick", "-o", "compared"
+    )
     assert compared.exit_code == 0, compared.output

@@ -12,9 +12,15 @@ import pytest
 import rasterio
 from scipy import stats
 
-from tests.cli.map_scene import GAP, NAMES, make_scene, write_polygons
+from tests.cli.map_scene import GAP, N_POINTS, NAMES, make_scene, two_folds, write_polygons
 
 FEW = ("--repeats", 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    with two_folds():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -103,17 +109,17 @@ class TestMap:
         folder, record = made
         table = pd.read_csv(folder / "map_files" / "confusion.csv", index_col=0)
         assert table.to_numpy().tolist() == record["confusion"]
-        assert table.to_numpy().sum() == record["n_samples"] == 240
+        assert table.to_numpy().sum() == record["n_samples"] == N_POINTS
         assert record["accuracy"] > 0.95
         # Wilson's interval by scipy; it is no point even if all samples are right.
         right = int(np.trace(table.to_numpy()))
-        expected = stats.binomtest(right, 240).proportion_ci(method="wilson")
+        expected = stats.binomtest(right, N_POINTS).proportion_ci(method="wilson")
         np.testing.assert_allclose(record["accuracy_interval"], expected, atol=1e-4)
         by_class = pd.read_csv(folder / "map_files" / "confusion_by_class.csv", index_col=0)
         assert by_class.index.tolist() == ["forest", "open", "water"]
-        assert by_class.to_numpy().sum() == 240
+        assert by_class.to_numpy().sum() == N_POINTS
         halves = by_class.loc["open", ["open (a)", "open (b)"]]
-        assert halves.min() > 40
+        assert halves.min() > N_POINTS / 6
 
     def test_stored_model_draws_the_same_map(self, scene, made, invoke, refused):
         folder, record = made
@@ -337,7 +343,7 @@ class TestBadInput:
             "--json",
         )
         record = json.loads(invoke("map", scene.raster, *arguments).stdout)
-        assert record["n_samples"] == 239
+        assert record["n_samples"] == N_POINTS - 1
         assert any("outside" in warning for warning in record["warnings"])
 
     def test_one_class(self, scene, refused_map):

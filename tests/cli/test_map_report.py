@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from linkwise.cli.app import app
-from tests.cli.map_scene import make_scene
+from tests.cli.map_scene import make_scene, two_folds
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-extensions"]
@@ -20,7 +20,8 @@ def report(tmp_path_factory):
     scene = make_scene(folder)
     arguments = ["--samples", scene.points, "--label", "label", "--beliefs", scene.beliefs, "--repeats", 1]
     arguments += ["-o", folder / "map <b>.tif"]
-    result = CliRunner().invoke(app, ["map", *map(str, [scene.raster, *arguments])])
+    with two_folds():
+        result = CliRunner().invoke(app, ["map", *map(str, [scene.raster, *arguments])])
     assert result.exit_code == 0, result.output
     return folder / "map <b>_files" / "report.html"
 

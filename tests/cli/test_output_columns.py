@@ -113,10 +113,12 @@ class Compare(Command):
 
     def run(self, id_name, label_name):
         ids = self.write_data(id_name, label_name)
-        stderr = self.done("compare", self.data, "--label", label_name, *ids, "--starts", 1, "-o", self.out)
+        options = ("--starts", 1, "--effort", "quick", "-o", self.out)
+        stderr = self.done("compare", self.data, "--label", label_name, *ids, *options)
         return pd.read_csv(self.out / "comparison.csv"), stderr
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("kind", [Fit, Predict, Classes, Compare])
 @pytest.mark.parametrize("with_ids", [True, False])
 def test_no_column_of_the_user_is_overwritten(kind, with_ids, invoke, tmp_path, monkeypatch):
@@ -190,6 +192,7 @@ def test_one_column_cannot_be_id_and_label(refused, tmp_path):
     assert "--id and --label both name 'a'" in line
 
 
+@pytest.mark.usefixtures("fewest_candidates")
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("gap", [False, True])
 def test_classes_beyond_2_53_go_through_whole_commands(invoke, tmp_path, suffix, gap):
@@ -206,7 +209,7 @@ def test_classes_beyond_2_53_go_through_whole_commands(invoke, tmp_path, suffix,
     getattr(frame, "to_csv" if suffix == ".csv" else "to_parquet")(data, index=False)
     columns = [data, "--label", "kind", "--id", "id"]
 
-    scores = json.loads(invoke("fit", *columns, "-k", 2, "--starts", 1, "--json").stdout)["scores"]
+    scores = json.loads(invoke("fit", *columns, "-k", 2, "--effort", "quick", "--json").stdout)["scores"]
     assert scores == {"accuracy": 1.0, "pairwise_f1": 1.0, "rand": 1.0, "n_rows": 22 if gap else 24}
     template = json.loads(invoke("classes", *columns, "-o", out, "--json").stdout)
     assert template["classes"] == [first, second]

@@ -19,6 +19,7 @@ from linkwise import PPC
 from linkwise._kernels import COMPILING
 from linkwise.persistence import save_model
 from tests import warm_python
+from tests.repeats import LONG
 
 
 def finish(running):
@@ -55,7 +56,7 @@ def test_help_does_not_load_the_numerics():
 def test_fit_prints_no_colours_into_a_pipe(process, files, tmp_path):
     code, out, err = finish(
         process("fit", files / "iris.csv", "-l", files / "links.csv", "-k", 3, "--ignore", "flower,species",
-                "-m", "ppc", "--starts", 2, "-o", tmp_path / "out", fresh=True)
+                "-m", "ppc", "--starts", 2, "-o", tmp_path / "out", fresh=LONG)
     )  # fmt: skip
     assert code == 0
     assert err in ("", f"{COMPILING}\n")

@@ -16,7 +16,7 @@ from tests.dask.dask_cases import blobs, lazy, links_of, quietly
 
 X, Y = blobs()
 DATA = lazy(X, ((50, 0, 70), (3,)))
-QUICK = linkwise.PPC(n_init=1, max_iter=9, tol=0.0)
+QUICK = linkwise.PPC(n_init=1, max_iter=6, tol=0.0)
 CASES = {
     "no links": (PPC, "none", {}),
     "soft": (PPC, "soft", {"n_init": 2}),

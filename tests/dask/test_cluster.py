@@ -22,11 +22,12 @@ from distributed.utils import get_mp_context
 import linkwise
 from linkwise.dask import CPPC, PPC, LinkedClustering, passes
 from tests.dask.dask_cases import assert_same_fit, blobs, lazy, links_of, quietly
+from tests.repeats import LONG
 
 X, Y = blobs(400)
 LINKS = links_of(Y, "noisy")
 CHUNKS = ((100, 0, 130, 70, 100), (1, 2))
-PARAMETERS = {"random_state": 0, "n_init": 1, "max_iter": 8, "tol": 0.0}
+PARAMETERS = {"random_state": 0, "n_init": 1, "max_iter": 5, "tol": 0.0}
 #: Seconds that anything may take here before it counts as hanging.
 PATIENCE = 90
 
@@ -37,10 +38,13 @@ def client():
     settings = {
         "distributed.comm.timeouts.connect": PATIENCE,
         "distributed.worker.multiprocessing-method": "forkserver",
+        # What Dask looks at all the time, for its dashboard.
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.system-monitor.interval": "10s",
     }
     with (
         dask.config.set(settings),
-        _preloaded("linkwise.dask"),
+        _preloaded("tests.dask.warm_worker"),
         _closed(
             LocalCluster(
                 n_workers=1,
@@ -81,7 +85,7 @@ def in_memory():
     return quietly(lambda: linkwise.PPC(3, **PARAMETERS).fit(X, constraints=LINKS))
 
 
-@pytest.mark.parametrize("n_workers", [1, 2, 4])
+@pytest.mark.parametrize("n_workers", [1, 2, 4] if LONG else [1, 2])
 def test_results_do_not_depend_on_the_workers(client, in_memory, n_workers):
     client.cluster.scale(n_workers)
     client.wait_for_workers(n_workers, timeout=PATIENCE)
@@ -146,7 +150,7 @@ def deadly(client, monkeypatch):
 
 
 def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, deadly):
-    killed = deadly("emsums", (3, 7))
+    killed = deadly("emsums", (3, 9))
     model = PPC(3, **PARAMETERS, client=client)
     quietly(lambda: model.fit(lazy(X, CHUNKS), constraints=LINKS))
     assert len(killed) == 2
@@ -157,7 +161,7 @@ def test_workers_killed_during_a_fit_cost_time_only(client, in_memory, deadly):
 def test_workers_killed_between_reading_and_writing_tables(client, deadly, tmp_path):
     """CPPC: a sweep that is done again finds what it read, and writes the same."""
     beliefs = np.array([[0.5, -0.5, 0.2], [-0.5, 0.3, 0.0], [0.2, 0.0, 0.8]])
-    parameters = {"n_components": 3, "beliefs": beliefs, "random_state": 0, "max_iter": 4}
+    parameters = {"n_components": 3, "beliefs": beliefs, "random_state": 0, "max_iter": 2}
     theirs = quietly(lambda: linkwise.CPPC(**parameters).fit(X, Y))
     killed = deadly("classsweep", (2, 6))
     model = CPPC(**parameters, client=client, scratch=tmp_path)
@@ -244,10 +248,11 @@ def test_nothing_is_computed_outside_of_the_client(client, in_memory):
     quietly(lambda: model.fit(frame.to_dask_array(), constraints=LINKS))
     np.testing.assert_array_equal(model.to_local().labels_, in_memory.labels_)
     assert model.score(frame) == pytest.approx(in_memory.score(X))
-    winner = LinkedClustering(3, candidates=["mixture"], cv=2, random_state=0, client=client)
+    quick = linkwise.PPC(n_init=1, max_iter=5)
+    winner = LinkedClustering(3, candidates=[quick], cv=2, random_state=0, client=client)
     quietly(lambda: winner.fit(frame, labels=np.where(np.arange(len(X)) % 8, -1, Y)))
     assert sorted(winner.cluster_names_) == ["0", "1", "2"]
-    redefined = CPPC(3, random_state=0, max_iter=1, client=client)
+    redefined = CPPC(3, init="paper", random_state=0, max_iter=1, client=client)
     quietly(lambda: redefined.fit(frame, client.persist(dd.from_pandas(pd.Series(Y), npartitions=2))))
     assert redefined.contingency_.sum() == len(X)
 

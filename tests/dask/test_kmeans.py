@@ -25,7 +25,7 @@ def links(kind):
 
 
 def compare(name, data, chunks, constraints, k=3, tolerance=1e-8, **parameters):
-    parameters = {"random_state": 0, "n_init": 3, "max_iter": 20, **parameters}
+    parameters = {"random_state": 0, "n_init": 2, "max_iter": 20, **parameters}
     theirs = quietly(lambda: getattr(linkwise, name)(k, **parameters).fit(data, constraints=constraints))
     model = getattr(linkwise.dask, name)(k, **parameters)
     mine = quietly(lambda: model.fit(lazy(data, chunks), constraints=constraints))

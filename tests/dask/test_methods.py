@@ -16,6 +16,7 @@ X, Y = blobs(90)
 DATA = lazy(X, ((40, 0, 50), (1, 2)))
 LINKS = Constraints.sample(Y, 12, random_state=0)
 FEW = {"candidates": ["mixture, tied"], "cv": 2, "effort": "quick"}
+QUICK = {"n_clusters": 3, "n_init": 1, "max_iter": 3}
 PARAMETERS = {
     "LinkedClustering": {"n_clusters": 3, **FEW},
     "CPPC": {"n_clusters": 3, "init": "paper", "max_iter": 2},
@@ -69,7 +70,7 @@ def methods(model):
 @pytest.fixture(scope="module", params=sorted(linkwise.dask.__all__))
 def models(request):
     """An estimator for Dask and the same fit in memory."""
-    parameters = {"random_state": 0, **PARAMETERS.get(request.param, {"n_clusters": 3})}
+    parameters = {"random_state": 0, **PARAMETERS.get(request.param, QUICK)}
     mine = getattr(linkwise.dask, request.param)(**parameters)
     quietly(lambda: mine.fit(DATA, **known(mine)))
     if request.param == "LinkedClustering":

@@ -49,18 +49,18 @@ class TestAsInMemory:
     def test_any_chunking(self, chunks, kind, covariance_type, mixing, shrinkage, n_init):
         compare(
             "PPC", X, chunks, links_of(Y, kind), covariance_type=covariance_type, mixing=mixing,
-            shrinkage=shrinkage, n_init=n_init,
+            shrinkage=shrinkage, n_init=n_init, max_iter=3,
         )  # fmt: skip
 
     @settings(max_examples=8)
     @given(chunks=chunkings(*X.shape), learn_noise=st.sampled_from([True, "kind"]))
     def test_learned_noise(self, chunks, learn_noise):
-        compare("PPC", X, chunks, links_of(Y, "noisy"), learn_noise=learn_noise)
+        compare("PPC", X, chunks, links_of(Y, "noisy"), learn_noise=learn_noise, max_iter=3)
 
     @settings(max_examples=8)
     @given(chunks=chunkings(*X.shape), kind=st.sampled_from(["none", "hard", "labels"]))
     def test_constrained_em(self, chunks, kind):
-        compare("ConstrainedEM", X, chunks, links_of(Y, kind))
+        compare("ConstrainedEM", X, chunks, links_of(Y, kind), max_iter=3)
 
     @pytest.mark.parametrize(
         "parameters",
@@ -68,9 +68,9 @@ class TestAsInMemory:
             {"components_per_cluster": 2},
             {"decode": "map"},
             {"inference": "mean_field"},
-            {"inference": "gibbs", "inference_options": {"max_sweeps": 50}},
+            {"inference": "gibbs", "inference_options": {"max_sweeps": 50}, "max_iter": 3},
             {"init_params": "random"},
-            {"n_init": 4, "n_jobs": 2},
+            {"n_init": 4, "n_jobs": 2, "max_iter": 3},
         ],
     )
     def test_other_parameters(self, parameters):

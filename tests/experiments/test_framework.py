@@ -15,6 +15,7 @@ from experiments.framework.figures import draw_curves, save_figure
 from experiments.framework.summary import interval, summarise
 from experiments.framework.tables import plain_table, read_table, table_text, wide
 from experiments.framework.trials import Trial, TrialFile
+from tests.forked_loky import forked_loky
 
 SIZE = Size([{"data": "a", "links": 10}, {"data": "b", "links": 20}], n_draws=3)
 
@@ -64,7 +65,8 @@ def test_stopped_run_goes_on_where_it_was(tmp_path):
 
 def test_tables_do_not_depend_on_processes(tmp_path):
     progress = []
-    two = make().run(n_jobs=2, progress=lambda done, total: progress.append((done, total)))
+    with forked_loky():
+        two = make().run(n_jobs=2, progress=lambda done, total: progress.append((done, total)))
     assert two.table == make().run().table
     assert progress == [(done, 6) for done in range(7)]
 

@@ -324,13 +324,13 @@ def test_table_survives_its_file(table, tmp_path):
     assert scores(read_table(tmp_path / "table.csv")) == scores(table)
 
 
-@pytest.mark.usefixtures("fewer_candidates")
+@pytest.mark.usefixtures("fewest_candidates")
 def test_a_quick_trial_runs_every_method(monkeypatch):
-    monkeypatch.setattr(board, "N_ROWS", 60)
+    monkeypatch.setattr(board, "N_ROWS", 40)
     try:
         rows = board.leaderboard_trial(0, 0, "iris", "10 %", WRONG)
     finally:
-        board._without_links.cache_clear()  # fits of 60 rows
+        board._without_links.cache_clear()  # fits of 40 rows
     assert not [one for one in rows if "problem" in one]
     kinds = {name for name, method in board.EVERYTHING.items() if method.links != "hard"}
     assert {one["method"] for one in rows} == {

@@ -219,7 +219,8 @@ class TestNoisyLinks:
         cost = soft[ppc_noise.ORACLE_FACTORS.index(1.0)].weight * weight
         assert cost / (2.0 * plain.inertia_ / X.size) == pytest.approx(2.0 * weight, rel=1e-3)
 
-    def test_learned_rate_follows_the_realised_one(self):
+    def test_learned_rate_follows_the_realised_one(self, monkeypatch):
+        monkeypatch.setattr(ppc_noise, "N_STARTS", 5)
         realised, learned = ppc_noise.learned_noise(2, flip=0.0)
         assert realised["rate"] == 0.0
         assert learned["rate"] < 0.05

@@ -15,11 +15,11 @@ from linkwise.inference.gibbs import gibbs
 
 @pytest.fixture(scope="module")
 def few_sweeps():
-    """Half of the sweeps of Gibbs sampling, which take nine tenths of the time."""
+    """A quarter of the sweeps of Gibbs sampling, which take nine tenths of the time."""
     assert texture.ENGINES["Gibbs"].func is gibbs
     assert texture.ENGINES["Gibbs"].keywords == {"max_sweeps": 200, "n_chains": 1}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(texture.ENGINES, "Gibbs", partial(gibbs, max_sweeps=100, n_chains=1))
+        patch.setitem(texture.ENGINES, "Gibbs", partial(gibbs, max_sweeps=50, n_chains=1))
         yield
 
 

@@ -24,53 +24,53 @@ from linkwise import (
 )
 
 MEMBERS = ("mixture, tied", "spectral, near", "k-means, no links")
-SPECTRAL = {"random_state": 0, "n_init": 1}
+ONCE = {"random_state": 0, "n_init": 1}
 
 CASES = {
-    **{f"ppc-{c}": PPC(3, covariance_type=c, random_state=0) for c in ("full", "tied", "diag", "spherical")},
-    "ppc-parts": PPC(2, components_per_cluster=2, covariance_type="diag", random_state=0),
-    "ppc-noise": PPC(3, learn_noise=True, random_state=0),
-    "ppc-noise-kind": PPC(3, learn_noise="kind", covariance_type="tied", random_state=0),
-    "ppc-noise-source": PPC(3, learn_noise="source", covariance_type="spherical", random_state=0),
-    "ppc-gibbs": PPC(2, inference="gibbs", covariance_type="diag", max_iter=5, random_state=0),
-    "ppc-float32": PPC(2, covariance_type="diag", random_state=0),
-    "em-chunklets": ConstrainedEM(3, covariance_type="diag", random_state=0),
-    "em-points": ConstrainedEM(2, sampling="points", covariance_type="tied", random_state=0),
-    "cppc-classes": CPPC(covariance_type="tied", random_state=0),
-    "cppc-more": CPPC(4, covariance_type="diag", random_state=0),
-    "cppc-sampled": CPPC(3, covariance_type="spherical", mixing="sampled", max_iter=20, random_state=0),
+    **{f"ppc-{c}": PPC(3, covariance_type=c, **ONCE) for c in ("full", "tied", "diag", "spherical")},
+    "ppc-parts": PPC(2, components_per_cluster=2, covariance_type="diag", **ONCE),
+    "ppc-noise": PPC(3, learn_noise=True, **ONCE),
+    "ppc-noise-kind": PPC(3, learn_noise="kind", covariance_type="tied", **ONCE),
+    "ppc-noise-source": PPC(3, learn_noise="source", covariance_type="spherical", **ONCE),
+    "ppc-gibbs": PPC(2, inference="gibbs", covariance_type="diag", max_iter=5, **ONCE),
+    "ppc-float32": PPC(2, covariance_type="diag", **ONCE),
+    "em-chunklets": ConstrainedEM(3, covariance_type="diag", **ONCE),
+    "em-points": ConstrainedEM(2, sampling="points", covariance_type="tied", **ONCE),
+    "cppc-classes": CPPC(covariance_type="tied", **ONCE),
+    "cppc-more": CPPC(4, covariance_type="diag", **ONCE),
+    "cppc-sampled": CPPC(3, covariance_type="spherical", mixing="sampled", max_iter=20, **ONCE),
     **{
-        f"hmrf-{distortion}-{metric}": HMRFKMeans(3, distortion=distortion, metric=metric, random_state=0)
+        f"hmrf-{distortion}-{metric}": HMRFKMeans(3, distortion=distortion, metric=metric, **ONCE)
         for distortion in ("euclidean", "cosine", "kl", "i_divergence")
         for metric in (None, "diag", "full", "per_cluster")
         if distortion == "euclidean" or metric in (None, "diag")
     },
-    "hmrf-gap": HMRFKMeans(3, metric=None, compute_gap=True, weight=(1.0, 2.0), random_state=0),
-    "pck": PCKMeans(3, random_state=0),
-    "mpck": MPCKMeans(3, random_state=0),
-    "cop": COPKMeans(3, random_state=0),
+    "hmrf-gap": HMRFKMeans(3, metric=None, compute_gap=True, weight=(1.0, 2.0), **ONCE),
+    "pck": PCKMeans(3, **ONCE),
+    "mpck": MPCKMeans(3, **ONCE),
+    "cop": COPKMeans(3, **ONCE),
     **{
         f"spectral-{solver}": ConstrainedSpectralClustering(
-            3, solver=solver, algorithm="A", n_landmarks=30, n_basis=8, **SPECTRAL
+            3, solver=solver, algorithm="A", n_landmarks=30, n_basis=8, **ONCE
         )
         for solver in ("dense", "landmark", "basis", "signed_laplacian")
     },
-    "spectral-auto": ConstrainedSpectralClustering(3, n_neighbors=5, reliability_subsets=2, **SPECTRAL),
-    "spectral-learning": SpectralLearning(2, affinity="heat", n_neighbors=5, **SPECTRAL),
+    "spectral-auto": ConstrainedSpectralClustering(3, n_neighbors=5, reliability_subsets=2, **ONCE),
+    "spectral-learning": SpectralLearning(2, affinity="heat", n_neighbors=5, **ONCE),
     **{
         f"discriminative-{kind}": DiscriminativeClustering(3, features=kind, random_state=0)
         for kind in ("linear", "quadratic", "rbf", "graph")
     },
     "discriminative-whitened": DiscriminativeClustering(3, whiten=True, random_state=0),
-    "linked": LinkedClustering(3, candidates=list(MEMBERS), cv=2, random_state=0),
-    "linked-one": LinkedClustering(3, candidates=["mixture, tied"], cv=2, random_state=0),
-    "linked-labels": LinkedClustering(candidates=list(MEMBERS), cv=2, random_state=0),
-    "ppc-labels": PPC(n_clusters=4, covariance_type="diag", random_state=0),
-    "em-labels": ConstrainedEM(n_clusters=3, covariance_type="diag", random_state=0),
-    "hmrf-labels": HMRFKMeans(3, random_state=0),
-    "cop-labels": COPKMeans(4, random_state=0),
-    "spectral-labels": ConstrainedSpectralClustering(3, n_neighbors=5, **SPECTRAL),
-    "spectral-learning-labels": SpectralLearning(3, affinity="heat", n_neighbors=5, **SPECTRAL),
+    "linked": LinkedClustering(3, candidates=list(MEMBERS), cv=2, effort="quick", random_state=0),
+    "linked-one": LinkedClustering(3, candidates=["mixture, tied"], cv=2, effort="quick", random_state=0),
+    "linked-labels": LinkedClustering(candidates=list(MEMBERS), cv=2, effort="quick", random_state=0),
+    "ppc-labels": PPC(n_clusters=4, covariance_type="diag", **ONCE),
+    "em-labels": ConstrainedEM(n_clusters=3, covariance_type="diag", **ONCE),
+    "hmrf-labels": HMRFKMeans(3, **ONCE),
+    "cop-labels": COPKMeans(4, **ONCE),
+    "spectral-labels": ConstrainedSpectralClustering(3, n_neighbors=5, **ONCE),
+    "spectral-learning-labels": SpectralLearning(3, affinity="heat", n_neighbors=5, **ONCE),
 }
 
 #: Fitted to links that were built from labels.

@@ -55,11 +55,11 @@ def iris():
 @pytest.mark.parametrize(
     "model",
     [
-        PPC(3, random_state=0),
+        PPC(3, n_init=1, random_state=0),
         PPC(3, means_init=np.eye(3, 4), tol=0.01, random_state=np.random.RandomState(0)),
-        PPC(2, components_per_cluster=2, learn_noise="kind", random_state=0),
-        PPC(3, covariance_type="tied", learn_noise="source", random_state=0),
-        ConstrainedEM(3, sampling="points", random_state=0),
+        PPC(2, components_per_cluster=2, learn_noise="kind", n_init=1, random_state=0),
+        PPC(3, covariance_type="tied", learn_noise="source", n_init=1, random_state=0),
+        ConstrainedEM(3, sampling="points", n_init=1, random_state=0),
     ],
 )
 def test_round_trip(model, iris, tmp_path):
@@ -83,14 +83,14 @@ def test_round_trip(model, iris, tmp_path):
     "model",
     [
         CPPC(4, beliefs=ClassBeliefs.keep([0, 1, 2]).split(1), random_state=0),
-        HMRFKMeans(3, random_state=0),
-        HMRFKMeans(3, metric="per_cluster", weight=(1.0, 2.0), random_state=0),
-        HMRFKMeans(3, distortion="cosine", random_state=0),
-        PCKMeans(3, random_state=0),
-        MPCKMeans(3, random_state=0),
-        COPKMeans(3, random_state=0),
-        ConstrainedSpectralClustering(3, random_state=0),
-        SpectralLearning(3, affinity="heat", random_state=0),
+        HMRFKMeans(3, n_init=1, random_state=0),
+        HMRFKMeans(3, n_init=1, metric="per_cluster", weight=(1.0, 2.0), random_state=0),
+        HMRFKMeans(3, n_init=1, distortion="cosine", random_state=0),
+        PCKMeans(3, n_init=1, random_state=0),
+        MPCKMeans(3, n_init=1, random_state=0),
+        COPKMeans(3, n_init=1, random_state=0),
+        ConstrainedSpectralClustering(3, n_init=1, random_state=0),
+        SpectralLearning(3, affinity="heat", n_init=1, random_state=0),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
@@ -112,9 +112,9 @@ def several():
     links = Constraints.sample(y, 12, flip=0.3, certainty=0.7, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return LinkedClustering(3, candidates=["mixture", "mixture, tied"], cv=2, random_state=0).fit(
-            X, constraints=links
-        )
+        return LinkedClustering(
+            3, candidates=["mixture", "mixture, tied"], cv=2, effort="quick", random_state=0
+        ).fit(X, constraints=links)
 
 
 def put(table, key, value):
@@ -128,7 +128,9 @@ class TestLinkedClustering:
     def fit(self, iris, candidates, **known):
         X, _, links = iris
         known = known or {"constraints": links[::3]}
-        return LinkedClustering(3, candidates=candidates, cv=2, random_state=0).fit(X[::3], **known)
+        return LinkedClustering(3, candidates=candidates, cv=2, effort="quick", random_state=0).fit(
+            X[::3], **known
+        )
 
     @pytest.mark.filterwarnings("ignore")
     def test_round_trip_of_several(self, iris, tmp_path):
