@@ -13,7 +13,6 @@ from linkwise.active.labelling import label_landmarks
 from linkwise.active.quality import estimate_quality
 from linkwise.datasets import load_bundled
 from linkwise.metrics import rand_score
-from tests.repeats import LONG
 
 
 def posterior_of(prob, **known):
@@ -140,12 +139,10 @@ def test_errors_by_hand():
 def test_interval_holds_the_truth_in_most_sessions():
     """Nine of ten are promised: of 24, fewer than 17 have a chance of 0.002, or 0.8 if it were six of ten.
 
-    ``make test`` takes half of them: of 12, fewer than 8 have a chance of 0.004, or 0.56.
-
     The constants of the estimate were chosen on sessions with these sets, too: this is a guard, no proof.
     """
     held = []
-    for seed in range(8 if LONG else 4):
+    for seed in range(8):
         X, y = load_bundled(("iris", "wine")[seed % 2])
         X = (X - X.mean(axis=0)) / X.std(axis=0)
         rows = np.random.default_rng(seed).choice(len(X), 50, replace=False)
@@ -157,4 +154,4 @@ def test_interval_holds_the_truth_in_most_sessions():
             if number in (5, 10, 20):
                 truth = rand_score(y[rows], session.labels_)
                 held.append(session.quality_.low - 1e-9 <= truth <= session.quality_.high + 1e-9)
-    assert sum(held) >= (17 if LONG else 8)
+    assert sum(held) >= 17
