@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo       what links gain, on bundled data; writes build/demo/report.html"
 	@echo "make test       lint, type-check, doctests and the whole test suite (WORKERS=2 for fewer processes)"
-	@echo "make test-long  the same with all random cases and all combinations of settings (make test: every value of each)"
+	@echo "make test-long  the same with all random cases and all combinations of settings (make test: a fifth, and every pair of values)"
 	@echo "make check      lint, type-check and the tests that tests/quick.txt names: a minute, before every commit"
 	@echo "make lint       ruff and mypy only"
 	@echo "make wheel      the README with the built wheel in an empty environment, a few minutes"

@@ -29,8 +29,8 @@ from linkwise.auto import CandidateRecord, Consensus
 from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates
 from linkwise.datasets import make_rings
 from linkwise.exceptions import InfeasibleConstraints
-from tests.products import estimator_checks
 from tests.repeats import LONG
+from tests.sklearn_checks import estimator_checks
 
 X, Y = make_blobs(60, centers=[[0, 0], [5, 0], [0, 5]], cluster_std=0.8, random_state=0)
 LINKS = Constraints.sample(Y, 20, certainty=0.95, random_state=0)

@@ -16,8 +16,8 @@ from linkwise import Constraints, DiscriminativeClustering
 from linkwise.datasets import make_rings, make_two_moons
 from linkwise.discriminative.clustering import _evidence
 from linkwise.exceptions import InfeasibleConstraints
-from tests.products import estimator_checks
 from tests.repeats import examples
+from tests.sklearn_checks import estimator_checks
 
 KINDS = ("linear", "quadratic", "rbf", "graph")
 X, y = make_blobs(90, centers=[[0, 0], [5, 0], [0, 5]], random_state=0)

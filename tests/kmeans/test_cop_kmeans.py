@@ -22,8 +22,8 @@ from linkwise.exceptions import (
 from linkwise.kmeans.hard.descent import run_hard_descent
 from linkwise.metrics import pairwise_f1
 from tests.kmeans.hard.test_assignment import GROTZSCH, find_nothing, hard_to_colour, wide_case
-from tests.products import estimator_checks
 from tests.repeats import LONG, examples, for_seeds, share
+from tests.sklearn_checks import estimator_checks
 
 
 @estimator_checks(

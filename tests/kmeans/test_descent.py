@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,6 @@ from linkwise.kmeans.distortions import make_distortion
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import fit_quietly, random_data
-from tests.products import combinations
 
 K = 4
 
@@ -64,7 +65,7 @@ def best_founder(X, labels, cluster, centres, metric, kind, links, tables):
 
 
 @pytest.mark.parametrize(
-    ("kind", "penalty"), combinations([None, "diag", "per_cluster"], ["constant", "distance"])
+    ("kind", "penalty"), product([None, "diag", "per_cluster"], ["constant", "distance"])
 )
 def test_founders_of_empty_clusters(kind, penalty):
     n_broken_before = n_mended = 0

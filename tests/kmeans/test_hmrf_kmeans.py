@@ -23,8 +23,8 @@ from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, fit_quietly, random_data, random_links
-from tests.products import estimator_checks
 from tests.repeats import LONG, examples, for_seeds
+from tests.sklearn_checks import estimator_checks
 
 ENGINES = ["auto", "icm", "belief_propagation", "lp", "exact"]
 

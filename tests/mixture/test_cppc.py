@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -31,7 +32,7 @@ from linkwise.mixture.cppc import CPPC, _keep_leader
 from linkwise.mixture.em import best_run
 from linkwise.mixture.gaussian.data import points_of
 from tests.mixture import class_oracle
-from tests.products import combinations, estimator_checks
+from tests.sklearn_checks import estimator_checks
 
 COVARIANCE_TYPES = ["full", "tied", "diag", "spherical"]
 
@@ -142,7 +143,7 @@ class TestPrintedWeights:
 
 
 class TestFixedPoint:
-    @pytest.mark.parametrize(("normalize", "diagonal"), combinations(["class", "none"], [0.3, -0.3]))
+    @pytest.mark.parametrize(("normalize", "diagonal"), product(["class", "none"], [0.3, -0.3]))
     def test_responsibilities_are_the_mean_field_of_all_pairs(self, small, normalize, diagonal):
         X, y, beliefs = small
         beliefs = 0.9 * beliefs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from linkwise.inference.engines import engine_options
 from linkwise.inference.exact.exact import exact_marginals
 from linkwise.persistence import load_model, save_model
 from tests.mixture.test_ppc import blobs
-from tests.products import combinations
 
 X, y = blobs(np.random.default_rng(0), 60, 2, 3, spread=3.0)
 #: Loops of soft links, so that every engine has something to do.
@@ -35,7 +35,7 @@ def test_every_engine_has_a_case():
 
 @pytest.mark.parametrize(
     ("engine", "mixing"),
-    combinations(
+    product(
         [
             ("mean_field", {"max_iter": 1, "tol": 0.0}),
             ("belief_propagation", {"max_iter": 1, "tol": 1e-12}),

@@ -33,8 +33,8 @@ from linkwise.spectral.constrained import ConstrainedSpectralClustering
 from linkwise.spectral.kernels import gaussian_kernel, local_scale
 from linkwise.spectral.propagation import signed_links
 from linkwise.spectral.solvers import posterior_factor
-from tests.products import estimator_checks
 from tests.repeats import LONG
+from tests.sklearn_checks import estimator_checks
 from tests.spectral.spectral_oracle import algorithm_b, by_inverses, by_svd, gaussian, random_links
 
 

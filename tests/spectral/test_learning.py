@@ -13,7 +13,7 @@ from linkwise.metrics import rand_score
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 from linkwise.spectral.kernels import gaussian_kernel
 from linkwise.spectral.learning import SpectralLearning, overwritten_affinity
-from tests.products import estimator_checks
+from tests.sklearn_checks import estimator_checks
 
 
 @pytest.fixture(autouse=True, scope="module")

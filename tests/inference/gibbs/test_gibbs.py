@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -13,7 +15,6 @@ from linkwise.inference.gibbs.block_moves import exchange_labels, may_be_reducib
 from linkwise.inference.gibbs.sweeps import sweep_labels
 from linkwise.inference.sweep_layout import sweep_layout
 from tests.inference.marginal_cases import brute_force, grid_problem, make_problem, random_problem
-from tests.products import combinations
 from tests.repeats import LONG, examples, share
 
 HARD = -np.inf
@@ -264,7 +265,7 @@ def test_reported_errors_match_the_scatter_between_runs():
 
 
 @pytest.mark.parametrize(
-    ("coupling", "n_labels"), combinations([6.0, 10.0, 30.0, -6.0, -10.0, -30.0, HARD], [2, 3])
+    ("coupling", "n_labels"), product([6.0, 10.0, 30.0, -6.0, -10.0, -30.0, HARD], [2, 3])
 )
 def test_sticky_pairs(coupling, n_labels):
     """Trap T5 (coupling = 2 w): single points need 101 sweeps at w = 3, 5507 at w = 5, for ever if hard."""

@@ -1,5 +1,7 @@
 """Sweeps in bands: the numbers of any number of threads, and the fixed point of one band."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,6 @@ from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference.messages import sweeps
 from linkwise.inference.messages.layout import message_graph
 from linkwise.inference.problem import reduce_field
-from tests.products import combinations
 
 
 def grid_field(shape, seed, weight=0.4, n_labels=3):
@@ -49,7 +50,7 @@ def test_one_band_for_forests_small_graphs_and_links_that_reach_far(small_bands)
     assert len(bands_of(PottsField(rng.normal(size=(500, 3)), pairs, np.full(len(pairs), 0.3)))[0]) == 1
 
 
-@pytest.mark.parametrize(("seed", "weight"), combinations(range(2), [0.1, 0.5]))
+@pytest.mark.parametrize(("seed", "weight"), product(range(2), [0.1, 0.5]))
 def test_threads_do_not_change_a_bit_and_bands_not_the_fixed_point(monkeypatch, seed, weight):
     field = grid_field((30, 20), seed, weight)
     whole = marginals(field, method="belief_propagation", tol=1e-12, max_iter=2000)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from linkwise.mixture.classes.decisions import find_decisions
 from linkwise.mixture.classes.flips import Rival, SoftGrouping, find_flips, find_rivals
-from tests.products import combinations
 
 NAMES = ("a", "b", "c")
 REG = 1e-3
@@ -165,7 +166,7 @@ def brute_force(decision, X, codes, q, beliefs, contingency, confidence, normali
 
 
 @pytest.mark.parametrize(
-    ("scale", "covariance_type"), combinations([("class", 4.0), ("none", 0.05)], ["full", "tied"])
+    ("scale", "covariance_type"), product([("class", 4.0), ("none", 0.05)], ["full", "tied"])
 )
 def test_flips_are_those_of_a_scan(scale, covariance_type):
     normalize, confidence = scale

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
 from linkwise.mixture.classes.mislabelled import FEWEST_ROWS, LIKELY, label_errors, read_labels
-from tests.products import combinations
 
 
 def far_classes(seed=0, n=100, distance=12.0, n_classes=3, n_features=2):
@@ -140,7 +141,7 @@ def test_slope_and_curvature_are_derivatives():
     assert reading.curvature == pytest.approx(-second, rel=1e-4)
 
 
-@pytest.mark.parametrize(("n_iterations", "n_folds"), combinations([0, 1, 3], [4, 1]))
+@pytest.mark.parametrize(("n_iterations", "n_folds"), product([0, 1, 3], [4, 1]))
 def test_iterations_are_those_of_plain_loops(n_iterations, n_folds):
     rng = np.random.default_rng(3)
     clusters = np.repeat([0, 1, 2], 20)
@@ -182,7 +183,7 @@ def test_a_label_that_no_density_supports_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("covariance_type", "rate"), combinations(["full", "tied", "diag", "spherical"], [0.02, 0.1, 0.2])
+    ("covariance_type", "rate"), product(["full", "tied", "diag", "spherical"], [0.02, 0.1, 0.2])
 )
 def test_flipped_labels_of_far_classes_are_found(covariance_type, rate):
     X, y = far_classes()

@@ -1,9 +1,7 @@
-"""Cases that are combinations: all in ``make test-long``, in ``make test`` enough to have every value."""
+"""scikit-learn's checks of several estimators; in ``make test`` the later ones of a class have a third."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import product
 from typing import Any
 
 import pytest
@@ -13,14 +11,6 @@ from tests.repeats import LONG
 
 #: ``make test`` gives one of so many of scikit-learn's checks to an estimator that has other options.
 ONE_OF = 3
-
-
-def combinations(*values: Iterable[Any]) -> list[tuple[Any, ...]]:
-    """All combinations of these values; in ``make test`` the shortest list in which every value occurs."""
-    lists = [list(some) for some in values]
-    if LONG:
-        return list(product(*lists))
-    return [tuple(some[i % len(some)] for some in lists) for i in range(max(map(len, lists)))]
 
 
 def estimator_checks(*estimators: Any) -> pytest.MarkDecorator:
