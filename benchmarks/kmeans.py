@@ -42,7 +42,7 @@ TARGET_ROWS = 10_000
 #: The peer is not asked for more.
 PEER_ROWS = 10_000
 # Seconds, on the wall clock, after which a fit of the peer is stopped.
-PATIENCE, START_UP_PATIENCE = 20.0, 60.0
+PATIENCE, START_UP_PATIENCE = 60.0, 60.0
 FEATURES, CLUSTERS = 10, 10
 NAMES = ("PCKMeans", "MPCKMeans", "COPKMeans")
 
@@ -93,10 +93,11 @@ def _e_step_row(forest: bool) -> tuple[list[Any], float, float]:
         distortion.assign(rows, centres, metric, given, 1)
         return answer
 
-    ours, answer = best_of(e_step, repeats=5, clock=time.thread_time)
+    ours, answer = best_of(e_step, repeats=5, clock=time.process_time)
     reduction = reduce_field(field, keep_zero_in_component=False)
+    # HiGHS works in a thread of its own: the time of this thread alone would leave it out.
     theirs, relaxed = best_of(
-        lambda: solve_relaxation(reduction.problem), repeats=1, warm_up=False, clock=time.thread_time
+        lambda: solve_relaxation(reduction.problem), repeats=1, warm_up=False, clock=time.process_time
     )
     cost = -field.score(answer.labels)
     bound = np.nan if relaxed.upper_bound is None else -relaxed.upper_bound - reduction.constant
@@ -186,8 +187,8 @@ def _peer(name: str, X: Any, y: Any, links: Constraints, n_seeds: int) -> PeerRe
 
 
 def _fit(name: str, X: Any, links: Constraints, seed: int, n_jobs: int | None = None) -> Any:
-    # One start from links, as the peer makes it.
-    settings: dict[str, Any] = {"init": "constraints", "n_init": 1, "random_state": seed, "n_jobs": n_jobs}
+    # With our defaults, as a user has them: more starts than the peer makes.
+    settings: dict[str, Any] = {"random_state": seed, "n_jobs": n_jobs}
     if name == "PCKMeans":
         # The peer halves squared distances, as the paper does: its w = 1 is a weight of 2.
         return PCKMeans(CLUSTERS, weight=2.0, **settings).fit(X, constraints=links)
@@ -230,8 +231,9 @@ def fits_table() -> Table:
         f"Fits, {FEATURES} features, K = {CLUSTERS}, one link for every 20 rows, one thread",
         ["", "rows", "linkwise s", "iterations", "F", "peer s", "peer F", "ratio"],
         rows,
-        f"Processor time. The peer is stopped after {PATIENCE:g} s on the wall clock and not asked for more "
-        f"than {PEER_ROWS:,} rows. The summary compares F at the largest size that it finishes.",
+        "Processor time. Both have their defaults: ten starts of ours, one of the peer, which is stopped "
+        f"after {PATIENCE:g} s on the wall clock and not asked for more than {PEER_ROWS:,} rows. The summary "
+        "compares F at the largest size that it finishes.",
         measured,
     )
 
