@@ -21,7 +21,6 @@ LAYERS = (
         "_pages",
         "_heat_map",
         "_row_tables",
-        "_neighbourhoods",
         "_transformers",
         "beliefs",
         "metrics",

@@ -38,7 +38,6 @@ THROUGH = {
     "displays.convergence": "displays/test_curves.py",
     "displays.criterion": "displays/test_curves.py",
     "displays.link_curve": "displays/test_curves.py",
-    "graph.colourability": "graph/test_feasibility.py",
     "inference.exact.bucket_kernels": "inference/exact/test_junction_tree.py",
     "inference.field": "inference/test_api.py",
     "inference.messages.linear": "inference/messages/test_sum_product.py",

@@ -201,3 +201,9 @@ def mycielski(n_nodes: int, pairs) -> tuple[int, np.ndarray]:
     shadows = [(a, b + n_nodes) for a, b in edges] + [(b, a + n_nodes) for a, b in edges]
     apex = [(node + n_nodes, 2 * n_nodes) for node in range(n_nodes)]
     return 2 * n_nodes + 1, as_pairs(edges + shadows + apex)
+
+
+def is_colouring(pairs, colours, n_colours) -> bool:
+    """Whether colours (n,) are in range and differ at both ends of each pair."""
+    proper = np.all(colours[pairs[:, 0]] != colours[pairs[:, 1]])
+    return bool(proper and np.all((colours >= 0) & (colours < n_colours)))

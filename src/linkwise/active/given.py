@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.special import expit, logit
 
+from linkwise.active.groups import join
 from linkwise.active.knowledge import DIFFERENT, SAME, Answers
-from linkwise.graph.greedy_contraction import join
 
 __all__ = ["N_ROWS", "summarise"]
 

@@ -44,7 +44,7 @@ from linkwise.auto.search import (
 )
 from linkwise.auto.shape import gaussian_nats
 from linkwise.constraints import Constraints
-from linkwise.constraints.implied import pair_codes
+from linkwise.constraints.groups import pair_codes
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.model_selection.held_out import LinkFold, Questions, link_folds

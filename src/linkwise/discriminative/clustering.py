@@ -24,7 +24,7 @@ from linkwise._validation import (
     refuse_dask,
 )
 from linkwise.constraints import Constraints
-from linkwise.constraints.implied import implied_pairs, pair_codes
+from linkwise.constraints.groups import implied_pairs, pair_codes
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features, scaled_rows
 from linkwise.discriminative.objective import LinkTable, information, learn_boundaries, link_table

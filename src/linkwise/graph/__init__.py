@@ -1,7 +1,6 @@
 """Graph algorithms behind the links: groups, contraction, colouring, feasibility, elimination orders."""
 
-from linkwise.graph.cliques import find_clique
-from linkwise.graph.colourability import KColouring, k_colouring
+from linkwise.graph.colourability import KColouring, find_clique, k_colouring
 from linkwise.graph.colouring import core_numbers, degeneracy, dsatur_colouring, greedy_colouring
 from linkwise.graph.csr import (
     Adjacency,

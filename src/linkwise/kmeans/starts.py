@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from linkwise._arrays import Floats, Ints
-from linkwise._neighbourhoods import choose_far_apart, groups_apart
+from linkwise.constraints.groups import choose_far_apart, groups_apart
 from linkwise.kmeans.distortions.base import Distortion
 
 # Rows that the search for missing centres looks at; more do not make it better.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise.constraints import Constraints
-from linkwise.constraints.implied import groups_apart, implied_pairs, pair_codes
+from linkwise.constraints.groups import codes_apart, implied_pairs, pair_codes
 from linkwise.graph import group_labels
 
 __all__ = [
@@ -141,7 +141,7 @@ def _row_folds(
     order = np.lexsort((rng.random(len(rows)), group[rows]))
     fold_of_row = np.full(links.n_samples, -1, dtype=np.int64)
     fold_of_row[rows[order]] = (np.arange(len(rows)) + rng.integers(n_folds)) % n_folds
-    apart = groups_apart(links, group)
+    apart = codes_apart(links, group)
     pairs, same = implied_pairs(links, _MOST_QUESTIONS, rng)
     trust = np.concatenate([np.ones(len(pairs)), np.tanh(np.abs(links.weights[~hard]))])
     pairs = np.concatenate([pairs, links.pairs[~hard]])

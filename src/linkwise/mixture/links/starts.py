@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from linkwise._neighbourhoods import choose_far_apart, neighbourhoods
 from linkwise.constraints import Constraints
+from linkwise.constraints.groups import choose_far_apart, neighbourhoods
 
 INIT_METHODS = ("constraints", "kmeans", "random")
 
