@@ -22,8 +22,7 @@ from linkwise import (
     SpectralLearning,
 )
 from linkwise._row_tables import exact_origin, from_origin
-from linkwise.kmeans.distortions.metric_steps import log_det
-from linkwise.kmeans.distortions.penalty_bounds import metric_factor
+from linkwise.kmeans.distortions.metric_steps import log_det, metric_factor
 from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours
 from linkwise.spectral.learning import overwritten_affinity
 from tests.kmeans.kmeans_cases import COMBINATIONS, random_data, random_links

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from linkwise.kmeans.distortions import penalty_bounds
-from linkwise.kmeans.distortions.penalty_bounds import squared_diameter
+from linkwise.kmeans.distortions import metric_steps
+from linkwise.kmeans.distortions.metric_steps import squared_diameter
 from linkwise.spectral import algorithm_b
 from linkwise.spectral import kernels as heat
 from linkwise.spectral.algorithm_b import largest_products, weakest_affinity
@@ -52,8 +52,8 @@ def test_largest_products(monkeypatch, size):
 
 @pytest.mark.parametrize("size", [1, 600])
 def test_squared_diameter(monkeypatch, size):
-    calls = counted(monkeypatch, penalty_bounds, "_farthest_pair")
-    monkeypatch.setattr(penalty_bounds, "_PAIRS", size)
+    calls = counted(monkeypatch, metric_steps, "_farthest_pair")
+    monkeypatch.setattr(metric_steps, "_PAIRS", size)
     for seed in range(20):
         X = np.random.default_rng(seed).normal(size=(40, 12))
         distances = ((X[:, None] - X) ** 2).sum(axis=2)

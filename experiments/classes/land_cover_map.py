@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.classes.land_cover_scenes import Scene
-from linkwise.displays._style import COLOURS
+from linkwise.displays._drawing import COLOURS
 from linkwise.metrics import contingency_table
 
 __all__ = ["cluster_colours", "draw_legends"]

@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from linkwise.displays import ClassMapDisplay
-from linkwise.displays._style import COLOURS
+from linkwise.displays._drawing import COLOURS
 from linkwise.displays.class_map import inner_place
 from tests.repeats import examples
 

@@ -19,8 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from linkwise import Constraints
 from linkwise.displays import ClusterDisplay
-from linkwise.displays._drawing import link_states, thin_links
-from linkwise.displays._style import COLOURS, VIOLATED, point_style
+from linkwise.displays._drawing import COLOURS, VIOLATED, link_states, point_style, thin_links
 from tests.repeats import examples
 
 LINKS = Constraints(6, must_link=[(0, 1), (1, 2)], cannot_link=[(2, 3), (4, 5), (0, 5)])

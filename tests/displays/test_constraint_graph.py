@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from linkwise import Constraints
 from linkwise.displays import ConstraintGraphDisplay
-from linkwise.displays._style import COLOURS, VIOLATED
+from linkwise.displays._drawing import COLOURS, VIOLATED
 from linkwise.displays.constraint_graph import circle, pack, stress_layout
 from tests.repeats import examples, for_seeds
 

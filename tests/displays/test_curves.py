@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from linkwise import PPC, Constraints
 from linkwise.displays import AnnotatorDisplay, ConvergenceDisplay, CriterionDisplay, LinkCurveDisplay
-from linkwise.displays._style import VIOLATED
+from linkwise.displays._drawing import VIOLATED
 from linkwise.model_selection import sweep_components
 
 RUNS = {

@@ -289,7 +289,7 @@ def _figure(value: float | None) -> str:
 def comparison_png(rows: list[Comparison]) -> bytes:
     """Draw accuracies, or shares of held-out links, as bars, those of methods without links in grey."""
     from linkwise._pages import new_figure, png_of
-    from linkwise.displays._style import COLOURS
+    from linkwise.displays._drawing import COLOURS
 
     by_links = any(row.held_out is not None for row in rows)
     shown = [row for row in rows if (row.held_out if by_links else row.scores) is not None][::-1]

@@ -77,7 +77,7 @@ class Picture:
 
     def draw_links(self, ax: Any, links: Constraints) -> None:
         """Draw links between cells over the image, cannot-links dashed."""
-        from linkwise.displays._style import COLOURS
+        from linkwise.displays._drawing import COLOURS
 
         centres = (self.places()[links.pairs] + 0.5) * self.block - 0.5
         for ends, weight in zip(centres, links.weights, strict=True):
@@ -260,7 +260,7 @@ def label_png(labels: Ints) -> bytes:
     """Make a PNG whose pixel values are the labels 0 to 254, (height, width); -1 becomes transparent."""
     from PIL import Image
 
-    from linkwise.displays._style import COLOURS
+    from linkwise.displays._drawing import COLOURS
 
     if labels.max() >= MOST_LABELS:
         raise CommandError(

@@ -14,9 +14,17 @@ from linkwise._pages import Page, TextTable
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
-from linkwise.cli.parts import Parts, Piece, find_parts, is_parts, read_piece
+from linkwise.cli.parts import (
+    Parts,
+    Piece,
+    Progress,
+    check_scheduler,
+    connected,
+    find_parts,
+    is_parts,
+    read_piece,
+)
 from linkwise.cli.parts.fit import batches, write_part
-from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
 from linkwise.cli.samples import Preparation, Samples, load_prepared_model, output_frame, read_samples
 from linkwise.cli.tables import write_csv, write_frame
 

@@ -280,7 +280,7 @@ def segments_png(picture: Picture, panels: dict[str, Ints], links: Constraints |
     from matplotlib.colors import ListedColormap
 
     from linkwise._pages import new_figure, png_of
-    from linkwise.displays._style import COLOURS
+    from linkwise.displays._drawing import COLOURS
 
     height, width = picture.pixels.shape[:2]
     step = max(1, max(height, width) // _MOST_DRAWN)

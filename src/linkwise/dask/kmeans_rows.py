@@ -26,8 +26,7 @@ from linkwise.kmeans.distortions.euclidean import (
     constant_columns,
     moments_about,
 )
-from linkwise.kmeans.distortions.metric_steps import PenaltyBound
-from linkwise.kmeans.distortions.penalty_bounds import BoxBound, metric_factor
+from linkwise.kmeans.distortions.metric_steps import BoxBound, PenaltyBound, metric_factor
 
 _DOUBLE = np.dtype(np.float64)
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwise.constraints import Constraints
+from linkwise.displays._drawing import COLOURS, LITERAL, axes_or_new
 from linkwise.displays._inputs import fitted_step
-from linkwise.displays._style import COLOURS, LITERAL, axes_or_new
 
 
 class AnnotatorDisplay:

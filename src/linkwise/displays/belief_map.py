@@ -12,8 +12,8 @@ from linkwise._arrays import Floats
 from linkwise._heat_map import draw_heat_map, heat_colours
 from linkwise._validation import label_codes
 from linkwise.beliefs import ClassBeliefs
+from linkwise.displays._drawing import axes_or_new
 from linkwise.displays._inputs import fitted_step, needed
-from linkwise.displays._style import axes_or_new
 from linkwise.metrics import separability as separability_of
 
 # Above this number draw_heat_map writes no figures into the cells.

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from scipy import ndimage
 
 from linkwise._arrays import Bools
+from linkwise.displays._drawing import COLOURS, LITERAL, axes_or_new, contrasting, place_legend
 from linkwise.displays._inputs import codes_of, fitted_step, needed
-from linkwise.displays._style import COLOURS, LITERAL, axes_or_new, contrasting, place_legend
 
 # Regions narrower than this share of the longer side have no room for a mark.
 _ROOM = 0.025

@@ -10,9 +10,16 @@ from numpy.typing import ArrayLike
 
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
-from linkwise.displays._drawing import draw_links, draw_points, link_states, thin_links
+from linkwise.displays._drawing import (
+    axes_or_new,
+    draw_links,
+    draw_points,
+    link_states,
+    name_axes,
+    place_legend,
+    thin_links,
+)
 from linkwise.displays._inputs import check_points, codes_if_any, plane_of, training_labels
-from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 
 class ClusterDisplay:

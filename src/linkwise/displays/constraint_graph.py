@@ -12,9 +12,17 @@ from scipy.sparse.csgraph import shortest_path
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
-from linkwise.displays._drawing import cluster_handle, draw_links, link_states
+from linkwise.displays._drawing import (
+    COLOURS,
+    axes_or_new,
+    cluster_handle,
+    contrasting,
+    draw_links,
+    link_states,
+    place_legend,
+    point_style,
+)
 from linkwise.displays._inputs import codes_if_any, fitted_step, needed
-from linkwise.displays._style import COLOURS, axes_or_new, contrasting, place_legend, point_style
 from linkwise.graph import group_labels
 
 # Stress majorisation needs n x n tables and their pseudo-inverse.

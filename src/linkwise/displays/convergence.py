@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwise._arrays import Floats, Ints
+from linkwise.displays._drawing import VIOLATED, axes_or_new, line_style, place_legend
 from linkwise.displays._inputs import curve, fitted_step
-from linkwise.displays._style import VIOLATED, axes_or_new, line_style, place_legend
 
 # Rounding of a sum over many rows; smaller steps backwards are not worth a mark.
 _ROUNDING = 1e-9

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from linkwise.displays._drawing import COLOURS, VIOLATED, axes_or_new, place_legend
 from linkwise.displays._inputs import curve
-from linkwise.displays._style import COLOURS, VIOLATED, axes_or_new, place_legend
 
 
 class CriterionDisplay:

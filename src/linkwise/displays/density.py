@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from linkwise._arrays import Floats
-from linkwise.displays._drawing import draw_points
+from linkwise.displays._drawing import axes_or_new, draw_points, name_axes, place_legend
 from linkwise.displays._inputs import Plane, check_points, codes_if_any, fitted_step, needed, plane_of
-from linkwise.displays._style import axes_or_new, name_axes, place_legend
 
 _SHARES = (0.25, 0.5, 0.75, 0.95)
 # Log densities this far below the outermost contour are all alike.

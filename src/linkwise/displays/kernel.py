@@ -11,9 +11,15 @@ from numpy.typing import ArrayLike
 from linkwise._arrays import Floats
 from linkwise._validation import check_constraints
 from linkwise.constraints import Constraints
-from linkwise.displays._drawing import draw_links, link_states, thin_links
+from linkwise.displays._drawing import (
+    axes_or_new,
+    draw_links,
+    line_style,
+    link_states,
+    place_legend,
+    thin_links,
+)
 from linkwise.displays._inputs import fitted_step, needed
-from linkwise.displays._style import axes_or_new, line_style, place_legend
 
 _MOST_LINKS = 100
 # Values within this share of the largest are near zero.

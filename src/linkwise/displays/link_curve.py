@@ -12,8 +12,8 @@ from sklearn.base import clone
 from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 from linkwise.constraints import Constraints
+from linkwise.displays._drawing import axes_or_new, line_style, name_axes, place_legend
 from linkwise.displays._inputs import curve
-from linkwise.displays._style import axes_or_new, line_style, name_axes, place_legend
 from linkwise.metrics import clustering_accuracy
 
 

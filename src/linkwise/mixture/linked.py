@@ -53,10 +53,18 @@ from linkwise.mixture.links.rows import (
     select_linked_rows,
     sum_components,
 )
-from linkwise.mixture.links.starts import INIT_METHODS, component_start_labels, links_lead, restart_labels
+from linkwise.mixture.links.starts import (
+    INIT_METHODS,
+    GivenParts,
+    are_factors,
+    assigned_start,
+    component_start_labels,
+    given_start,
+    links_lead,
+    restart_labels,
+)
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
-from linkwise.mixture.starts import GivenParts, are_factors, assigned_start, given_start
 
 __all__ = ["LinkedGaussianMixture", "RunKeeper"]
 

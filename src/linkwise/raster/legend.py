@@ -110,7 +110,7 @@ def names_in(tags: dict[str, str]) -> dict[int, str]:
 
 
 def _palette(n_colors: int) -> list[str]:
-    from linkwise.displays._style import COLOURS
+    from linkwise.displays._drawing import COLOURS
 
     shades: list[tuple[str, ...]] = [COLOURS]
     for lightness in (0.35, 0.8, 0.2, 0.65, 0.5):

@@ -13,9 +13,9 @@ from linkwise.inference.local_search.forest_descent import (
     grow_forest,
     polish,
     root_chosen,
+    shuffled,
 )
 from linkwise.inference.local_search.icm import icm
-from linkwise.inference.local_search.orders import shuffled
 from linkwise.inference.scoring import n_broken, problem_score
 from tests.inference.label_cases import (
     KINDS,

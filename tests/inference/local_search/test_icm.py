@@ -5,8 +5,7 @@ import pytest
 
 from linkwise.inference import PottsField, best_labels
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
-from linkwise.inference.local_search.icm import _visit, descend, feasible_start, icm
-from linkwise.inference.local_search.orders import random_runs
+from linkwise.inference.local_search.icm import _visit, descend, feasible_start, icm, random_runs
 from linkwise.inference.problem import reduce_field
 from linkwise.inference.scoring import component_scores, n_broken, problem_score
 from tests.inference.label_cases import (

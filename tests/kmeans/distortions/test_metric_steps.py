@@ -9,20 +9,18 @@ import pytest
 from scipy.optimize import minimize
 
 from linkwise.kmeans.distortions.metric_steps import (
+    BoxBound,
+    DiameterBound,
+    SphereBound,
     backtrack,
     descend_log_weights,
     diagonal_minimiser,
     full_minimiser,
     linear_metric_step,
     log_det,
+    metric_factor,
     rayleigh_minimiser,
     rayleigh_prior,
-)
-from linkwise.kmeans.distortions.penalty_bounds import (
-    BoxBound,
-    DiameterBound,
-    SphereBound,
-    metric_factor,
     squared_diameter,
 )
 from tests.repeats import examples, for_seeds

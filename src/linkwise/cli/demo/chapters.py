@@ -331,7 +331,7 @@ def _panel(picture: Picture, labels: Ints | None, links: Constraints | None = No
     from matplotlib.colors import ListedColormap
 
     from linkwise._pages import new_figure, png_of
-    from linkwise.displays._style import COLOURS
+    from linkwise.displays._drawing import COLOURS
 
     figure, ax = new_figure(size=(3.2, 3.2))
     if labels is None:

@@ -18,8 +18,7 @@ from linkwise._pages import Page, TextTable
 from linkwise.cli.errors import CommandError
 from linkwise.cli.options import METHODS, Settings
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
-from linkwise.cli.parts import Parts, find_parts, id_rows, read_columns
-from linkwise.cli.parts.scheduler import Progress, check_scheduler, connected
+from linkwise.cli.parts import Parts, Progress, check_scheduler, connected, find_parts, id_rows, read_columns
 from linkwise.cli.samples import Preparation, free_name, safe_scales, save_prepared_model
 from linkwise.cli.tables import build_links, check_links, link_frame, read_link_list, write_frame
 

@@ -12,17 +12,46 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import inline_kernel, kernel
+from linkwise._kernels.random import counter_uniform
 from linkwise._kernels.simd import prefetch
 from linkwise.graph import group_labels
 from linkwise.inference.engines import EngineLabels, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
-from linkwise.inference.local_search.icm import descend
-from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, shuffled
+from linkwise.inference.local_search.icm import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, descend
 from linkwise.inference.problem import Problem, log_agree, log_differ, log_ratio
 from linkwise.inference.scoring import n_broken, problem_score
 
 #: ``tree[node, 0]`` of a node that is not in the forest.
 OUTSIDE = -(1 << 62)
+# Nodes of a run: their rows of scores fit into the second-level cache, and forests get no worse.
+_RUN = 1024
+
+
+@kernel
+def _shuffle_runs(nodes: Ints, run: int, run_order: Ints, seed: np.uint64) -> Ints:
+    """The runs of ``run`` consecutive entries of ``nodes`` in the given order, each shuffled."""
+    order = np.empty_like(nodes)
+    filled = 0
+    for index in run_order:
+        start = index * run
+        for place in range(start, min(start + run, nodes.shape[0])):
+            other = filled - int(counter_uniform(seed, index, place) * (place - start + 1))
+            order[filled] = order[other]
+            order[other] = nodes[place]
+            filled += 1
+    return order
+
+
+def shuffled(nodes: Ints, rng: np.random.Generator) -> Ints:
+    """A random permutation of ascending nodes; of many, runs in random order, each shuffled.
+
+    Runs save a third of the time of a large forest; unshuffled, a small cycle would always be cut at one
+    node.
+    """
+    if len(nodes) < 16 * _RUN:
+        return rng.permutation(nodes)
+    n_runs = -(-len(nodes) // _RUN)
+    return _shuffle_runs(nodes, _RUN, rng.permutation(n_runs), rng.integers(2**64, dtype=np.uint64))
 
 
 @inline_kernel

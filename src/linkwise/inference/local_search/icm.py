@@ -14,10 +14,12 @@ from linkwise._threads import Workers, chunk_bounds
 from linkwise.graph import greedy_colouring, group_labels
 from linkwise.inference.engines import EngineLabels, choice, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
-from linkwise.inference.local_search.orders import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, random_runs
 from linkwise.inference.problem import Problem, cached, log_ratio
 from linkwise.inference.scoring import best_per_component, n_broken
 
+#: How many nodes ahead the place of a node's links, the links and the data of their ends are prefetched;
+#: between 4 and 64 the time hardly changes.
+AHEAD_ROW, AHEAD_LINKS, AHEAD_ENDS = 16, 8, 4
 # Gains below this share of the compared scores are rounding: a tie, and ties keep the label.
 _TIE = 1e-14
 # Nodes of a colour class that one task of the thread pool visits.
@@ -31,6 +33,33 @@ class Descent(NamedTuple):
     n_iter: int
     converged: bool
     gains: Floats
+
+
+@kernel
+def _join_runs(nodes: Ints, run: int, run_order: Ints, backwards: Bools) -> Ints:
+    """The runs of ``run`` consecutive entries of ``nodes`` in the given order, some of them reversed."""
+    order = np.empty_like(nodes)
+    filled = 0
+    for index in run_order:
+        start = index * run
+        stop = min(start + run, nodes.shape[0])
+        for place in range(start, stop):
+            order[filled] = nodes[start + stop - 1 - place] if backwards[index] else nodes[place]
+            filled += 1
+    return order
+
+
+def random_runs(nodes: Ints, rng: np.random.Generator) -> Ints:
+    """A random permutation of ascending nodes; of many, runs in random order and direction.
+
+    Full permutations of a million nodes miss the cache at every step: runs take a quarter of the time, and on
+    grids ICM ends at slightly higher scores.
+    """
+    run = min(max(len(nodes) // 1024, 1), 512)
+    if run == 1:
+        return rng.permutation(nodes)
+    n_runs = -(-len(nodes) // run)
+    return _join_runs(nodes, run, rng.permutation(n_runs), rng.random(n_runs) < 0.5)
 
 
 @kernel

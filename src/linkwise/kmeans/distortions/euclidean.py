@@ -19,13 +19,16 @@ from linkwise._row_tables import (
 )
 from linkwise.kmeans.distortions.base import AssignmentPass, Distortion, Metric, ViolatedLinks
 from linkwise.kmeans.distortions.metric_steps import (
+    BoxBound,
+    DiameterBound,
     PenaltyBound,
+    SphereBound,
     diagonal_minimiser,
     full_minimiser,
     linear_metric_step,
     log_det,
+    metric_factor,
 )
-from linkwise.kmeans.distortions.penalty_bounds import BoxBound, DiameterBound, SphereBound, metric_factor
 from linkwise.kmeans.lloyd import Assigned, assign_rows, weighted_distances
 
 #: Smallest variance within clusters that a metric answers to, as a share of the variance of the data.

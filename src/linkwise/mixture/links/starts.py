@@ -1,4 +1,4 @@
-"""Where EM starts: centres from links, from k-means, or at random.
+"""Where EM starts: labels from links, from k-means, or at random, then parameters, or those of the user.
 
 If clusters have several Gaussians each, which of them belong together matters most: they may lie anywhere,
 and the likelihood does not tell how to group them; only links do. EM rarely regroups them, so a start that
@@ -7,17 +7,27 @@ groups neighbours, or those that links join, decides the fit.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.constraints.groups import choose_far_apart, neighbourhoods
+from linkwise.mixture.em import MixtureParameters
+from linkwise.mixture.gaussian.data import Points
+from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, precision_factors_of_precisions
+from linkwise.mixture.gaussian.passes import statistics_pass
+from linkwise.mixture.gaussian.shrinkage import CovariancePrior
+from linkwise.mixture.links.em_step import new_parameters
 
 INIT_METHODS = ("constraints", "kmeans", "random")
-
 
 #: What every fourth start from links is made of, and whether the links then lead (``LinkedStep.from_links``).
 #: Mean ARI of rows without links, 19 sets, 30 % of the rows linked, all links right (15 % wrong), one draw:
@@ -25,10 +35,10 @@ INIT_METHODS = ("constraints", "kmeans", "random")
 #: (.53), all four .62 (.53); with 4 (D + 2) pseudo-rows.
 _CYCLE = (("kmeans", True), ("discriminating", True), ("kmeans", False), ("centres", True))
 
-
 #: Soft must-links for each cannot-link beyond which links do not lead: those of neighbours in an image or a
 #: chain would join everything.
 _MOST_MUST_LINKS = 20
+_ROWS_AT_ONCE = 8192
 
 
 def links_lead(method: str, number: int, constraints: Constraints | None) -> bool:
@@ -249,3 +259,117 @@ def _k_means(X: NDArray[np.floating], n_parts: int, random_state: np.random.Rand
     if len(np.unique(X[: _SOME * n_parts], axis=0)) < n_parts:
         n_parts = min(n_parts, len(np.unique(X, axis=0)))
     return KMeans(n_parts, n_init=1, random_state=random_state).fit(X).labels_.astype(np.int64)
+
+
+def assigned_start(
+    points: Points,
+    labels: Ints,
+    n_gaussians: int,
+    covariance_type: str,
+    reg_covar: float,
+    coupling: Floats,
+    prior: CovariancePrior | None,
+) -> MixtureParameters:
+    """Parameters of a hard assignment of the rows, labels (n,)."""
+    # Moments about the means of the assignment, found first, keep their digits for clusters far apart.
+    about = np.tile(points.offset, (n_gaussians, 1))
+    rough = _assigned_statistics(points, labels, about, covariance_type)
+    about += rough.first / np.maximum(rough.counts, 1.0)[:, np.newaxis]
+    statistics = _assigned_statistics(points, labels, about, covariance_type)
+    counts = statistics.counts + 10 * np.finfo(np.float64).eps
+    log_weights = np.log(counts / counts.sum())
+    return new_parameters(statistics, covariance_type, reg_covar, log_weights, coupling, prior)
+
+
+def _assigned_statistics(points: Points, labels: Ints, about: Floats, covariance_type: str) -> Statistics:
+    """Sum statistics of a hard assignment, a few rows at a time so that no (n, K) table is needed."""
+    parts = []
+    for start in range(0, points.n_samples, _ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + _ROWS_AT_ONCE, points.n_samples))
+        one_hot = (labels[rows, np.newaxis] == np.arange(len(about))).astype(np.float64)
+        parts.append(statistics_pass(points, about, one_hot, covariance_type, rows=rows))
+    return reduce(add, parts)
+
+
+class GivenParts(NamedTuple):
+    """Parts of a start that the user gave: weights (G,), means (G, D), precisions by covariance type."""
+
+    weights: ArrayLike | None
+    means: ArrayLike | None
+    precisions: ArrayLike | None
+
+
+def given_start(
+    given: GivenParts,
+    start: MixtureParameters | None,
+    covariance_type: str,
+    shape: tuple[int, int],
+    coupling: Floats,
+    *,
+    fixed: bool,
+) -> MixtureParameters:
+    """Replace parts of a start of ``shape`` (G, D) by what the user gave; ``fixed`` weights are equal."""
+    n_gaussians = shape[0]
+    log_weights = None if start is None else start.log_weights
+    means = None if start is None else start.gaussians.means
+    factors = None if start is None else start.gaussians.factors
+    if given.weights is not None:
+        weights = _checked(given.weights, (n_gaussians,), "weights_init")
+        if (weights < 0).any() or not np.isclose(weights.sum(), 1.0):
+            raise ValueError(
+                f"weights_init must be >= 0 and sum to 1, its sum is {weights.sum():.6g}"
+                "; pass weights / weights.sum()"
+            )
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(weights)
+    elif fixed:
+        log_weights = np.full(n_gaussians, -np.log(n_gaussians))
+    if given.means is not None:
+        means = _checked(given.means, shape, "means_init")
+    if given.precisions is not None:
+        wanted = _shape_of_factors(covariance_type, *shape)
+        precisions = _checked(given.precisions, wanted, "precisions_init")
+        factors = precision_factors_of_precisions(precisions, covariance_type)
+    assert log_weights is not None
+    assert means is not None
+    assert factors is not None
+    gaussians = Gaussians(means, factors, covariance_type)
+    return MixtureParameters(log_weights, gaussians, _covariances(gaussians), coupling)
+
+
+def are_factors(factors: Floats, covariance_type: str, n_gaussians: int, n_features: int) -> bool:
+    """Return whether an array may hold the factors of precisions of this type."""
+    if factors.shape != _shape_of_factors(covariance_type, n_gaussians, n_features):
+        return False
+    if not (n_gaussians == n_features > 1 and factors.ndim == 2):
+        return True
+    # As many features as components: variances of "diag" have no zeros, the factor of "tied" does.
+    return bool(np.tril(factors, -1).any()) == (covariance_type == "diag")
+
+
+def _shape_of_factors(covariance_type: str, n_gaussians: int, n_features: int) -> tuple[int, ...]:
+    """Return the shape of covariances, precisions and their factors."""
+    return {
+        "full": (n_gaussians, n_features, n_features),
+        "tied": (n_features, n_features),
+        "diag": (n_gaussians, n_features),
+        "spherical": (n_gaussians,),
+    }[covariance_type]
+
+
+def _checked(values: ArrayLike, shape: tuple[int, ...], name: str) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}; pass that shape")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinite values; correct them, or pass None")
+    return array
+
+
+def _covariances(gaussians: Gaussians) -> Floats:
+    """Compute covariances from precision factors, in the shape of the covariance type."""
+    _, factors, covariance_type = gaussians
+    if covariance_type in ("diag", "spherical"):
+        return 1.0 / factors**2
+    inverse = np.linalg.inv(factors)
+    return np.swapaxes(inverse, -1, -2) @ inverse

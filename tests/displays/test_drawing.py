@@ -11,7 +11,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
 
 from linkwise import Constraints, displays
-from linkwise.displays._style import (
+from linkwise.displays._drawing import (
     COLOURS,
     MARKERS,
     VIOLATED,
