@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
-from linkwise.active import ActiveClustering, LabelOracle, landscape, session, suggest_pairs
-from linkwise.active.long import schedule
+from linkwise.active import ActiveClustering, LabelOracle, landscape, long, session, suggest_pairs
 from linkwise.active.strategies import strategy_names
 from linkwise.datasets import load_bundled
 from linkwise.exceptions import InfeasibleConstraints
@@ -66,7 +65,7 @@ def test_same_seed_same_session():
 @pytest.mark.parametrize("name", ["information", "random"])
 def test_undo_restores_everything(name, monkeypatch):
     # Looks that give several questions come early, so that steps inside of such a look are undone too.
-    monkeypatch.setattr(schedule, "_ANSWERS_PER_QUESTION", 3)
+    monkeypatch.setattr(long, "_ANSWERS_PER_QUESTION", 3)
     X, y = blobs(20)
     person = LabelOracle(y, error_rate=0.1, unsure_rate=0.1, random_state=0)
     one = ActiveClustering(X, strategy=name, random_state=1)
@@ -96,7 +95,7 @@ def test_retract_equals_never_told():
 
 @pytest.mark.parametrize("n_answers", [0, 5, 9])
 def test_resumed_session_goes_on_as_if_nothing_had_happened(n_answers, tmp_path, monkeypatch):
-    monkeypatch.setattr(schedule, "_ANSWERS_PER_QUESTION", 3)
+    monkeypatch.setattr(long, "_ANSWERS_PER_QUESTION", 3)
     X, y = blobs(20)
     person = LabelOracle(y, error_rate=0.1, random_state=0)
     path = tmp_path / "answers.jsonl"

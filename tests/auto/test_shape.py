@@ -1,4 +1,4 @@
-"""Gaussian clusters are told from bent ones by the rows alone."""
+"""The number of clusters by links and by the shape, and Gaussian clusters told from bent ones by the rows."""
 
 from __future__ import annotations
 
@@ -6,10 +6,121 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.datasets import make_blobs
+from sklearn.metrics import silhouette_samples
 
-from linkwise.auto.shape import gaussian_nats, paired_t
+from linkwise import Constraints, LinkedClustering
+from linkwise.auto.candidates import Candidate
+from linkwise.auto.search import Trial
+from linkwise.auto.shape import gaussian_nats, n_clusters_by_links, n_clusters_by_shape, paired_t, silhouettes
 from linkwise.datasets import make_rings, make_two_moons
-from tests.repeats import LONG
+from linkwise.model_selection.held_out import Questions
+from tests.repeats import LONG, for_seeds
+
+FLAT = dict.fromkeys(range(1, 11), 0.0)
+
+
+def trials(kept_of):
+    candidate = Candidate("one", True, lambda k, seed: None)
+    return [
+        Trial(candidate, k, (), np.array(kept, dtype=float), 0.0, 0.0, "" if kept else "failed")
+        for k, kept in kept_of
+    ]
+
+
+def questions(n_must, n_cannot):
+    n = n_must + n_cannot
+    return Questions(np.zeros((n, 2), dtype=int), np.arange(n) < n_must, np.ones(n))
+
+
+def blobs(k, n=30, seed=0, spread=0.25):
+    """Rows around the corners of a polygon."""
+    angle = 2.0 * np.pi * np.arange(k) / k
+    y = np.arange(n * k) % k
+    centres = np.column_stack([np.cos(angle), np.sin(angle)]) * k
+    return centres[y] + spread * np.random.default_rng(seed).standard_normal((n * k, 2)), y
+
+
+class TestByLinks:
+    def test_the_one_that_keeps_most(self):
+        kept = [(2, [1, 1, 0, 0]), (3, [1, 1, 1, 1]), (4, [0, 0, 1, 1])]
+        assert n_clusters_by_links(trials(kept), questions(2, 2), {2: 1.0, 3: 0.0, 4: 1.0}) == 3
+
+    def test_both_kinds_count_half(self):
+        """Plain shares are .9 and .55; with halves .5 and .75."""
+        kept = [(2, [1] * 90 + [0] * 10), (5, [1] * 45 + [0] * 45 + [1] * 10)]
+        assert n_clusters_by_links(trials(kept), questions(90, 10), {2: 1.0, 5: 0.0}) == 5
+
+    def test_the_shape_decides_where_links_cannot(self):
+        """4 breaks one link that 3 keeps, and 3 one, two or three that 4 keeps."""
+        for n_broken, chosen in ((1, 3), (2, 3), (3, 4)):
+            kept = [(4, [0] + [1] * 19), (3, [1] * (20 - n_broken) + [0] * n_broken), (2, [0] * 20)]
+            lost, noise = (n_broken - 1) / 10, np.sqrt(n_broken + 1) / 10
+            assert (lost <= max(0.5 * noise, 0.1)) == (chosen == 3)
+            assert n_clusters_by_links(trials(kept), questions(10, 10), {2: 0.9, 3: 0.8, 4: 0.1}) == chosen
+        assert n_clusters_by_links(trials(kept), questions(10, 10), {2: 0.9, 3: 0.1, 4: 0.8}) == 4
+
+    def test_a_single_link_decides_nothing(self):
+        kept = [(3, [1] * 10 + [0]), (4, [1] * 11)]
+        assert n_clusters_by_links(trials(kept), questions(5, 6), {3: 0.8, 4: 0.1}) == 3
+        kept = [(3, [1] * 9 + [0, 0]), (4, [1] * 11)]
+        assert n_clusters_by_links(trials(kept), questions(5, 6), {3: 0.8, 4: 0.1}) == 4
+
+    def test_of_several_candidates_the_best_counts(self):
+        kept = [(2, [1, 0, 1, 0]), (2, [1, 1, 1, 1]), (3, [0, 0, 0, 0]), (3, [1, 0, 0, 1])]
+        assert n_clusters_by_links(trials(kept), questions(2, 2), {2: 0.0, 3: 1.0}) == 2
+
+    def test_links_of_one_kind_only(self):
+        kept = [(2, [0] * 12), (3, [1] * 12)]
+        assert n_clusters_by_links(trials(kept), questions(0, 12), FLAT) == 3
+
+    def test_failures_are_left_out_unless_all_fail(self):
+        assert n_clusters_by_links(trials([(2, []), (3, [1, 1])]), questions(1, 1), FLAT) == 3
+        with pytest.raises(ValueError, match="no candidate could be fitted: failed; pass other candidates"):
+            n_clusters_by_links(trials([(2, []), (3, [])]), questions(1, 1), FLAT)
+
+    @pytest.mark.usefixtures("fewer_candidates")
+    def test_six_clear_blobs_and_few_links(self):
+        X, y = blobs(6, n=12)
+        links = Constraints.sample(y, 15, overlap=True, certainty=0.99, random_state=1)
+        model = LinkedClustering(effort="quick", random_state=0).fit(X, constraints=links)
+        assert model.n_clusters_ == 6
+
+
+class TestByShape:
+    @pytest.mark.parametrize("k", [2, 3, 5, 7])
+    def test_clear_blobs(self, k):
+        X, _ = blobs(k)
+        assert n_clusters_by_shape(X, range(1, 11), 0) == k
+
+    @for_seeds(4)
+    def test_one_gaussian_is_one_cluster(self, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((150, 4)) @ rng.standard_normal((4, 4))
+        assert n_clusters_by_shape(X, range(1, 11), 0) == 1
+
+    def test_numbers_that_were_not_offered_are_not_taken(self):
+        X, _ = blobs(3)
+        assert n_clusters_by_shape(X, [1], 0) == 1
+        assert n_clusters_by_shape(X, [4, 5], 0) in (4, 5)
+        # One is not among them, though it would be best.
+        rows = np.random.default_rng(0).standard_normal((60, 2))
+        assert n_clusters_by_shape(rows, [2, 3], 0) in (2, 3)
+
+    def test_silhouettes_are_those_of_the_clusters(self):
+        X, y = blobs(4)
+        found = silhouettes(X, [4], 0)[4]
+        assert found == pytest.approx(silhouette_samples(X, y).mean())
+
+    @pytest.mark.parametrize("n_distinct", [1, 2])
+    def test_fewer_distinct_rows_than_clusters(self, n_distinct):
+        X = np.repeat(np.arange(n_distinct), 6)[:, None] * np.ones((1, 2))
+        found = silhouettes(X, [2, 3], 0)
+        assert found[3] == -1.0
+        assert found[2] == (1.0 if n_distinct == 2 else -1.0)
+        assert n_clusters_by_shape(X, [2, 3], 0) == 2
+
+    def test_as_many_clusters_as_rows(self):
+        assert silhouettes(np.arange(3.0)[:, None], [3], 0) == {3: -1.0}
 
 
 def test_t_is_that_of_a_one_sample_test():

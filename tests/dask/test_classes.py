@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import linkwise
-from linkwise.dask import CPPC, classes, passes, scratch, source
+from linkwise.dask import CPPC, class_tables, classes, passes, source
 from linkwise.metrics import rand_score
 from linkwise.persistence import load_model, save_model
 from tests.dask.dask_cases import assert_same_fit, blobs, chunkings, lazy, quietly
@@ -152,7 +152,7 @@ class TestScratch:
         def full(file, array):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(scratch.np, "save", full)
+        monkeypatch.setattr(class_tables.np, "save", full)
         with pytest.raises(OSError, match=r"No space left on device; CPPC\(scratch=...\) may name another"):
             CPPC(3, scratch=tmp_path).fit(lazy(X, CHUNKS), Y)
         gc.collect()

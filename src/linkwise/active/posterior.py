@@ -30,8 +30,7 @@ from linkwise.active.evidence import (
 from linkwise.active.groups import SURE, Groups, find_groups
 from linkwise.active.knowledge import UNSURE, Answers, first_answers
 from linkwise.active.landscape import Landscape
-from linkwise.active.long.core import N_ROWS, choose_core, contract, hand_on
-from linkwise.active.long.schedule import N_EXACT, steps
+from linkwise.active.long import N_EXACT, N_ROWS, choose_core, contract, hand_on, steps
 from linkwise.active.predictors import Guess, guess_groups, learn_more
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals

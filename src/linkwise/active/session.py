@@ -14,11 +14,9 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
-from linkwise.active import given as given_rows
+from linkwise.active import long as long_session
 from linkwise.active.checks import checked_count, checked_metric, checked_pairs, checked_rows
-from linkwise.active.choice import are_few, better_clusters, last_choice
 from linkwise.active.contradictions import Contradiction, find_contradictions
-from linkwise.active.given import summarise
 from linkwise.active.journal import Journal, answers_beyond, fingerprint_of, read_answers
 from linkwise.active.knowledge import (
     DIFFERENT,
@@ -34,9 +32,16 @@ from linkwise.active.knowledge import (
     joined,
     learned_certainty,
 )
-from linkwise.active.labelling import keep_facts, label_landmarks, label_rows
+from linkwise.active.labelling import (
+    are_few,
+    better_clusters,
+    keep_facts,
+    label_landmarks,
+    label_rows,
+    last_choice,
+)
 from linkwise.active.landscape import N_LANDMARKS, Landscape, landmarks, survey
-from linkwise.active.long.schedule import last_look
+from linkwise.active.long import last_look, summarise
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
 from linkwise.constraints import Constraints
@@ -509,7 +514,7 @@ class ActiveClustering:
         return self._view
 
     def _better_clusters(self) -> NDArray[np.int64] | None:
-        """Clusters (l,) of the landmarks that label rows better than the predictors, or None: see ``choice``.
+        """Clusters (l,) of the landmarks that label rows better than the predictors do, or None.
 
         They depend on the answers at the last choice alone.
         """
@@ -528,7 +533,7 @@ class ActiveClustering:
     def _known_after(self, n_answers: int) -> Knowledge:
         """What was known after the first so many answers; depends on nothing else."""
         told = first_answers(self.answers, n_answers)
-        given = summarise(self._given_answers, given_rows.N_ROWS, self._seed)
+        given = summarise(self._given_answers, long_session.N_ROWS, self._seed)
         asked = np.unique(np.concatenate([given.pairs, told.pairs]))
         wanted = N_LANDMARKS
         while len(asked) > _MOST_ASKED * wanted:

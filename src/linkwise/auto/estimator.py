@@ -34,7 +34,6 @@ from linkwise.auto.choice import (
     vote_weights,
 )
 from linkwise.auto.consensus import Consensus, consensus_labels
-from linkwise.auto.count import n_clusters_by_links, n_clusters_by_shape, silhouettes
 from linkwise.auto.search import (
     Trial,
     enough_folds,
@@ -42,7 +41,7 @@ from linkwise.auto.search import (
     rows_to_choose_on,
     try_candidates,
 )
-from linkwise.auto.shape import gaussian_nats
+from linkwise.auto.shape import gaussian_nats, n_clusters_by_links, n_clusters_by_shape, silhouettes
 from linkwise.constraints import Constraints
 from linkwise.constraints.groups import pair_codes
 from linkwise.constraints.naming import NamedClustersMixin

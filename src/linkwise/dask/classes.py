@@ -18,12 +18,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_vector, label_codes, refuse_links_as_labels
 from linkwise.dask.checkpoint import digest, fit_identity
-from linkwise.dask.class_tables import LabelledDaskRows, RowResults
+from linkwise.dask.class_tables import LabelledDaskRows, RowResults, Scratch
 from linkwise.dask.collections import Table, known_sizes, read_table
 from linkwise.dask.estimator import extended
 from linkwise.dask.mixture import DaskPrediction
 from linkwise.dask.passes import Group, Runner, local_rows
-from linkwise.dask.scratch import Scratch
 from linkwise.dask.source import SAMPLE_ROWS, DaskRows
 from linkwise.mixture import cppc
 from linkwise.mixture.classes.decisions import THRESHOLD

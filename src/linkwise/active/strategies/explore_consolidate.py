@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.active.knowledge import Knowledge
-from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, farthest_row
-from linkwise.active.strategies.registry import strategy
+from linkwise.active.strategies.registry import among_landmarks, strategy
 
 __all__ = ["PATIENCE", "explore_consolidate"]
 

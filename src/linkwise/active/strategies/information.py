@@ -23,7 +23,7 @@ from scipy.linalg.lapack import dpotrf
 
 from linkwise.active.groups import SURE
 from linkwise.active.knowledge import Knowledge
-from linkwise.active.long.schedule import N_EXACT
+from linkwise.active.long import N_EXACT
 from linkwise.active.posterior import Posterior
 from linkwise.active.strategies.random_pairs import new_random_pairs
 from linkwise.active.strategies.registry import strategy

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from linkwise.active.knowledge import Knowledge
-from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, farthest_row
-from linkwise.active.strategies.registry import strategy
+from linkwise.active.strategies.registry import among_landmarks, strategy
 
 __all__ = ["min_max"]
 

@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
 from linkwise.active.knowledge import Answers, Knowledge
-from linkwise.active.strategies.landmarks import among_landmarks
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, counted_votes, neighbourhoods
-from linkwise.active.strategies.registry import strategy
+from linkwise.active.strategies.registry import among_landmarks, strategy
 from linkwise.constraints import Constraints
 from linkwise.kmeans import MPCKMeans
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.active.knowledge import Knowledge
-from linkwise.active.strategies.landmarks import among_landmarks
-from linkwise.active.strategies.registry import strategy
+from linkwise.active.strategies.registry import among_landmarks, strategy
 
 __all__ = ["new_random_pairs", "random_pairs"]
 

@@ -8,12 +8,14 @@ one, pass such a function as ``strategy=``, or register it under a name::
 
 It returns pairs of different rows that were not asked about before, the most useful one first, and fewer than
 ``n_pairs`` only where no pair is left. ``rng`` is seeded by the seed of the session and the number of
-answers, so that a session that is taken up again asks the same question.
+answers, so that a session that is taken up again asks the same question. Strategies that know rows only by
+coordinates see the landmarks (``among_landmarks``), whatever the metric.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from numpy.typing import NDArray
 
 from linkwise.active.knowledge import Knowledge
 
-__all__ = ["Strategy", "find_strategy", "strategy", "strategy_names"]
+__all__ = ["Strategy", "among_landmarks", "find_strategy", "strategy", "strategy_names"]
 
 Strategy = Callable[[Knowledge, int, np.random.Generator], NDArray[np.int64]]
 
@@ -56,3 +58,21 @@ def find_strategy(wanted: Any) -> Strategy:
         f"strategy={wanted!r} is not known; choose one of {names}, or pass a function "
         "(knowledge, n_pairs, rng) that returns pairs of rows"
     )
+
+
+def among_landmarks(function: Strategy) -> Strategy:
+    """The same strategy, but with the features of the landmarks for rows, if there is a landscape.
+
+    Features are the rows themselves, or coordinates that stand for their distances if a metric was given.
+    """
+
+    @wraps(function)
+    def strategy(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        landscape = knowledge.landscape
+        if landscape is None:
+            return function(knowledge, n_pairs, rng)
+        answers = knowledge.answers._replace(pairs=landscape.place[knowledge.answers.pairs])
+        seen = Knowledge(landscape.features, answers, knowledge.n_clusters)
+        return landscape.rows[function(seen, n_pairs, rng)]
+
+    return strategy

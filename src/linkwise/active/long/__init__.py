@@ -1,1 +1,0 @@
-"""Long sessions: when all rows are looked at again, and the core of rows that is searched for groups."""
