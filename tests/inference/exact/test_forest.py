@@ -10,8 +10,13 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from linkwise.exceptions import ApproximationWarning
 from linkwise.graph import adjacency
 from linkwise.inference.engines import find_marginals_engine
-from linkwise.inference.exact.forest import forest_best_labels, forest_marginals, root_forest
-from linkwise.inference.exact.tree import maximum_spanning_forest, spanning_forest
+from linkwise.inference.exact.forest import (
+    forest_best_labels,
+    forest_marginals,
+    maximum_spanning_forest,
+    root_forest,
+    spanning_forest,
+)
 from linkwise.inference.scoring import problem_score
 from tests.inference.exact_cases import (
     check_marginals,

@@ -1,4 +1,4 @@
 """Exact inference: trees, junction trees, minimum cuts, integer programs."""
 
 # Importing an engine registers it under its name.
-from linkwise.inference.exact import exact, tree  # noqa: F401
+from linkwise.inference.exact import exact, forest  # noqa: F401

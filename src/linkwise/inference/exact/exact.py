@@ -31,6 +31,7 @@ from linkwise.inference.exact.forest import (
     fill_forest,
     forest_best_labels,
     forest_marginals,
+    maximum_spanning_forest,
     root_forest,
 )
 from linkwise.inference.exact.junction_tree import (
@@ -43,7 +44,6 @@ from linkwise.inference.exact.junction_tree import (
     total_budget,
 )
 from linkwise.inference.exact.min_cut import min_cut_labels, signed_two_colouring
-from linkwise.inference.exact.tree import maximum_spanning_forest
 from linkwise.inference.local_polytope import milp_labels
 from linkwise.inference.problem import Problem, cached, induced
 from linkwise.inference.scoring import component_scores, problem_score
