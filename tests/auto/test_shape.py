@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 from sklearn.datasets import make_blobs
 from sklearn.metrics import silhouette_samples
+from sklearn.model_selection import KFold
 
-from linkwise import Constraints, LinkedClustering
+from linkwise import PPC, Constraints, LinkedClustering
 from linkwise.auto.candidates import Candidate
 from linkwise.auto.search import Trial
 from linkwise.auto.shape import gaussian_nats, n_clusters_by_links, n_clusters_by_shape, paired_t, silhouettes
@@ -159,3 +160,37 @@ def test_does_not_depend_on_the_unit():
 )
 def test_too_little_to_tell(rows, k):
     assert gaussian_nats(rows, k, 0) == 0.0
+
+
+@pytest.mark.parametrize("clear", ["yes", "no", "unclear"])
+def test_folds_end_once_it_is_clear(clear, monkeypatch):
+    rng, fits = np.random.default_rng(0), []
+    fit = PPC.fit
+
+    def counted(self, *args, **options):
+        fits.append(self.n_components)
+        return fit(self, *args, **options)
+
+    if clear == "yes":
+        X, k = np.concatenate([rng.normal(0, 1, (300, 6)), rng.normal(0, 6, (300, 6))]), 2
+    elif clear == "no":
+        X, k = make_rings(300, random_state=0)[0], 2
+    else:
+        X, k = make_blobs(200, centers=3, n_features=3, random_state=1)[0], 3
+    every = full_gains(X, k, 0)
+    monkeypatch.setattr(PPC, "fit", counted)
+    nats = gaussian_nats(X, k, 0)
+    assert nats == np.clip(0.5 * paired_t(every), 0.0, 2.0)
+    assert fits == [k, 2 * k] * (5 if clear == "unclear" else len(fits) // 2)
+    assert (len(fits) == 10) == (clear == "unclear")
+    assert (nats == 2.0, nats == 0.0) == (clear == "yes", clear == "no")
+
+
+def full_gains(X, k, seed):
+    """How much better K Gaussians foretell all rows than 2 K."""
+    scores = np.empty((2, len(X)))
+    for kept, left_out in KFold(5, shuffle=True, random_state=seed).split(X):
+        for row, n_components in enumerate((k, 2 * k)):
+            model = PPC(n_components, random_state=seed).fit(X[kept])
+            scores[row, left_out] = model.score_samples(X[left_out])
+    return scores[0] - scores[1]

@@ -37,6 +37,10 @@ _FOLDS = 5
 #: better lost: .518 and .515 with 1 and 2 nats.
 _NATS_OF_AN_ERROR = 0.5
 _MOST_NATS = 2.0
+#: No more folds are asked for once the rows so far are this many standard errors beyond those that bring the
+#: most nats, or beyond 0 where none are brought. On 400 rows of indian_pines a fold takes four seconds (26
+#: covariances of 200 columns); t is 6.8 after the first fold, 13.0 after all.
+_CLEARLY = 2.0
 #: An agreement lower by less than this many standard errors leaves a number of clusters possible.
 _CAUTION = 0.5
 _STARTS = 4
@@ -115,10 +119,10 @@ def gaussian_nats(X: NDArray[np.floating], n_clusters: int, seed: int) -> float:
     try:
         with warnings.catch_warnings(), one_thread_if_small(len(X)):
             warnings.simplefilter("ignore")
-            few, many = (_left_out_scores(X, k, seed) for k in (n_clusters, 2 * n_clusters))
+            t = paired_t(_left_out_gains(X, n_clusters, seed))
     except (ValueError, RuntimeError):  # rows that repeat, for example: they tell nothing about the shape
         return 0.0
-    return float(np.clip(_NATS_OF_AN_ERROR * paired_t(few - many), 0.0, _MOST_NATS))
+    return float(np.clip(_NATS_OF_AN_ERROR * t, 0.0, _MOST_NATS))
 
 
 def paired_t(differences: NDArray[np.float64]) -> float:
@@ -127,10 +131,16 @@ def paired_t(differences: NDArray[np.float64]) -> float:
     return float(differences.mean() / error) if error > 0 else 0.0
 
 
-def _left_out_scores(X: NDArray[np.floating], n_components: int, seed: int) -> NDArray[np.float64]:
-    """Log-density (n,) of each row under the mixture that was fitted without its fold."""
-    scores = np.empty(len(X))
+def _left_out_gains(X: NDArray[np.floating], n_clusters: int, seed: int) -> NDArray[np.float64]:
+    """How much better K Gaussians foretell rows (m,) than 2 K, of folds until it is clear."""
+    gains = np.full(len(X), np.nan)
     for kept, left_out in KFold(_FOLDS, shuffle=True, random_state=seed).split(X):
-        model = PPC(n_components, random_state=seed).fit(X[kept])
-        scores[left_out] = model.score_samples(X[left_out])
-    return scores
+        few, many = (
+            PPC(k, random_state=seed).fit(X[kept]).score_samples(X[left_out])
+            for k in (n_clusters, 2 * n_clusters)
+        )
+        gains[left_out] = few - many
+        known = gains[np.isfinite(gains)]
+        if not -_CLEARLY < paired_t(known) < _MOST_NATS / _NATS_OF_AN_ERROR + _CLEARLY:
+            break
+    return known
