@@ -14,7 +14,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 #: Lowest first. A room that is not named here is on top.
 LAYERS = (
     ("exceptions", "_arrays", "_kernels", "_exports", "_files"),
-    ("graph", "_threads", "_running", "_compat"),
+    ("graph", "_threads", "_shared_work", "_running", "_compat"),
     (
         "constraints",
         "_validation",

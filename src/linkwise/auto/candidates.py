@@ -11,6 +11,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.mixture import GaussianMixture
 
+from linkwise._shared_work import SharedWork
 from linkwise.auto.groups import GroupClassifier, mutual_groups
 from linkwise.constraints import Constraints
 from linkwise.discriminative.clustering import DiscriminativeClustering
@@ -27,6 +28,9 @@ __all__ = ["CANDIDATES", "EFFORTS", "Candidate", "Effort", "own_candidates", "sc
 #: What a candidate may need: hard links alone, groups of rows under them, or many rows.
 _HARD, _GROUPS, _ROWS = "hard", "groups", "rows"
 
+#: Estimators whose fits may share work. A subclass may have a ``fit`` of its own.
+_SHARING = (DiscriminativeClustering, ConstrainedSpectralClustering)
+
 
 class Candidate(NamedTuple):
     """A clustering: ``build(n_clusters, seed)`` makes the estimator.
@@ -42,10 +46,17 @@ class Candidate(NamedTuple):
     needs: str = ""
     gaussian: bool = False
 
-    def fit(self, X: Any, links: Any, n_clusters: int, seed: int) -> Any:
-        """Fit the estimator to rows X (n, d), with the links if it uses them; it has ``labels_`` then."""
+    def fit(self, X: Any, links: Any, n_clusters: int, seed: int, work: SharedWork | None = None) -> Any:
+        """Fit the estimator to rows X (n, d), with the links if it uses them; it has ``labels_`` then.
+
+        ``work`` has what fits to these rows share.
+        """
         model = self.build(n_clusters, seed)
-        model = model.fit(X, constraints=links) if self.uses_links and links is not None else model.fit(X)
+        links = links if self.uses_links else None
+        if work is not None and type(model) in _SHARING:
+            model = model._fit_sharing(work, X, links)
+        else:
+            model = model.fit(X) if links is None else model.fit(X, constraints=links)
         if not hasattr(model, "labels_"):  # mixtures of scikit-learn
             model.labels_ = model.predict(X)
         return model

@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from linkwise._compat import FitTask
+from linkwise._shared_work import SharedWork
 from linkwise._threads import one_thread_if_small
 from linkwise.auto.candidates import Candidate
 from linkwise.auto.choice import agreement, held_out_kept
@@ -75,11 +76,14 @@ def try_candidates(
         for candidate in candidates
         for fold in (folds if candidate.uses_links else folds[:1])
     ]
+    work = SharedWork()
     with warnings.catch_warnings(), one_thread_if_small(len(X)):
         # The chosen candidates are fitted again, and warn then.
         warnings.simplefilter("ignore")
         found = iter(
-            Parallel(n_jobs=n_jobs, prefer="threads")(delayed(_labels)(*piece, X, seed) for piece in pieces)
+            Parallel(n_jobs=n_jobs, prefer="threads")(
+                delayed(_labels)(*piece, X, seed, work) for piece in pieces
+            )
         )
     trials = []
     for number, (k, candidate) in enumerate((k, candidate) for k in counts for candidate in candidates):
@@ -98,10 +102,12 @@ def try_candidates(
     return trials
 
 
-def _labels(candidate: Candidate, k: int, fold: LinkFold, X: Any, seed: int) -> NDArray[np.int64] | str:
+def _labels(
+    candidate: Candidate, k: int, fold: LinkFold, X: Any, seed: int, work: SharedWork
+) -> NDArray[np.int64] | str:
     """Labels of a candidate that sees the links of a fold, or why there are none."""
     try:
-        return np.asarray(candidate.fit(X, fold.kept, k, seed).labels_, dtype=np.int64)
+        return np.asarray(candidate.fit(X, fold.kept, k, seed, work).labels_, dtype=np.int64)
     except (ValueError, RuntimeError) as error:  # also of linear algebra, and budgets that are exceeded
         return str(error)
 
@@ -117,10 +123,11 @@ def fit_members(
     """Fit candidates to all rows and links; those that fail are left out, with a warning, and their votes."""
     fitted: list[Any] = []
     failures: dict[str, str] = {}
+    work = SharedWork()
     with one_thread_if_small(len(X)):
         for one in members:
             try:
-                fitted.append(one.fit(X, links, k, seed))
+                fitted.append(one.fit(X, links, k, seed, work))
             except (ValueError, RuntimeError) as error:
                 failures[one.name] = str(error)
     if not fitted:

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from linkwise._row_tables import refuse_vanishing
+from linkwise._shared_work import SharedWork, shared
 from linkwise._transformers import LinkedTransformerMixin
 from linkwise._validation import (
     align_rows,
@@ -27,7 +28,13 @@ from linkwise.constraints import Constraints
 from linkwise.constraints.groups import implied_pairs, pair_codes
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.discriminative.features import FEATURES, Features, feature_rows, learn_features, scaled_rows
-from linkwise.discriminative.objective import LinkTable, information, learn_boundaries, link_table
+from linkwise.discriminative.objective import (
+    LinkTable,
+    in_row_space,
+    information,
+    learn_boundaries,
+    link_table,
+)
 from linkwise.inference import PottsField, best_labels
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
 
@@ -182,6 +189,13 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         ConvergenceWarning
             If the objective was still rising after ``max_iter`` steps.
         """
+        return self._fit(X, y, constraints, None)
+
+    def _fit_sharing(self, work: SharedWork, X: ArrayLike, constraints: Constraints | None) -> Self:
+        """``fit`` that shares features, the start and the evidence with other fits to the same rows."""
+        return self._fit(X, None, constraints, work)
+
+    def _fit(self, X: ArrayLike, y: Any, constraints: Constraints | None, work: SharedWork | None) -> Self:
         self._check_parameters()
         X, constraints = align_rows(X, constraints)
         data = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
@@ -200,35 +214,55 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         landmarks = (
             rows if len(rows) <= self.n_rows else np.sort(rng.choice(rows, self.n_rows, replace=False))
         )
-        learned = learn_features(data[landmarks], self.features, float(self.width), whiten=bool(self.whiten))
+        # Fits that learn from the same rows have these in common, and more if their features are alike.
+        scale = (bool(self.whiten), rows.tobytes(), landmarks.tobytes())
+        kind = (self.features, float(self.width), *scale)
+        learned = shared(
+            work,
+            ("features", kind),
+            lambda: learn_features(data[landmarks], self.features, kind[1], whiten=kind[2]),
+        )
         self.centre_, self.unit_, self.width_ = learned.centre, learned.unit, learned.width
         self.landmarks_, self.landmark_features_ = learned.landmarks, learned.table
         self.__dict__.pop("directions_", None)  # of an earlier fit
         if learned.directions is not None:
             self.directions_ = learned.directions
-        self._learn(data[rows], None if links is None else links[rows], seed)
-        self._store_labels(data, links)
+        own = None if links is None else links[rows]
+        features = self._learn(data[rows], own, seed, kind, work)
+        self._store_labels(links, features if len(rows) == len(data) else self._feature_rows(data))
         return self
 
-    def _learn(self, rows: NDArray[np.float64], links: Constraints | None, seed: int) -> None:
-        """Find the coefficients from rows and the links among them."""
+    def _learn(
+        self,
+        rows: NDArray[np.float64],
+        links: Constraints | None,
+        seed: int,
+        kind: tuple[Any, ...],
+        work: SharedWork | None,
+    ) -> NDArray[np.float64]:
+        """Find the coefficients from rows and the links among them; return the features (n, b + 1).
+
+        ``kind`` has what features depend on; its entries after the second are what scaled rows depend on.
+        """
         k = int(self.n_clusters)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is a start
-            first = ConstrainedSpectralClustering(k, diffusion_time=_START_TIME, random_state=seed)
-            start = first.fit(scaled_rows(self._features(), rows), constraints=links).labels_
-        features = feature_rows(self._features(), rows)
+        known = None if links is None else (links.pairs.tobytes(), links.weights.tobytes())
+        scale = kind[2:]
+        start = shared(
+            work, ("start", k, seed, known, scale), lambda: self._start(rows, links, seed, scale, work)
+        )
+        features = shared(work, ("rows", kind), lambda: self._feature_rows(rows))
         penalty = np.full(features.shape[1], self.penalty * FEATURES[self.features])
         penalty[-1] *= 0.01  # a constant makes no boundary wind
         found = learn_boundaries(
             features,
-            _evidence(links, len(rows), seed),
+            shared(work, ("evidence", seed, known, kind[3:]), lambda: _evidence(links, len(rows), seed)),
             start,
             k,
             float(self.information_weight),
             penalty,
             max_iter=int(self.max_iter),
             tol=float(self.tol),
+            space=shared(work, ("space", kind, self.penalty), lambda: in_row_space(features, penalty)),
         )
         self.coefficients_, self.objectives_, self.converged_ = found
         self.objective_ = float(self.objectives_[-1])
@@ -240,12 +274,32 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        return features
 
-    def _store_labels(self, data: NDArray[np.float64], links: Constraints | None) -> None:
-        """Label all rows; rows under hard links have the likeliest labels that keep them."""
-        log_prob = self._log_prob(data)
+    def _start(
+        self,
+        rows: NDArray[np.float64],
+        links: Constraints | None,
+        seed: int,
+        scale: tuple[Any, ...],
+        work: SharedWork | None,
+    ) -> NDArray[np.int64]:
+        """Labels (n,) by a spectral clustering of the scaled rows."""
+        first = ConstrainedSpectralClustering(
+            int(self.n_clusters), diffusion_time=_START_TIME, random_state=seed
+        )
+        scaled, of_scaled = shared(
+            work, ("scaled", scale), lambda: (scaled_rows(self._features(), rows), SharedWork())
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it is a start
+            return first._fit_sharing(of_scaled, scaled, links).labels_
+
+    def _store_labels(self, links: Constraints | None, features: NDArray[np.float64]) -> None:
+        """Label all rows by their features; under hard links the likeliest labels that keep them."""
+        log_prob = self._log_prob(features)
         self.labels_ = log_prob.argmax(axis=1)
-        parts, exact, converged = {"boundaries": len(data)}, True, self.converged_
+        parts, exact, converged = {"boundaries": len(log_prob)}, True, self.converged_
         hard = np.zeros(0, dtype=bool) if links is None else np.isinf(links.weights)
         if links is not None and hard.any():
             rows, ends = np.unique(links.pairs[hard], return_inverse=True)
@@ -253,7 +307,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
             found = best_labels(field)
             self.labels_[rows] = found.labels
             exact, converged = bool(found.optimal), bool(found.converged and converged)
-            parts = {"boundaries": len(data) - len(rows), found.method: len(rows)}
+            parts = {"boundaries": len(log_prob) - len(rows), found.method: len(rows)}
         self.inference_ = {
             "method": "+".join(name for name, count in parts.items() if count),
             "exact": exact,
@@ -303,11 +357,15 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     def _new_log_prob(self, X: ArrayLike) -> NDArray[np.float64]:
         check_is_fitted(self)
         refuse_dask(X)
-        return self._log_prob(validate_data(self, X, dtype=np.float64, reset=False))
+        return self._log_prob(self._feature_rows(validate_data(self, X, dtype=np.float64, reset=False)))
 
-    def _log_prob(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log-probabilities (n, K) of rows."""
-        return np.asarray(log_softmax(feature_rows(self._features(), data) @ self.coefficients_, axis=1))
+    def _log_prob(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log-probabilities (n, K) of rows with these features (n, b + 1)."""
+        return np.asarray(log_softmax(features @ self.coefficients_, axis=1))
+
+    def _feature_rows(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Features (n, b + 1) of rows (n, d)."""
+        return feature_rows(self._features(), data)
 
     def _features(self) -> Features:
         return Features(

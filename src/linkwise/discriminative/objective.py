@@ -49,6 +49,10 @@ class LinkTable(NamedTuple):
     times: NDArray[np.float64]
 
 
+#: Features (n, r), their penalty (r,), and the way back (b, r) to the given ones, None if they are these.
+RowSpace = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+
+
 class Boundaries(NamedTuple):
     """Coefficients (b, K) that were found, the objective after every step, and whether it came to rest."""
 
@@ -119,9 +123,13 @@ def learn_boundaries(
     *,
     max_iter: int,
     tol: float,
+    space: RowSpace | None = None,
 ) -> Boundaries:
-    """Climb J(W) by L-BFGS, from the linear functions that tell the start labels (n,) apart best."""
-    features, penalty, basis = in_row_space(features, penalty)
+    """Climb J(W) by L-BFGS, from the linear functions that tell the start labels (n,) apart best.
+
+    ``space`` is what :func:`in_row_space` makes of the features, if that is known.
+    """
+    features, penalty, basis = in_row_space(features, penalty) if space is None else space
     b = features.shape[1]
     target = _START_MARGIN * (2.0 * np.eye(n_clusters)[start] - 1.0)
     ridge = _START_PENALTY * len(features) * np.eye(b)
@@ -148,9 +156,7 @@ def learn_boundaries(
     return Boundaries(coefficients, np.array(objectives), bool(found.status == 0))
 
 
-def in_row_space(
-    features: NDArray[np.float64], penalty: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]:
+def in_row_space(features: NDArray[np.float64], penalty: NDArray[np.float64]) -> RowSpace:
     """Fewer features (n, r) with the same best boundaries, their penalty (r,), and the way back (b, r).
 
     Features beyond the number of rows only repeat what the rows span: of all coefficients with the same

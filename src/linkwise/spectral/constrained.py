@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Floats, Ints
+from linkwise._shared_work import SharedWork
 from linkwise.constraints import Constraints
 from linkwise.constraints.evidence import base_rate, truth_weights
 from linkwise.graph import check_feasibility, group_labels
@@ -288,6 +289,18 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         InfeasibleConstraints
             If no labels keep the hard links; ``witness`` has a few of them that contradict each other.
         """
+        self._solve(*self._take(X, y, constraints))
+        return self
+
+    def _fit_sharing(self, work: SharedWork, X: Any, constraints: Constraints | None) -> Self:
+        """``fit`` that shares its kernel with other fits to the same rows."""
+        self._solve(*self._take(X, None, constraints), work)
+        return self
+
+    def _take(
+        self, X: Any, y: Any, constraints: Constraints | None
+    ) -> tuple[Ints, Floats, Constraints | None]:
+        """Check data and links, and forget those of an earlier fit."""
         data, pairs, weights, constraints = self._checked_data(X, y, constraints)
         self.algorithm_ = self.algorithm
         if self.algorithm == "auto":
@@ -300,13 +313,12 @@ class ConstrainedSpectralClustering(SpectralClusterer):
             warnings.warn(
                 f"softness={self.softness:g} is treated as {_HARDEST:g}, the hardest a link can be",
                 UserWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self._seed = self._new_seed()
         self._data = data
         self.__dict__.pop("_solver", None)  # of an earlier fit
-        self._solve(pairs, weights, constraints)
-        return self
+        return pairs, weights, constraints
 
     def update(self, constraints: Constraints | None) -> Self:
         """Cluster the same rows under other links, without building the kernel or the graph again.
@@ -354,12 +366,12 @@ class ConstrainedSpectralClustering(SpectralClusterer):
                 "use a larger basis"
             )
 
-    def _prepare(self, weights: Floats) -> None:
+    def _prepare(self, weights: Floats, work: SharedWork | None) -> None:
         """Build the solver for the diffusion time that suits the links, if there is none yet."""
         time = self._time_for(weights)
         if not hasattr(self, "_solver") or time != getattr(self, "diffusion_time_", None):
             self.diffusion_time_ = time
-            self._solver = self._new_solver(self._data)
+            self._solver = self._new_solver(self._data, work)
 
     def _time_for(self, weights: Floats) -> float:
         """Diffusion time, see ``diffusion_time``; in whole numbers, so that like links share a kernel."""
@@ -371,14 +383,14 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         wrong = float(expit(-2.0 * np.abs(weights)).mean())
         return min(float(round(_SHORTEST + _RISE * wrong)), _LONGEST)
 
-    def _new_solver(self, data: Any) -> Solver:
+    def _new_solver(self, data: Any, work: SharedWork | None) -> Solver:
         settings = CutSettings(
             self._n_eigenvectors(data.shape[0]), self.algorithm_, self.negative_affinities,
             float(self.softness), float(self.degree_regularisation), float(self.eigen_tol),
         )  # fmt: skip
         affinity = self._affinity_settings(self.diffusion_time_)
         if self.solver_ == "dense":
-            return DenseSolver(data, affinity, settings, self._seed)
+            return DenseSolver(data, affinity, settings, self._seed, work)
         if self.solver_ == "landmark":
             return LandmarkSolver(data, affinity, settings, self._seed, int(self.n_landmarks))
         if self.solver_ == "basis":
@@ -392,9 +404,11 @@ class ConstrainedSpectralClustering(SpectralClusterer):
         most = min(n_samples, int(self.n_basis)) if self.solver_ == "basis" else n_samples
         return min(int(self.n_clusters) + extra, most)
 
-    def _solve(self, pairs: Ints, weights: Floats, constraints: Constraints | None) -> None:
+    def _solve(
+        self, pairs: Ints, weights: Floats, constraints: Constraints | None, work: SharedWork | None = None
+    ) -> None:
         hard = self._hard_links(constraints)
-        self._prepare(weights)
+        self._prepare(weights, work)
         self.__dict__.pop("link_reliability_", None)  # of an earlier fit
         trusted = self._corrected(weights)
         if self.reliability_subsets:

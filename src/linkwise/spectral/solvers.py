@@ -16,6 +16,7 @@ from scipy.sparse.linalg import cg
 from sklearn.neighbors import NearestNeighbors
 
 from linkwise._arrays import Floats, Ints
+from linkwise._shared_work import SharedWork, shared
 from linkwise._threads import chunk_bounds
 from linkwise.graph import group_labels
 from linkwise.spectral.eigenvectors import factor_stays_sparse, smallest_eigenpairs
@@ -163,8 +164,17 @@ class KernelOf:
 class DenseSolver:
     """The whole N x N kernel: exact, both algorithms, any affinity."""
 
-    def __init__(self, X: Any, affinity: AffinitySettings, settings: CutSettings, seed: int) -> None:
-        self._kernel = KernelOf(X, affinity, np.arange(X.shape[0]))
+    def __init__(
+        self,
+        X: Any,
+        affinity: AffinitySettings,
+        settings: CutSettings,
+        seed: int,
+        work: SharedWork | None = None,
+    ) -> None:
+        self._kernel = shared(
+            work, ("kernel", affinity), lambda: KernelOf(X, affinity, np.arange(X.shape[0]))
+        )
         self._settings = settings
         self._seed = seed
 
