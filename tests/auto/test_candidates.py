@@ -13,6 +13,8 @@ from sklearn.pipeline import make_pipeline
 
 from linkwise import PPC, Constraints
 from linkwise.auto.candidates import CANDIDATES, EFFORTS, own_candidates, scouts, usable
+from linkwise.exceptions import ApproximationWarning
+from linkwise.inference import marginals
 
 X, Y = make_blobs(30, centers=2, random_state=0)
 LABELS = np.where(np.arange(30) % 3 == 0, Y, -1)
@@ -48,6 +50,36 @@ class TestOwn:
             assert set(scouts(found)) <= set(found)
         mine = own_candidates([KMeans(), GaussianMixture(), PPC()], "quick")
         assert scouts(mine) == mine[:2]
+
+
+class TestWork:
+    """Many hard links between ten clusters."""
+
+    def test_mixtures_have_a_limit_of_their_own(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        y = rng.integers(10, size=200)
+        rows = rng.normal(size=(200, 3)) + 0.3 * rng.normal(size=(10, 3))[y]
+        links = Constraints.sample(y, 700, overlap=True, random_state=0)
+        work = {"rows": 0, "prior": 0}
+        for part in work:
+
+            def counting(*args, part=part, **options):
+                found = marginals(*args, **options)
+                work[part] += found.details.get("work", 0)
+                return found
+
+            monkeypatch.setattr(f"linkwise.mixture.links.{part}.marginals", counting)
+        monkeypatch.setattr("linkwise.auto.candidates._MIXTURE_WORK", 3e6)
+        for name in ("mixture", "mixture, tied", "mixture, diagonal"):
+            work.update(rows=0, prior=0)
+            with pytest.warns(ApproximationWarning, match="certainty < 1"):
+                model = CANDIDATES[name].fit(rows, links, 10, 0)
+            assert model.inference_["details"]["reason"] is not None
+            assert links.satisfaction(model.labels_) == 1.0
+            # What exceeds it are last sweeps, and those of mean field, one or two for every step.
+            assert max(work.values()) < 3 * 3e6
+        mine = own_candidates([PPC(random_state=0)], "quick")[0].build(10, 0)
+        assert mine._max_work is None
 
 
 class TestUsable:

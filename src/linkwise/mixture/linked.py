@@ -96,6 +96,9 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
     __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
 
+    #: Work that inference may take under hard links, see ``LinkedStep``; None for its own limit.
+    _max_work: float | None = None
+
     def _linked_rows(self, constraints: Constraints, noise: LinkNoise | None = None) -> LinkedRows:
         judged = None if noise is None else noise.pairs
         return select_linked_rows(constraints, self._cluster_of, judged=judged)
@@ -164,7 +167,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         source.workers = Workers(n_jobs if len(starts) == 1 else 1)
         step = LinkedStep(
             source, linked, self.covariance_type, self.reg_covar, self.inference, self.mixing,
-            noise, seed, len(starts), self.inference_options, prior, weight,
+            noise, seed, len(starts), self.inference_options, prior, weight, self._max_work,
         )  # fmt: skip
         ended: list[tuple[EMRun, LinkedStep]] = []
         keeper = self._keeper(source, constraints)

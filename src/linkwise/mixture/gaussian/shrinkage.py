@@ -160,8 +160,13 @@ def mean_covariance(
     return np.asarray(np.tensordot(counts / counts.sum(), covariances, axes=1))
 
 
-def log_prior(gaussians: Gaussians, prior: CovariancePrior) -> float:
-    """Return the log prior of all covariances, with the best P for them; at most 0."""
+def log_prior(
+    gaussians: Gaussians, prior: CovariancePrior, pooled: NDArray[np.float64] | None = None
+) -> float:
+    """Return the log prior of all covariances, with the best P for them; at most 0.
+
+    That P is ``pooled``, see ``pooled_covariance``, if it is known.
+    """
     means, factors, covariance_type = gaussians
     n_features = means.shape[1]
     roots = log_determinants(gaussians)  # -log|S| / 2
@@ -169,7 +174,8 @@ def log_prior(gaussians: Gaussians, prior: CovariancePrior) -> float:
     if covariance_type == "tied":
         roots = roots[:1]
     else:
-        pooled = pooled_covariance(gaussians)
+        if pooled is None:
+            pooled = pooled_covariance(gaussians)
         if covariance_type == "full":
             log_det = float(np.linalg.slogdet(pooled)[1])
         elif covariance_type == "diag":

@@ -72,10 +72,10 @@ class LinkedStep:
 
     ``noise`` has the answers whose error rates are learned; ``coupling`` of the parameters is then one for
     each answer. None learns nothing. ``random_state`` seeds the engines, the same in every step, so that EM
-    sees one deterministic objective. ``n_starts`` runs of EM share the limit of work of a fit; a ``max_work``
-    among ``inference_options`` holds for each call instead. ``start`` has the marginals of the last step
-    if an iterative engine is to start from them. A linked row counts ``linked_weight`` free ones, and all
-    rows together count as many as there are.
+    sees one deterministic objective. ``n_starts`` runs of EM share the limit of work of a fit, ``max_work``
+    if that is given and the data are not large; one among ``inference_options`` holds for each call instead.
+    ``start`` has the marginals of the last step if an iterative engine is to start from them. A linked row
+    counts ``linked_weight`` free ones, and all rows together count as many as there are.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class LinkedStep:
         inference_options: Mapping[str, Any] | None = None,
         prior: CovariancePrior | None = None,
         linked_weight: float = 1.0,
+        max_work: float | None = None,
     ) -> None:
         self.source = source
         self._set_row_weights(linked, linked_weight)
@@ -110,7 +111,7 @@ class LinkedStep:
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
         self._max_work = None
         if linked is not None and "max_work" not in engine.options:
-            self._max_work = _work_limit(linked, n_starts)
+            self._max_work = _work_limit(linked, n_starts, max_work)
         self._work_left = self._max_work
         self._limited = False
         self._prior: Prior = _no_prior
@@ -190,8 +191,8 @@ class LinkedStep:
             objective += self._of_linked * self._of_links(log_partition, penalty, parameters.coupling)
         pooled = None
         if self.prior is not None:
-            objective += log_prior(parameters.gaussians, self.prior)
             pooled = pooled_covariance(parameters.gaussians)
+            objective += log_prior(parameters.gaussians, self.prior, pooled)
         new = new_parameters(
             statistics, self.covariance_type, self.reg_covar, log_weights, coupling, self.prior, pooled
         )
@@ -355,7 +356,7 @@ class LinkedStep:
         return step.log_weights, penalty
 
 
-def _work_limit(linked: LinkedRows, n_starts: int) -> float | None:
+def _work_limit(linked: LinkedRows, n_starts: int, max_work: float | None) -> float | None:
     """Work that the posteriors of a run of EM may take, and its priors as well; None for no limit.
 
     Most soft links converge in a few sweeps and scale with the data. With many hard or nearly hard
@@ -364,7 +365,8 @@ def _work_limit(linked: LinkedRows, n_starts: int) -> float | None:
     dense = (linked.coupling < -_NEARLY_HARD).sum() > 2 * len(linked.rows)
     if not dense and not (linked.coupling == -np.inf).any():
         return None
-    return max(_MAX_WORK, _WORK_PER_ENTRY * len(linked.rows) * linked.n_clusters) / n_starts
+    most = _MAX_WORK if max_work is None else max_work
+    return max(most, _WORK_PER_ENTRY * len(linked.rows) * linked.n_clusters) / n_starts
 
 
 def _no_prior(log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
