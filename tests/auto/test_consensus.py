@@ -120,6 +120,22 @@ class TestConsensus:
         weights = np.array([0.5, 0.3, 0.2])
         return Consensus("abc", [Fitted(one) for one in members], weights, k, None, seed), members, weights
 
+    def test_all_fits_of_a_member_share_its_vote_about_the_training_rows(self):
+        _, members, weights = self.make()
+        fits = [Fitted(one) for one in members]
+        rng = np.random.default_rng(1)
+        others = [
+            [rng.permutation(one) for _ in range(size)] for one, size in zip(members, (2, 0, 5), strict=True)
+        ]
+        found = Consensus("abc", fits, weights, 3, None, 0, others)
+        everything = [*others[0], members[0], members[1], *others[2], members[2]]
+        shares = np.array([0.5 / 3] * 3 + [0.3] + [0.2 / 6] * 6)
+        assert adjusted_rand_score(found.labels_, consensus_labels(everything, shares, 3, None, 0)) == 1.0
+        votes = np.array([found.shares[m][members[m]] for m in range(3)])
+        np.testing.assert_allclose(found.responsibilities_, np.tensordot(weights, votes, axes=1))
+        # The votes of the others decide: with the members alone, labels are different.
+        assert adjusted_rand_score(found.labels_, Consensus("abc", fits, weights, 3, None, 0).labels_) < 1.0
+
     def test_probabilities_are_votes_counted_row_by_row(self):
         model, members, weights = self.make()
         X = np.arange(30)[:, None]

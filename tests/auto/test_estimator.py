@@ -215,6 +215,35 @@ class Remembering(Scripted):
         return super().fit(X, constraints=constraints)
 
 
+class Wavering(Scripted):
+    """The given labels while some of 20 links are missing, else others."""
+
+    def fit(self, X, y=None, *, constraints=None):
+        super().fit(X)
+        if constraints.n_pairs == 20:
+            self.labels_ = np.arange(60) % 3
+        return self
+
+
+class TestFitsOfFolds:
+    """Five of the six fits of each candidate see part of the links, and find the truth."""
+
+    candidates = (("one", Wavering(labels=Y)), ("two", Wavering(labels=Y)))
+
+    def test_share_the_vote_of_their_candidate(self):
+        model = linked(3, self.candidates).fit(X, constraints=LINKS)
+        assert adjusted_rand_score(Y, model.labels_) == 1.0
+        for one in model.best_estimator_.estimators:
+            np.testing.assert_array_equal(one.labels_, np.arange(60) % 3)
+
+    def test_have_no_vote_under_hard_links(self):
+        """Which are right, so that the final fits, which see all of them, know more."""
+        model = linked(3, self.candidates).fit(X, constraints=Constraints.sample(Y, 20, random_state=1))
+        assert adjusted_rand_score(np.arange(60) % 3, model.labels_) > 0.1
+        assert adjusted_rand_score(Y, model.labels_) < 0.5
+        assert not model.violations_.any()
+
+
 class TestDoubtfulLinks:
     """Candidates are scripted, so that their votes on every link are known."""
 

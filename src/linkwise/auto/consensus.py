@@ -71,6 +71,10 @@ def consensus_labels(
 class Consensus:
     """Fitted clusterings that vote, and the clusters they agree on.
 
+    ``others`` has for each clustering the labels (n_samples,) of its fits to the same rows with part of the
+    links: all fits of a clustering share its vote about ``labels_``. Votes for new rows are those of the
+    given estimators.
+
     Attributes
     ----------
     names : tuple of str
@@ -91,11 +95,21 @@ class Consensus:
         n_clusters: int,
         links: Constraints | None,
         seed: int,
+        others: Sequence[Sequence[NDArray[np.int64]]] | None = None,
     ) -> None:
         self.names, self.estimators, self.weights = tuple(names), tuple(estimators), weights
         self.n_clusters = n_clusters
         memberships = [np.asarray(model.labels_, dtype=np.int64) for model in estimators]
-        self.labels_ = consensus_labels(memberships, weights, n_clusters, links, seed)
+        more = others or [()] * len(memberships)
+        fits = [[labels, *given] for labels, given in zip(memberships, more, strict=True)]
+        sizes = [len(own) for own in fits]
+        self.labels_ = consensus_labels(
+            [labels for own in fits for labels in own],
+            np.repeat(weights / sizes, sizes),
+            n_clusters,
+            links,
+            seed,
+        )
         self.shares = tuple(_shares(labels, self.labels_, n_clusters) for labels in memberships)
 
     @property

@@ -58,6 +58,7 @@ class _Chooser(auto.LinkedClustering):
         members: list[Candidate],
         weights: Floats,
         seed: int,
+        others: Any = None,
     ) -> dict[str, float]:
         """Keep the first candidate; nothing of its fit to the sample is used but that it works."""
         kept, fitted, _ = fit_members(members[:1], weights[:1], data, links, self.n_clusters_, seed)
