@@ -177,3 +177,28 @@ def test_true_hard_links_move_rows_without_links():
 def test_other_values_are_refused():
     with pytest.raises(ValueError, match="keep_hard_links must be True or False, got 'yes'"):
         ConstrainedSpectralClustering(2, keep_hard_links="yes").fit(wine()[0])
+
+
+@pytest.mark.parametrize(("known", "n_made"), [(False, 3), (True, 2)])
+def test_few_starts_are_made_where_no_labels_can_be_proven(known, n_made, monkeypatch):
+    starts = []
+    descent = rounding.run_hard_descent
+
+    def unproven(distortion, table, links, start, **settings):
+        starts.append(start)
+        run = descent(distortion, table, links, start, **settings)
+        answers = [answer._replace(optimal=len(starts) > 1) for answer in run.assignments]
+        return run._replace(assignments=answers)
+
+    monkeypatch.setattr(rounding, "run_hard_descent", unproven)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 5))
+    constraints = Constraints(60, must_link=[(0, 1)], cannot_link=[(0, 20), (20, 40)])
+    centres = rng.normal(size=(3, 5)) if known else None
+    found = labels_keeping(rows, hard_links(constraints, 3), n_init=10, rng=rng, other=centres)
+    assert constraints.satisfaction(found) == 1.0
+    assert len(starts) == n_made
+    assert (starts[-1] is centres) == known
+    starts.clear()
+    labels_keeping(rows, hard_links(constraints, 3), n_init=1, rng=rng, other=centres)
+    assert len(starts) == 1

@@ -181,19 +181,25 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         """The hard links that labels must keep; None if there are none. Refused if no labels keep them."""
         return hard_part(constraints, int(self.n_clusters)) if self.keep_hard_links else None
 
-    def _new_labels(self, rows: Floats, seed: int, hard: HardLinks | None = None) -> Ints:
-        """Labels of rows of an embedding, which keep hard links."""
+    def _new_labels(
+        self, rows: Floats, seed: int, hard: HardLinks | None = None, free: Ints | None = None
+    ) -> Ints:
+        """Labels of rows of an embedding, which keep hard links; ``free`` need not keep them, if known."""
         rng = np.random.default_rng(seed)
         if hard is not None and self.assign_labels == "kmeans":
-            return labels_keeping(rows, hard, n_init=self.n_init, rng=rng)
+            other = None if free is None else self._centres(rows, free, np.random.default_rng(seed))
+            return labels_keeping(rows, hard, n_init=self.n_init, rng=rng, other=other)
         labels = assign_labels(rows, self.n_clusters, self.assign_labels, n_init=self.n_init, rng=rng)
         if hard is None:
             return labels
-        # Clusters without rows have no mean: any row may stand for them.
+        return labels_keeping(rows, hard, n_init=1, rng=rng, start=self._centres(rows, labels, rng))
+
+    def _centres(self, rows: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
+        """Means (K, m) of clusters; those without rows have none, so any row may stand for them."""
         centres = cluster_centers(rows, labels, self.n_clusters)
         empty = np.isnan(centres[:, 0])
         centres[empty] = rows[rng.choice(len(rows), int(empty.sum()), replace=False)]
-        return labels_keeping(rows, hard, n_init=1, rng=rng, start=centres)
+        return centres
 
     def _store_labels(
         self, rows: Floats, labels: Ints, history: Floats, constraints: Constraints | None

@@ -439,7 +439,7 @@ class ConstrainedSpectralClustering(SpectralClusterer):
             self.unbalanced_components_ = parity.unbalanced
         labels, n_columns = self._labels(solution, pairs, trusted)
         if hard is not None:
-            labels = self._new_labels(leading_rows(solution.rows, n_columns), self._seed, hard)
+            labels = self._new_labels(leading_rows(solution.rows, n_columns), self._seed, hard, labels)
         self.eigenvalues_ = solution.eigenvalues[:n_columns]
         self._store_labels(leading_rows(solution.rows, n_columns), labels, solution.history, constraints)
         self._warn(solution, pairs, weights)
