@@ -19,7 +19,6 @@ LAYERS = (
         "constraints",
         "_validation",
         "_pages",
-        "_heat_map",
         "_row_tables",
         "_transformers",
         "beliefs",

@@ -12,7 +12,6 @@ PACKAGE = Path(linkwise.__file__).parent
 THROUGH = {
     "__main__": "cli/test_process.py",
     "_arrays": "test_row_tables.py",
-    "_heat_map": "displays/test_heat_maps.py",
     "active.checks": "active/test_session.py",
     "beliefs.io": "beliefs/test_beliefs.py",
     "cli.demo.chapters": "cli/test_demo.py",

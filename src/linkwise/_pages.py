@@ -1,14 +1,23 @@
-"""HTML pages of reports, which need nothing beside themselves, and tables of notebooks."""
+"""HTML pages of reports, which need nothing beside themselves, and tables and heat maps of notebooks."""
 
 from __future__ import annotations
 
 import base64
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from linkwise._arrays import Floats
+
+# The ends and the middle of ColorBrewer's RdBu, which colour-blind readers can tell apart.
+_APART, _NEUTRAL, _TOGETHER = (178, 24, 43), (247, 247, 247), (33, 102, 172)
+_UNDEFINED = (224, 224, 224)
+# Beyond this strength the cell is dark enough for white figures.
+_DARK = 0.6
 
 # Browsers refuse every request, whatever a page may come to hold.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
@@ -150,6 +159,45 @@ def _figure(png: bytes, description: str, caption: str) -> str:
     image = base64.b64encode(png).decode("ascii")
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     return f"<figure><img alt='{escape(description)}' src='data:image/png;base64,{image}'>{below}</figure>"
+
+
+def heat_colours(value: float) -> tuple[str, str]:
+    """Background and text colour (CSS) of an entry: -1 red (apart), 0 white, +1 blue (together), NaN grey."""
+    if math.isnan(value):
+        red, green, blue = _UNDEFINED
+        strength = 0.0
+    else:
+        strength = min(abs(value), 1.0)
+        end = _TOGETHER if value > 0 else _APART
+        red, green, blue = (
+            round(low + strength * (high - low)) for low, high in zip(_NEUTRAL, end, strict=True)
+        )
+    return f"#{red:02x}{green:02x}{blue:02x}", "#ffffff" if strength > _DARK else "#1a1a1a"
+
+
+def heat_table(values: Floats, names: Sequence[Any], caption: str) -> str:
+    """Write a matrix (L, L) as an HTML table with coloured cells; names are escaped, styles are inline."""
+    cell = "padding:0.25em 0.5em;text-align:right"
+    heads = "".join(f"<th style='{cell}' scope='col'>{escape(str(name))}</th>" for name in names)
+    rows = []
+    for name, row in zip(names, values.tolist(), strict=True):
+        cells = []
+        for value in row:
+            background, text = heat_colours(value)
+            cells.append(f"<td style='{cell};background:{background};color:{text}'>{signed(value)}</td>")
+        rows.append(f"<tr><th style='{cell}' scope='row'>{escape(str(name))}</th>{''.join(cells)}</tr>")
+    return (
+        f"<table class='heat' style='border-collapse:collapse'><caption>{escape(caption)}</caption>"
+        f"<tr><th></th>{heads}</tr>{''.join(rows)}</table>"
+    )
+
+
+def signed(value: float) -> str:
+    """Write at most two digits after the point, a proper minus sign and no negative zero; NaN is a dash."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "0") else text.replace("-", "−")
 
 
 def new_figure(n_columns: int = 1, size: tuple[float, float] = (7.2, 4.8)) -> tuple[Any, Any]:

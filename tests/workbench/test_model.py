@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from linkwise.active import ActiveClustering, LabelOracle
-from linkwise.active.knowledge import append, without, without_last
+from linkwise.active.knowledge import append, first_answers, without
 from linkwise.workbench import model as models
 from linkwise.workbench.model import Model
 
@@ -70,7 +70,7 @@ def test_it_says_what_a_session_says_also_after_undo_and_retraction(rows, watche
     answers = told_by(X, y, 12)
     for kept in (
         answers,
-        without_last(answers),
+        first_answers(answers, len(answers.says) - 1),
         without(answers, 3),
         append(answers, 0, 3, -1, 0.8, "ben"),
         answers,
@@ -124,4 +124,4 @@ def test_trouble_is_told_and_left_behind(rows, watched, monkeypatch):
         assert watched._changed.wait_for(lambda: watched.model.trouble, 120)
     assert "ZeroDivisionError" in watched.model.trouble
     monkeypatch.undo()
-    assert watched.after(without_last(answers)).version == 1
+    assert watched.after(first_answers(answers, len(answers.says) - 1)).version == 1

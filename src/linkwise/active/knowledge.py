@@ -34,7 +34,6 @@ __all__ = [
     "joined",
     "learned_certainty",
     "without",
-    "without_last",
 ]
 
 SAME, DIFFERENT, UNSURE = 1, -1, 0
@@ -96,13 +95,6 @@ def first_answers(answers: Answers, number: int) -> Answers:
     """The first so many answers."""
     pairs, says, certainty, source = answers
     return Answers(pairs[:number], says[:number], certainty[:number], source[:number])
-
-
-def without_last(answers: Answers) -> Answers:
-    """The answers before the last one was given."""
-    if not len(answers.says):
-        raise ValueError("there is no answer to take back; give one first")
-    return without(answers, len(answers.says) - 1)
 
 
 def without(answers: Answers, number: int) -> Answers:
@@ -218,12 +210,3 @@ class Knowledge:
         from linkwise.active.posterior import infer
 
         return infer(self.surveyed, self.answers, self.n_clusters, self.n_given)
-
-    def is_asked(self, pairs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these pairs, in either order, were asked about."""
-        return np.isin(_codes(pairs, self.n_samples), _codes(self.asked, self.n_samples))
-
-
-def _codes(pairs: NDArray[np.int64], n_samples: int) -> NDArray[np.int64]:
-    """One number for each unordered pair."""
-    return pairs.min(axis=1) * n_samples + pairs.max(axis=1)

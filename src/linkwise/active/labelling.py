@@ -78,7 +78,7 @@ def label_landmarks(
     While few landmarks are known, a cluster stays whole unless the answers speak against it: its landmarks
     have the group of most known ones, or if none is known, the group that the predictors say (``_votes``).
     A group that has most known landmarks of no cluster takes part of one (``_with_lost_groups``).
-    ``clusters`` (l,), if given, foretell answers better than the predictors (``choice``), and stay whole.
+    ``clusters`` (l,), if given, foretell answers better than the predictors, and stay whole.
     """
     labels = posterior.prob[:, :-1].argmax(axis=1)
     new = posterior.prob[:, -1] > 0.5

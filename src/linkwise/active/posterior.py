@@ -152,8 +152,8 @@ def infer(
     that they gave is remembered, too (``_settle``). The result depends on the answers and their order alone.
     The first ``n_given`` were given all at once.
 
-    After 200 more answers groups are remembered at every look at all rows instead (``schedule``), and if more
-    than 200 landmarks are in answers, only a core of them is searched for groups (``core``).
+    After 200 more answers groups are remembered at every look at all rows instead, and if more than 200
+    landmarks are in answers, only a core of them is searched for groups (``long``).
     """
     before: Remembered | None = None
     key = repr(n_clusters).encode()
@@ -277,7 +277,7 @@ def _settle_core(
     others: list[NDArray[np.int64]],
     before: Remembered,
 ) -> _Settled:
-    """``_settle`` for the core of a long session; rows outside follow it (``core``)."""
+    """``_settle`` for the core of a long session; rows outside follow it (``hand_on``)."""
     places = told.places
     old = others[-1][places]
     sure = np.zeros(len(landscape.rows))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise._arrays import Floats
-from linkwise._heat_map import draw_heat_map, heat_table, signed
+from linkwise._pages import heat_table, signed
 from linkwise.beliefs import io as _belief_io
 
 __all__ = ["ClassBeliefs"]
@@ -336,6 +336,8 @@ class ClassBeliefs:
         ax : matplotlib Axes, optional
             Where to draw; new axes by default.
         """
+        from linkwise.displays.belief_map import draw_heat_map
+
         return draw_heat_map(self._values, self._classes, "beliefs", ax)
 
     def __repr__(self) -> str:

@@ -23,7 +23,6 @@ from linkwise.cli.samples import (
     Samples,
     free_name,
     output_frame,
-    read_samples,
     save_prepared_model,
 )
 from linkwise.cli.tables import write_frame
@@ -38,8 +37,10 @@ if TYPE_CHECKING:
 MOST_CLASSES = 2000
 
 
+@options.with_groups
 def classes(
     data: options.DataArgument,
+    *,
     label_column: Annotated[
         str, typer.Option("--label", metavar="COLUMN", help="Column of the present classes.")
     ],
@@ -67,11 +68,7 @@ def classes(
         ),
     ] = None,
     repeats: options.BeliefRepeatsOption = 5,
-    id_column: options.IdOption = None,
-    features: options.FeaturesOption = None,
-    ignore: options.IgnoreOption = None,
-    impute: options.ImputeOption = False,
-    standardize: options.StandardizeOption = True,
+    rows: options.Rows,
     covariance: options.CovarianceOption = Covariance.full,
     seed: options.SeedOption = 0,
     output: options.OutputOption = None,
@@ -98,14 +95,7 @@ def classes(
             f"--criterion {criterion} chooses among numbers of clusters, but there are none to choose from; "
             "pass them with -k, such as -k 2:10, or leave the criterion out"
         )
-    samples = read_samples(
-        data,
-        id_column=id_column,
-        label_column=label_column,
-        features=options.names(features),
-        ignore=options.names(ignore),
-        impute=impute,
-    )
+    samples = rows.read(data, label_column=label_column)
     present = present_classes(samples, label_column)
     if len(present) > MOST_CLASSES:
         raise CommandError(
@@ -116,7 +106,7 @@ def classes(
         _write_template(out, present, output)
         return
     table = read_beliefs(beliefs, present)
-    preparation = Preparation.of(samples, standardize=standardize, clusters=[])
+    preparation = Preparation.of(samples, standardize=rows.standardize, clusters=[])
     X = preparation.apply(samples.features)
     settings = {"confidence": confidence, "covariance_type": covariance.value}
     sweep: ComponentSweep | None = None

@@ -18,8 +18,8 @@ from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.options import METHODS, Covariance, Settings, hardened, has_soft
 from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
-from linkwise.cli.samples import Preparation, output_frame, read_samples
-from linkwise.cli.tables import check_links, read_links, write_frame
+from linkwise.cli.samples import Preparation, output_frame
+from linkwise.cli.tables import check_links, write_frame
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -59,8 +59,10 @@ class HeldOutScore(NamedTuple):
     error: float
 
 
+@options.with_groups
 def compare(
     data: options.DataArgument,
+    *,
     label_column: Annotated[
         str | None,
         typer.Option(
@@ -69,26 +71,18 @@ def compare(
             help="Column of the known classes to score by. Without it links are held out to score by.",
         ),
     ] = None,
-    links: options.LinksOption = None,
+    links: options.LinkFile,
     n_clusters: Annotated[
         int | None,
         typer.Option("-k", "--clusters", min=1, help="Number of clusters; that of the classes by default."),
     ] = None,
     effort: options.EffortOption = None,
     certainty: options.CertaintyOption = None,
-    id_column: options.IdOption = None,
-    features: options.FeaturesOption = None,
-    ignore: options.IgnoreOption = None,
-    impute: options.ImputeOption = False,
-    standardize: options.StandardizeOption = True,
+    rows: options.Rows,
     covariance: options.CovarianceOption = Covariance.full,
     starts: options.StartsOption = 10,
     repeats: Annotated[int, typer.Option("--repeats", min=1, help="How often links are held out.")] = 5,
     seed: options.SeedOption = 0,
-    links_by: options.LinksByOption = None,
-    left: options.LeftOption = None,
-    right: options.RightOption = None,
-    ignore_columns: options.IgnoreColumnsOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
     safe_csv: options.SafeCsvOption = False,
@@ -102,7 +96,7 @@ def compare(
     does by default; --effort quick shortens it.
     """
     out = Output(as_json)
-    if label_column is None and links is None:
+    if label_column is None and links.path is None:
         raise typer.BadParameter("pass known classes, or --links to hold out.", param_hint="--label")
     if label_column is None and n_clusters is None:
         raise typer.BadParameter(
@@ -110,14 +104,7 @@ def compare(
         )
     suffix = options.chosen_format(table_format, data)
     check_folder(output, "compare", [f"comparison{suffix}", REPORT])
-    samples = read_samples(
-        data,
-        id_column=id_column,
-        label_column=label_column,
-        features=options.names(features),
-        ignore=options.names(ignore),
-        impute=impute,
-    )
+    samples = rows.read(data, label_column=label_column)
     truth = samples.labels
     n_classes = 0
     if truth is not None:
@@ -128,21 +115,15 @@ def compare(
         )
     k = n_clusters or n_classes
     options.refuse_more_clusters(k, len(samples))
-    constraints = read_links(
-        links,
-        samples,
-        certainty=certainty,
-        by_row=links_by is options.LinksBy.row,
-        columns=options.link_columns(left, right, ignore_columns),
-    )
+    constraints = links.read(samples, certainty)
     check_links(constraints, k, samples)
-    preparation = Preparation.of(samples, standardize=standardize, clusters=[str(c) for c in range(k)])
+    preparation = Preparation.of(samples, standardize=rows.standardize, clusters=[str(c) for c in range(k)])
     effort = effort or options.Effort.balanced
     settings = Settings(k, covariance.value, starts, seed, has_soft(constraints), effort=effort.value)
     X = preparation.apply(samples.features)
     held_out = hold_outs(constraints, repeats, seed) if truth is None else []
-    rows = compare_methods(out, X, truth, constraints, settings, held_out)
-    table = comparison_table(rows, constraints)
+    compared = compare_methods(out, X, truth, constraints, settings, held_out)
+    table = comparison_table(compared, constraints)
     for note in samples.notes:
         out.say(note)
     classes = "" if truth is None else f" {n_classes} classes,"
@@ -153,12 +134,12 @@ def compare(
         results: dict[str, Any] = {}
         if truth is not None:
             results[f"true_{label_column}"] = [None if name is None else str(name) for name in truth]
-        results |= {row.method: row.labels for row in rows if row.labels is not None}
+        results |= {row.method: row.labels for row in compared if row.labels is not None}
         frame = output_frame(samples, results, note=out.warn)
         about = f"{len(samples)} rows,{classes} {k} clusters. {constraints}."
         report = Page(f"Methods compared on {samples.path.name}", notes=[about], warnings=out.warnings)
         score = "Accuracy" if truth is not None else "Share of held-out links kept"
-        report.picture(comparison_png(rows), f"{score} of every method")
+        report.picture(comparison_png(compared), f"{score} of every method")
         report.table(table)
         files = write_results(
             out,
@@ -173,7 +154,7 @@ def compare(
         {
             "n_clusters": k,
             "n_links": constraints.n_pairs,
-            "methods": [_record(row) for row in rows],
+            "methods": [_record(row) for row in compared],
             "files": files,
         }
     )

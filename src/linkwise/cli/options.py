@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from linkwise.cli.errors import CommandError
-from linkwise.cli.tables import protect_csv, table_suffix
+from linkwise.cli.samples import Samples, read_samples
+from linkwise.cli.tables import protect_csv, read_links, table_suffix
 from linkwise.constraints.io import Columns
 
 if TYPE_CHECKING:
@@ -292,6 +296,76 @@ SafeCsvOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Options of the columns of a table that are read."""
+
+    id_column: IdOption = None
+    features: FeaturesOption = None
+    ignore: IgnoreOption = None
+    impute: ImputeOption = False
+    standardize: StandardizeOption = True
+
+    def read(self, data: Path, *, ignore: Sequence[str] = (), **columns: Any) -> Samples:
+        """The rows of a file; ``ignore`` is left out, too, and ``columns`` are as in ``read_samples``."""
+        return read_samples(
+            data, id_column=self.id_column, features=names(self.features), impute=self.impute,
+            ignore=[*names(self.ignore), *ignore], **columns,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LinkFile:
+    """Options of a file of links."""
+
+    path: LinksOption = None
+    links_by: LinksByOption = None
+    left: LeftOption = None
+    right: RightOption = None
+    ignore_columns: IgnoreColumnsOption = None
+
+    @property
+    def by_row(self) -> bool:
+        """Whether points are named by row numbers though rows have ids."""
+        return self.links_by is LinksBy.row
+
+    @property
+    def columns(self) -> Columns:
+        """How to read the columns."""
+        return link_columns(self.left, self.right, self.ignore_columns)
+
+    def read(self, samples: Samples, certainty: float | None = None) -> Constraints:
+        """Links among the rows; none if no file was named."""
+        return read_links(self.path, samples, certainty=certainty, by_row=self.by_row, columns=self.columns)
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Make a command whose parameters of the types above stand for all options of these."""
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    parameters: list[inspect.Parameter] = []
+    signature = inspect.signature(command, eval_str=True)
+    for parameter in signature.parameters.values():
+        group: Any = parameter.annotation
+        if group not in (Rows, LinkFile):
+            parameters.append(parameter)
+            continue
+        types = get_type_hints(group, include_extras=True)
+        groups[parameter.name] = group, [field.name for field in fields(group)]
+        parameters += [
+            parameter.replace(name=field.name, default=field.default, annotation=types[field.name])
+            for field in fields(group)
+        ]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, (group, members) in groups.items():
+            given[name] = group(**{member: given.pop(member) for member in members})
+        command(**given)
+
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
 
 
 def parse_counts(text: str, most: int | None = None) -> list[int]:

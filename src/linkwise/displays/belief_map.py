@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwise._arrays import Floats
-from linkwise._heat_map import draw_heat_map, heat_colours
+from linkwise._pages import heat_colours, signed
 from linkwise._validation import label_codes
 from linkwise.beliefs import ClassBeliefs
 from linkwise.displays._drawing import axes_or_new
 from linkwise.displays._inputs import fitted_step, needed
 from linkwise.metrics import separability as separability_of
 
-# Above this number draw_heat_map writes no figures into the cells.
+# Of more classes, no figures are written into the cells.
 _MOST_FIGURES = 20
 
 
@@ -185,6 +185,24 @@ def _check_square(values: ArrayLike, classes: Sequence[Any] | None) -> tuple[Flo
 
 def _size(classes: Sequence[Any]) -> tuple[float, float]:
     return (6.4, 4.8) if len(classes) <= _MOST_FIGURES else (8.4, 7.0)
+
+
+def draw_heat_map(values: Floats, names: Sequence[Any], title: str, ax: Any = None) -> Any:
+    """Draw a matrix (L, L) on matplotlib axes, with its figures in the cells if there are few classes."""
+    axes = axes_or_new(ax)
+    image = axes.imshow(values, cmap="RdBu", vmin=-1.0, vmax=1.0)
+    places = range(len(names))
+    # Two dollar signs in the name of a class are no formula.
+    look = {"labels": [str(name) for name in names], "parse_math": False}
+    axes.set_xticks(places, rotation=45, ha="right", **look)
+    axes.set_yticks(places, **look)
+    if len(names) <= _MOST_FIGURES:
+        for row, column in np.argwhere(~np.isnan(values)).tolist():
+            value = float(values[row, column])
+            axes.text(column, row, signed(value), ha="center", va="center", color=heat_colours(value)[1])
+    axes.set_title(title)
+    axes.figure.colorbar(image, ax=axes, label="apart (−1) … together (+1)")
+    return axes
 
 
 def _draw(values: Floats, names: Sequence[Any], title: str, ax: Any) -> Any:

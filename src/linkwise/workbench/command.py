@@ -12,17 +12,17 @@ from linkwise.cli import options
 from linkwise.cli.ask.conversation import counted
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
-from linkwise.cli.tables import read_links
 
 
+@options.with_groups
 def workbench(
     data: options.DataArgument,
-    links: options.LinksOption = None,
+    *,
+    links: options.LinkFile,
     label_column: Annotated[
         str | None,
         typer.Option("--label", metavar="COLUMN", help="Column of present classes, to be redefined."),
     ] = None,
-    id_column: options.IdOption = None,
     image_column: Annotated[
         str | None,
         typer.Option(
@@ -62,15 +62,8 @@ def workbench(
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser of this system.")
     ] = True,
     n_clusters: options.KnownClustersOption = None,
-    features: options.FeaturesOption = None,
-    ignore: options.IgnoreOption = None,
-    impute: options.ImputeOption = False,
-    standardize: options.StandardizeOption = True,
+    rows: options.Rows,
     seed: options.SeedOption = 0,
-    links_by: options.LinksByOption = None,
-    left: options.LeftOption = None,
-    right: options.RightOption = None,
-    ignore_columns: options.IgnoreColumnsOption = None,
 ) -> None:
     """Open a page where people answer questions about pairs of rows, see the clusters and redefine classes.
 
@@ -97,21 +90,16 @@ def workbench(
     table = read_table(
         data,
         session=folder,
-        id_column=id_column,
+        id_column=rows.id_column,
         label_column=label_column,
         image_column=image_column,
         text_column=text_column,
-        features=options.names(features),
-        ignore=options.names(ignore),
-        impute=impute,
-        standardize=standardize,
+        features=options.names(rows.features),
+        ignore=options.names(rows.ignore),
+        impute=rows.impute,
+        standardize=rows.standardize,
     )
-    given = read_links(
-        links,
-        table.samples,
-        by_row=links_by is options.LinksBy.row,
-        columns=options.link_columns(left, right, ignore_columns),
-    )
+    given = links.read(table.samples)
     options.refuse_more_clusters(n_clusters, len(table))
     for note in table.notes:
         out.warn(note)

@@ -37,6 +37,12 @@ def asked_by(
     return asked
 
 
+def asks_again(knowledge: Knowledge, pairs: np.ndarray) -> bool:
+    """Whether some of the pairs were asked about before, in either order."""
+    seen = {frozenset(pair) for pair in knowledge.answers.pairs.tolist()}
+    return any(frozenset(pair) in seen for pair in pairs.tolist())
+
+
 def truth(y: np.ndarray) -> Callable[[int, int], int]:
     return lambda i, j: SAME if y[i] == y[j] else DIFFERENT
 

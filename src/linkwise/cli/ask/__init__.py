@@ -22,8 +22,7 @@ from linkwise.cli.ask.conversation import Conversation, Keys
 from linkwise.cli.ask.records import Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
-from linkwise.cli.samples import Preparation, Samples, read_samples
-from linkwise.cli.tables import read_links
+from linkwise.cli.samples import Preparation, Samples
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,9 +40,11 @@ _WIDTH_OF_A_FILE = 100
 _UNLEARNED = 0.95
 
 
+@options.with_groups
 def ask(
     data: options.DataArgument,
-    links: options.LinksOption = None,
+    *,
+    links: options.LinkFile,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -102,16 +103,8 @@ def ask(
             "or random.",
         ),
     ] = "auto",
-    id_column: options.IdOption = None,
-    features: options.FeaturesOption = None,
-    ignore: options.IgnoreOption = None,
-    impute: options.ImputeOption = False,
-    standardize: options.StandardizeOption = True,
+    rows: options.Rows,
     seed: options.SeedOption = 0,
-    links_by: options.LinksByOption = None,
-    left: options.LeftOption = None,
-    right: options.RightOption = None,
-    ignore_columns: options.IgnoreColumnsOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Ask about the pairs of rows whose answers tell most: same cluster, different, or unsure?
@@ -127,26 +120,13 @@ def ask(
         raise typer.BadParameter(f"{certainty:g} is not above 0.5 and at most 1.", param_hint="--certainty")
     output = Path(f"{data.name.split('.')[0]}_links.csv") if output is None else output
     journal = output.with_name(output.name + ".journal") if journal is None else journal
-    _refuse_paths(data, links, output, journal)
-    samples, records = _read_rows(
-        data,
-        id_column,
-        options.names(features),
-        options.names(ignore),
-        options.names(show),
-        image_column,
-        impute,
-    )
-    given = read_links(
-        links,
-        samples,
-        by_row=links_by is options.LinksBy.row,
-        columns=options.link_columns(left, right, ignore_columns),
-    )
+    _refuse_paths(data, links.path, output, journal)
+    samples, records = _read_rows(data, rows, options.names(show), image_column)
+    given = links.read(samples)
     options.refuse_more_clusters(n_clusters, len(samples))
     if len(samples) < 2:
         raise CommandError(f"{data} has one row; there is no pair to ask about: pass a file with more rows")
-    X = Preparation.of(samples, standardize=standardize, clusters=[]).apply(samples.features).to_numpy()
+    X = Preparation.of(samples, standardize=rows.standardize, clusters=[]).apply(samples.features).to_numpy()
     _refuse_stranger(output, journal)
     console = _console(as_json)
     for note in samples.notes:
@@ -189,7 +169,7 @@ def ask(
         answers = session.journal.answers()
         learned = learned_certainty(session.error_rate_)
         written = _write_links(output, session.journal, given, answers, samples, learned)
-        after = _fit_command(data, output, id_column, features, samples, records.columns, impute)
+        after = _fit_command(data, output, rows, samples, records.columns)
         _finish(out, console, session, answers, written, output, journal, ended, after)
 
 
@@ -226,24 +206,17 @@ def _refuse_paths(data: Path, links: Path | None, output: Path, journal: Path) -
 
 
 def _read_rows(
-    data: Path,
-    id_column: str | None,
-    features: list[str],
-    ignore: list[str],
-    show: list[str],
-    image_column: str | None,
-    impute: bool,
+    data: Path, rows: options.Rows, show: list[str], image_column: str | None
 ) -> tuple[Samples, Records]:
     """The rows to cluster by and the records to show; columns of text are shown, not clustered by."""
-    left_out = [] if id_column is None else [id_column]
+    left_out = [] if rows.id_column is None else [rows.id_column]
+    unused: list[str] = []
     records = Records.read(data, show, image_column, left_out)
-    if not features:
+    if not options.names(rows.features):
         frame = text_frame(data)
         words = [name for name in frame.columns if name not in left_out and as_numbers(frame[name]) is None]
-        extra = [image_column] if image_column is not None else []
-        ignore = list(dict.fromkeys([*ignore, *words, *extra]))
-    samples = read_samples(data, id_column=id_column, features=features, ignore=ignore, impute=impute)
-    return samples, records
+        unused = words if image_column is None else [*words, image_column]
+    return rows.read(data, ignore=unused), records
 
 
 def _refuse_stranger(output: Path, journal: Path) -> None:
@@ -309,22 +282,16 @@ def _hearing_hang_up() -> Iterator[None]:
 
 
 def _fit_command(
-    data: Path,
-    output: Path,
-    id_column: str | None,
-    features: str | None,
-    samples: Samples,
-    columns: Sequence[str],
-    impute: bool,
+    data: Path, output: Path, rows: options.Rows, samples: Samples, columns: Sequence[str]
 ) -> str:
     """The command that clusters the same columns of the data by the links."""
     words = ["linkwise", "fit", str(data), "--links", str(output)]
-    words += [] if id_column is None else ["--id", id_column]
-    words += [] if features is None else ["--features", features]
-    used = {*samples.features.columns, id_column}
+    words += [] if rows.id_column is None else ["--id", rows.id_column]
+    words += [] if rows.features is None else ["--features", rows.features]
+    used = {*samples.features.columns, rows.id_column}
     left_out = [name for name in columns if name not in used]
-    words += ["--ignore", ",".join(left_out)] if left_out and features is None else []
-    return shlex.join([*words, "--impute"] if impute else words)
+    words += ["--ignore", ",".join(left_out)] if left_out and rows.features is None else []
+    return shlex.join([*words, "--impute"] if rows.impute else words)
 
 
 def _finish(

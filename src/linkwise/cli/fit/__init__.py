@@ -16,8 +16,7 @@ from linkwise.cli.options import Covariance, MethodName, Settings, has_soft
 from linkwise.cli.output import REPORT, Output, check_folder, write_results
 from linkwise.cli.parts import is_parts
 from linkwise.cli.parts.fit import PartsRequest, fit_parts
-from linkwise.cli.samples import read_samples
-from linkwise.cli.tables import add_labels, read_links
+from linkwise.cli.tables import add_labels
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
@@ -30,9 +29,11 @@ _UNKNOWN_CERTAINTY = 0.8
 _STARTS_OF_PARTS = 2
 
 
+@options.with_groups
 def fit(
     context: typer.Context,
     data: options.DataArgument,
+    *,
     n_clusters: Annotated[
         str | None,
         typer.Option(
@@ -43,7 +44,7 @@ def fit(
             "number of classes in --labels-column, or what auto finds.",
         ),
     ] = None,
-    links: options.LinksOption = None,
+    links: options.LinkFile,
     method: Annotated[
         MethodName,
         typer.Option(
@@ -61,24 +62,16 @@ def fit(
     ] = 5,
     labels_column: options.LabelsColumnOption = None,
     labels_certainty: options.LabelsCertaintyOption = None,
-    id_column: options.IdOption = None,
     label_column: Annotated[
         str | None,
         typer.Option(
             "--label", metavar="COLUMN", help="Column of known classes; never used to fit, only to score."
         ),
     ] = None,
-    features: options.FeaturesOption = None,
-    ignore: options.IgnoreOption = None,
-    impute: options.ImputeOption = False,
-    standardize: options.StandardizeOption = True,
+    rows: options.Rows,
     covariance: options.CovarianceOption = Covariance.full,
     starts: options.StartsOption = 10,
     seed: options.SeedOption = 0,
-    links_by: options.LinksByOption = None,
-    left: options.LeftOption = None,
-    right: options.RightOption = None,
-    ignore_columns: options.IgnoreColumnsOption = None,
     scheduler: options.SchedulerOption = None,
     output: options.OutputOption = None,
     table_format: options.FormatOption = None,
@@ -108,7 +101,7 @@ def fit(
         raise typer.BadParameter(
             "name the column of the labels with --labels-column.", param_hint="--labels-certainty"
         )
-    if learn_noise is not None and links is None:
+    if learn_noise is not None and links.path is None:
         raise typer.BadParameter("pass the links with --links.", param_hint="--learn-noise")
     if learn_noise is not None and certainty is None:
         certainty = _UNKNOWN_CERTAINTY
@@ -122,8 +115,6 @@ def fit(
         learn_noise=False if learn_noise is None else learn_noise.parameter,
         effort=(effort or options.Effort.balanced).value,
     )
-    columns = options.link_columns(left, right, ignore_columns)
-    by_row = links_by is options.LinksBy.row
     if is_parts(data) or scheduler is not None:
         _refuse_in_memory(context)
         wanted = [] if n_clusters is None else options.parse_counts(n_clusters)
@@ -136,33 +127,19 @@ def fit(
             soft=certainty is not None,
         )
         name = "ppc" if method is MethodName.auto and learn_noise is not None else method.value
-        fit_parts(
-            out,
-            PartsRequest(
-                data, options.needed_folder(output), links, name, settings, id_column,
-                options.names(features), options.names(ignore), standardize, certainty,
-                by_row, columns, scheduler,
-            ),
-        )  # fmt: skip
+        folder = options.needed_folder(output)
+        fit_parts(out, PartsRequest(data, folder, links, name, settings, rows, certainty, scheduler))
         return
     suffix = options.chosen_format(table_format, data)
-    tables_written = ["labels", *([] if links is None and labels_column is None else ["links"])]
+    tables_written = ["labels", *([] if links.path is None and labels_column is None else ["links"])]
     tables_written += ["candidates"] if chooses else []
     check_folder(output, "fit", ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)])
-    samples = read_samples(
-        data,
-        id_column=id_column,
-        label_column=label_column,
-        known_column=labels_column,
-        features=options.names(features),
-        ignore=options.names(ignore),
-        impute=impute,
-    )
-    constraints = read_links(links, samples, certainty=certainty, by_row=by_row, columns=columns)
+    samples = rows.read(data, label_column=label_column, known_column=labels_column)
+    constraints = links.read(samples, certainty)
     if samples.known is not None:
         constraints = add_labels(constraints, samples, labels_certainty)
     if learn_noise is options.LearnNoise.source and constraints.source is None:
-        raise CommandError(f"{links} names no sources; add a column source, or use --learn-noise all")
+        raise CommandError(f"{links.path} names no sources; add a column source, or use --learn-noise all")
     counts: list[int] = []
     if n_clusters is not None:
         counts = options.parse_counts(n_clusters, len(samples))
@@ -177,8 +154,9 @@ def fit(
                 )
     settings = replace(settings, n_clusters=counts[-1] if counts else "auto", soft=has_soft(constraints))
     done = fit_samples(
-        out, samples, constraints, method, settings, standardize=standardize, counts=counts, repeats=repeats
-    )
+        out, samples, constraints, method, settings,
+        standardize=rows.standardize, counts=counts, repeats=repeats,
+    )  # fmt: skip
     tables = all_tables(done, by_source=learn_noise is options.LearnNoise.source)
     for note in samples.notes:
         out.say(note)

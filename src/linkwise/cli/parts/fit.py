@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
 from linkwise.cli.errors import CommandError
-from linkwise.cli.options import METHODS, Settings
+from linkwise.cli.options import METHODS, LinkFile, Rows, Settings, names
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.parts import Parts, Progress, check_scheduler, connected, find_parts, id_rows, read_columns
 from linkwise.cli.samples import Preparation, free_name, safe_scales, save_prepared_model
@@ -24,7 +24,6 @@ from linkwise.cli.tables import build_links, check_links, link_frame, read_link_
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
-    from linkwise.constraints.io import Columns
 
 _METHODS = ("auto", "ppc", "cem", "hmrf")
 # Rows whose labels are in memory at once, unless a file has more.
@@ -38,16 +37,11 @@ class PartsRequest:
 
     data: Path
     output: Path
-    links: Path | None
+    links: LinkFile
     method: str
     settings: Settings
-    id_column: str | None
-    features: Sequence[str]
-    ignore: Sequence[str]
-    standardize: bool
+    rows: Rows
     certainty: float | None
-    by_row: bool
-    link_columns: Columns
     scheduler: str | None
 
 
@@ -71,7 +65,10 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
             f"--method {request.method} needs all rows in memory; use {', '.join(_METHODS)}, or one file"
         )
     parts = find_parts(
-        request.data, id_column=request.id_column, features=request.features, ignore=request.ignore
+        request.data,
+        id_column=request.rows.id_column,
+        features=names(request.rows.features),
+        ignore=names(request.rows.ignore),
     )
     links = _read_links(request, parts)
     _check_links(request, links)
@@ -80,7 +77,7 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     began = time.perf_counter()
     with connected(request.scheduler) as client:
         progress.say(f"{parts.n_rows} rows in {len(parts.paths)} files, {len(parts.columns)} columns")
-        preparation = _preparation(parts, client, request.standardize)
+        preparation = _preparation(parts, client, request.rows.standardize)
         checkpoint = request.output / f"{_CHECKPOINT}{_fingerprint(request, parts, links)}"
         model = _build(request, client, checkpoint)
         model._watch = progress
@@ -123,7 +120,7 @@ def _fingerprint(request: PartsRequest, parts: Parts, links: _Links | None) -> s
     from linkwise.dask.checkpoint import digest
 
     told = None if links is None else [links.constraints.pairs, links.constraints.weights]
-    asked = [request.method, repr(request.settings), request.standardize]
+    asked = [request.method, repr(request.settings), request.rows.standardize]
     return digest(parts.fingerprint(), asked, told)[:16]
 
 
@@ -145,19 +142,18 @@ def _read_links(request: PartsRequest, parts: Parts) -> _Links | None:
     """Read the links; of ids only those that the links name are looked for in the data."""
     from linkwise.constraints.io import records
 
-    if request.links is None:
+    links, id_column = request.links, request.rows.id_column
+    if links.path is None:
         return None
     places: dict[str, int] | None = None
-    if request.id_column is not None and not request.by_row:
+    if id_column is not None and not links.by_row:
         try:
-            wanted = {
-                cells[end] for _, cells in records(request.links, request.link_columns) for end in ("i", "j")
-            }
+            wanted = {cells[end] for _, cells in records(links.path, links.columns) for end in ("i", "j")}
         except ValueError as error:
             raise CommandError(str(error)) from None
         places = id_rows(parts, wanted)
     found = read_link_list(
-        request.links, parts.n_rows, places=places, certainty=request.certainty, columns=request.link_columns
+        links.path, parts.n_rows, places=places, certainty=request.certainty, columns=links.columns
     )
     constraints = build_links(found, parts.n_rows)
     return _Links(constraints, {row: name for name, row in (places or {}).items()})

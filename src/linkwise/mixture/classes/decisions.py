@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from linkwise._arrays import Bools, Ints
-from linkwise._heat_map import signed
+from linkwise._pages import signed
 from linkwise._running import warn_once
 from linkwise._validation import as_generator, as_vector, label_codes
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise._heat_map import heat_table, signed
-from linkwise._pages import Markup, Page, TextTable, new_figure, svg_of
+from linkwise._pages import Markup, Page, TextTable, heat_table, new_figure, signed, svg_of
 from linkwise.mixture.classes.decisions import contradiction_sentence
 from linkwise.mixture.classes.report.text import (
     closing,

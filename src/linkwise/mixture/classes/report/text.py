@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from linkwise._heat_map import signed
+from linkwise._pages import signed
 from linkwise.mixture.classes.decisions import Decision, contradiction_sentence, held
 
 if TYPE_CHECKING:
