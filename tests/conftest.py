@@ -54,6 +54,29 @@ WAITING = ("tests/dask/test_cluster.py", "tests/workbench/test_page.py", "tests/
 SLOW = ("docs/", "README.md", "tests/cli/", "tests/test_examples.py", "tests/auto/", "tests/experiments/")
 
 
+#: Files whose tests start processes, by a server (``tests.warm_python``) that takes 4 s to start.
+STARTING = (
+    "tests/active/test_journal.py", "tests/cli/ask/", "tests/cli/test_errors.py",
+    "tests/cli/test_interrupts.py", "tests/cli/test_killed.py", "tests/cli/test_process.py",
+    "tests/dask/test_checkpoint.py", "tests/kmeans/test_time_limit.py",
+    "tests/persistence/test_model_files.py", "tests/raster/test_writing.py", "tests/workbench/",
+)  # fmt: skip
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Files are shared out as by ``--dist loadfile``, but one worker has all those that need the server."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "processes" if nodeid.startswith(STARTING) else super()._split_scope(nodeid)
+
+    return ByFile(config, log)
+
+
 def pytest_collection_modifyitems(items):
     """Put the files that wait first and those that take long next; ``make test`` keeps to the order."""
     items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), not item.nodeid.startswith(SLOW)))
