@@ -19,12 +19,14 @@ import numpy as np
 import linkwise
 from linkwise import Constraints
 from linkwise._exports import ESTIMATORS
+from linkwise.active import ActiveClustering, LabelOracle
 from linkwise.graph import adjacency, dsatur_colouring, find_clique, path_witness, two_colouring
 from linkwise.graph.colour_search import search_colouring
 from linkwise.graph.colourability import anneal_colouring
 from linkwise.graph.parity import link_parity
 from linkwise.inference import PottsField, best_labels, marginals
 from linkwise.inference.engines import engine_options
+from linkwise.raster.smoothing import smooth_tile
 
 
 def jobs() -> list[Callable[[], Any]]:
@@ -52,8 +54,20 @@ def jobs() -> list[Callable[[], Any]]:
         for solve in (marginals, best_labels):
             for method in engine_options(solve.__name__):
                 found.append(partial(solve, field, method=method, random_state=0))
-    # Two labels that attract each other are found by a minimum cut.
-    found.append(partial(best_labels, PottsField(unary[:, :2], pairs, np.ones(len(pairs))), method="exact"))
+        # Too strong for plain numbers: messages are logarithms.
+        strong = PottsField(1e4 * unary, pairs, 1e3 * field.coupling)
+        found.append(partial(marginals, strong, method="belief_propagation"))
+        # Two labels that attract each other are found by a minimum cut.
+        attraction = np.ones((len(pairs), *unary[0, :2].shape)[: field.coupling.ndim])
+        found.append(partial(best_labels, PottsField(unary[:, :2], pairs, attraction), method="exact"))
+    hard = PottsField(unary, pairs, np.where(links.weights < 0, -np.inf, 1.0))
+    triangle = PottsField(unary[:3], [(0, 1), (0, 2), (1, 2)], [-np.inf] * 3)
+    found += [
+        partial(best_labels, hard, method="icm", random_state=0),
+        partial(marginals, triangle, method="exact"),
+        partial(smooth_tile, unary, np.ones((4, 6), dtype=bool), 1.0),
+        partial(_answer_questions, X, y),
+    ]
     soft = Constraints(24, links.must_link, links.cannot_link, certainty=0.9)
     frozen = X.copy()  # the checks of scikit-learn pass such data, for which kernels are compiled anew
     frozen.setflags(write=False)
@@ -61,7 +75,19 @@ def jobs() -> list[Callable[[], Any]]:
         for data, given in ((X, links), (X, soft), (X.astype(np.float32), links), (frozen, links)):
             known = {"y": y} if name == "CPPC" else {"constraints": given}
             found.append(partial(getattr(linkwise, name)(3, random_state=0).fit, data, **known))
+    for distortion in ("cosine", "kl", "i_divergence"):
+        kmeans = linkwise.HMRFKMeans(3, distortion=distortion, random_state=0)
+        found.append(partial(kmeans.fit, np.exp(X / 8.0), constraints=soft))
     return found
+
+
+def _answer_questions(X: np.ndarray, y: np.ndarray) -> None:
+    """A session of a few answers."""
+    session, person = ActiveClustering(X, random_state=0), LabelOracle(y)
+    for _ in range(3):
+        i, j = session.ask()
+        session.tell(i, j, person(i, j))
+    session.labels_, session.quality_  # noqa: B018
 
 
 def main(*, backwards: bool = False) -> None:

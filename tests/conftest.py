@@ -20,7 +20,7 @@ from _pytest.doctest import DoctestModule  # noqa: E402
 from hypothesis import settings  # noqa: E402
 
 from linkwise import _kernels  # noqa: E402
-from tests.repeats import examples  # noqa: E402
+from tests.repeats import LONG, examples  # noqa: E402
 
 # Kernels compile on their first call, so a deadline would fail at random; a fixed seed keeps runs alike, so
 # that many examples would only be the same ones every time.
@@ -51,12 +51,35 @@ def pytest_collection_finish():
 #: Files that mostly wait, for processes and browsers. They come first: at the end a worker would wait alone.
 WAITING = ("tests/dask/test_cluster.py", "tests/workbench/test_page.py", "tests/cli/test_interrupts.py")
 #: What takes long and cannot be divided, a page or a file. At the end come the short doctests of modules.
-LONG = ("docs/", "README.md", "tests/cli/", "tests/test_examples.py", "tests/auto/", "tests/experiments/")
+SLOW = ("docs/", "README.md", "tests/cli/", "tests/test_examples.py", "tests/auto/", "tests/experiments/")
+
+
+#: Files whose tests start processes, by a server (``tests.warm_python``) that takes 4 s to start.
+STARTING = (
+    "tests/active/test_journal.py", "tests/cli/ask/", "tests/cli/test_errors.py",
+    "tests/cli/test_interrupts.py", "tests/cli/test_killed.py", "tests/cli/test_process.py",
+    "tests/dask/test_checkpoint.py", "tests/kmeans/test_time_limit.py",
+    "tests/persistence/test_model_files.py", "tests/raster/test_writing.py", "tests/workbench/",
+)  # fmt: skip
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Files are shared out as by ``--dist loadfile``, but one worker has all those that need the server."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFile(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return "processes" if nodeid.startswith(STARTING) else super()._split_scope(nodeid)
+
+    return ByFile(config, log)
 
 
 def pytest_collection_modifyitems(items):
     """Put the files that wait first and those that take long next; ``make test`` keeps to the order."""
-    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), not item.nodeid.startswith(LONG)))
+    items.sort(key=lambda item: (not item.nodeid.startswith(WAITING), not item.nodeid.startswith(SLOW)))
 
 
 def _keep_candidates(monkeypatch, keeps):
@@ -84,3 +107,10 @@ def fewest_candidates(monkeypatch):
     """A choice among one with boundaries and those that look for the number of clusters."""
     kept = {"boundaries, smooth", "spectral, near", "mixture, no links", "mixture, tied, no links"}
     _keep_candidates(monkeypatch, kept.__contains__)
+
+
+@pytest.fixture
+def few_candidates(request):
+    """In ``make test`` a choice among the fewest candidates, in ``make test-long`` among all."""
+    if not LONG:
+        request.getfixturevalue("fewest_candidates")

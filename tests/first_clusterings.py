@@ -11,10 +11,11 @@ from functools import cached_property
 import pytest
 
 from linkwise.active import landscape
-from linkwise.auto import candidates
+from linkwise.auto import candidates, estimator
 
 _known: dict[tuple, list] = {}
 _fitted: dict[tuple, object] = {}
+_nats: dict[tuple, float] = {}
 _first = landscape.Landscape.start.func
 _graph_and_clusterings = landscape._graph_and_clusterings
 
@@ -41,8 +42,11 @@ def _kernels(distances, features, rng):
 
 
 def fit_once(monkeypatch):
-    """A candidate of LinkedClustering is fitted once to the same rows and links, with the same seed."""
-    fit = candidates.Candidate.fit
+    """A candidate of LinkedClustering is fitted once to the same rows and links, with the same seed.
+
+    Likewise it is found once whether clusters of the same rows look Gaussian.
+    """
+    fit, gaussian_nats = candidates.Candidate.fit, estimator.gaussian_nats
 
     def once(self, X, links, n_clusters, seed):
         told = None if links is None else (links.pairs.tobytes(), links.weights.tobytes())
@@ -51,12 +55,31 @@ def fit_once(monkeypatch):
             _fitted[key] = fit(self, X, links, n_clusters, seed)
         return copy(_fitted[key])
 
+    def nats_once(X, n_clusters, seed):
+        key = (X.shape, X.dtype.str, X.tobytes(), n_clusters, seed)
+        if key not in _nats:
+            _nats[key] = gaussian_nats(X, n_clusters, seed)
+        return _nats[key]
+
     monkeypatch.setattr(candidates.Candidate, "fit", once)
+    monkeypatch.setattr(estimator, "gaussian_nats", nats_once)
 
 
 @pytest.fixture
 def looked_at_anew():
     """For a test of what the fixture below would hide: that two sessions see the same in the same rows."""
+
+
+@pytest.fixture
+def all_candidates():
+    """For a test that needs what the fixture below takes away, the candidates that a user has."""
+
+
+@pytest.fixture(autouse=True)
+def few_for_sessions(request):
+    """Clusterings of the rows were half of the time of 600 tests, which are about answers and questions."""
+    if "all_candidates" not in request.fixturenames:
+        request.getfixturevalue("few_candidates")
 
 
 @pytest.fixture(autouse=True)

@@ -553,13 +553,8 @@ def test_answers_that_contradict_each_other_massively():
     assert not one.should_stop_.stop
 
 
-@pytest.mark.parametrize(
-    ("n_links", "certainty", "n_clusters"), [(5, None, "auto"), (60, None, 6), (20, 0.95, "auto")]
-)
-def test_links_given_at_first_do_no_harm(request, n_links, certainty, n_clusters):
-    """Six clusters far apart are found without links; right links and right answers leave them so."""
-    if n_links < 60:  # once with all candidates: 2 s
-        request.getfixturevalue("fewer_candidates")
+def labels_of_six_clusters(n_links, certainty, n_clusters):
+    """True labels of six clusters far apart, and those of a session with right links and right answers."""
     rng = np.random.default_rng(0)
     y = rng.integers(6, size=90)
     X = 3.0 * rng.normal(size=(6, 8))[y] + rng.normal(size=(90, 8))
@@ -569,7 +564,18 @@ def test_links_given_at_first_do_no_harm(request, n_links, certainty, n_clusters
     for _ in range(10):
         i, j = session.ask()
         session.tell(i, j, person(i, j))
-    assert adjusted_rand_score(y, session.labels_) > 0.9
+    return y, session.labels_
+
+
+@pytest.mark.parametrize(("n_links", "certainty"), [(5, None), (20, 0.95)])
+def test_links_given_at_first_do_no_harm(n_links, certainty):
+    """Six clusters far apart are found without links; right links and right answers leave them so."""
+    assert adjusted_rand_score(*labels_of_six_clusters(n_links, certainty, "auto")) > 0.9
+
+
+@pytest.mark.usefixtures("all_candidates")  # this once: 2 s
+def test_many_links_given_at_first_do_no_harm():
+    assert adjusted_rand_score(*labels_of_six_clusters(60, None, 6)) > 0.9
 
 
 def test_probabilities_that_do_not_come_to_rest_are_told():

@@ -22,6 +22,13 @@ from linkwise.cli.map import report as map_report
 from linkwise.datasets import make_noisy_objects
 from linkwise.mixture.classes.report import page as classes_page
 from tests import warm_python
+from tests.first_clusterings import fit_once
+
+
+@pytest.fixture(autouse=True)
+def fitted_once(monkeypatch):
+    """Tests fit the same rows with the same links: to fit the same candidates again was a quarter of it."""
+    fit_once(monkeypatch)
 
 
 @pytest.fixture(scope="session")

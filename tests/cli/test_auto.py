@@ -16,15 +16,8 @@ import pytest
 from linkwise import Constraints, LinkedClustering
 from linkwise.auto import candidates
 from linkwise.datasets import make_rings
-from tests.first_clusterings import fit_once
 
 QUICK = ("--effort", "quick")
-
-
-@pytest.fixture(autouse=True)
-def fitted_once(monkeypatch):
-    """A quarter of the time was to fit the same candidates again."""
-    fit_once(monkeypatch)
 
 
 @pytest.fixture

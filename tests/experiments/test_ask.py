@@ -39,7 +39,7 @@ from experiments.framework.tables import read_table, table_text
 from experiments.framework.trials import Trial
 from experiments.leaderboard.data import SETS, half_of, load_set
 from linkwise import active
-from tests.first_clusterings import shared_first_clusterings  # noqa: F401
+from tests.first_clusterings import few_for_sessions, shared_first_clusterings  # noqa: F401
 
 Y = np.array([0, 1] * 6)
 
@@ -373,7 +373,6 @@ def test_details_and_figure_are_made_of_the_table_that_was_written(tmp_path):
     np.testing.assert_allclose(line.get_ydata(), 0.3 + 0.001 * np.array(CHECKPOINTS))
 
 
-@pytest.mark.usefixtures("fewer_candidates")
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "COBRAS"])
 def test_every_method_runs(method):
     X, y = load_set("iris", 60)

@@ -15,9 +15,12 @@ from linkwise.workbench.app import Server
 from linkwise.workbench.classes import ClassDesk
 from linkwise.workbench.desk import Desk
 from linkwise.workbench.table import read_table
-from tests.first_clusterings import looked_at_anew, shared_first_clusterings
+from tests.first_clusterings import all_candidates, few_for_sessions, looked_at_anew, shared_first_clusterings
 
-__all__ = ["Client", "looked_at_anew", "serving", "shared_first_clusterings", "write_iris"]
+__all__ = [
+    "Client", "all_candidates", "few_for_sessions", "looked_at_anew", "serving", "shared_first_clusterings",
+    "write_iris",
+]  # fmt: skip
 
 
 def write_iris(path):

@@ -63,6 +63,7 @@ def visit(bench, browser):
     visit.close()
 
 
+@pytest.mark.usefixtures("all_candidates")  # as the server, which is another process
 def test_thirty_answers_by_keyboard(visit, bench, tmp_path):
     """As good as a session alone, in spite of a reload after ten and a server killed after twenty."""
     _, y = rows()

@@ -175,7 +175,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     >>> from linkwise.metrics import rand_score
     >>> X, y = make_rings(50, random_state=0)
     >>> links = Constraints.sample(y, 30, certainty=0.95, random_state=0)
-    >>> model = LinkedClustering(2, random_state=0).fit(X, constraints=links)
+    >>> model = LinkedClustering(2, effort="quick", random_state=0).fit(X, constraints=links)
     >>> rand_score(y, model.labels_) > 0.9
     True
     """

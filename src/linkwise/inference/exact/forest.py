@@ -169,7 +169,9 @@ def _solve_forest(
             ahead = order[max(place - _AHEAD, start)] * n_labels
             for k in range(0, n_labels, _CACHE_LINE):
                 prefetch(table, ahead + k)
-            shift, _ = send_message(table[order[place]], coupling, edge[place], same, weight, message)
+            # As int64, as block moves have it, so that it is compiled once for both.
+            own_edge = np.int64(edge[place])
+            shift, _ = send_message(table[order[place]], coupling, own_edge, same, weight, message)
             above = table[order[parent[place]]]
             for k in range(n_labels):
                 above[k] += message[k]
@@ -194,8 +196,9 @@ def _solve_forest(
             else:
                 above = table[order[parent[place]]]
                 # The message is made again, which takes less time than keeping it takes memory.
-                _, top_label = send_message(own, coupling, edge[place], same, weight, message)
-                differ = log_differ(coupling, edge[place])
+                own_edge = np.int64(edge[place])
+                _, top_label = send_message(own, coupling, own_edge, same, weight, message)
+                differ = log_differ(coupling, own_edge)
                 log_leave_top = differ - message[top_label]
                 leaving = 0.0
                 together = 0.0

@@ -176,7 +176,10 @@ def resample_forest(
     n_nodes, n_labels = unary.shape
     applicants = _forest_order(nodes, strong_pairs, n_nodes, seeds, sweep)
     tree = np.full((n_nodes, 2), OUTSIDE)
-    grow_forest(indptr, neighbours, applicants, tree, np.empty(np.diff(indptr).max(), dtype=np.int64))
+    most_links = 0
+    for node in range(n_nodes):
+        most_links = max(most_links, indptr[node + 1] - indptr[node])
+    grow_forest(indptr, neighbours, applicants, tree, np.empty(most_links, dtype=np.int64))
     order = np.empty_like(applicants)
     parent = np.empty_like(applicants)
     parent_edge = np.empty_like(applicants)

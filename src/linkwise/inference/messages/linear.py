@@ -38,6 +38,7 @@ from linkwise.inference.messages.layout import (
     gain_of,
     incoming,
     load_agree,
+    load_own,
     outgoing,
     row_of_scores,
     row_to_write,
@@ -87,7 +88,7 @@ def sweep_linear(
         row = row_of_scores(unary, order, place, forwards, n_labels)
         at_end = row + width > unary.shape[0]
         if at_end:
-            own[:n_labels] = unary[row : row + n_labels]
+            load_own(own, unary, row, n_labels)
         for k in range(0, width, WIDTH):
             product = larger(load(own, k) if at_end else load(unary, row + k), zero) * load(is_label, k)
             for at in range(begin + k, first * width, width):

@@ -34,6 +34,7 @@ from linkwise.inference.messages.layout import (
     PotentialTables,
     differ_of,
     load_agree,
+    load_own,
     outgoing,
     row_of_scores,
     row_to_write,
@@ -206,7 +207,7 @@ def sweep_log(
         if first == last:
             continue
         row = row_of_scores(unary, order, place, forwards, n_labels)
-        own[:n_labels] = unary[row : row + n_labels]
+        load_own(own, unary, row, n_labels)
         sum_before(own, indptr[place], first, last, indptr[place + 1], messages, before, after)
         lowest = 0.0
         for slot in range(last - 1, first - 1, -1):

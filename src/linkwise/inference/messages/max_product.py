@@ -17,6 +17,7 @@ from linkwise.inference.messages.layout import (
     MessageGraph,
     PotentialTables,
     link_tables,
+    load_own,
     message_graph,
     potential_tables,
     shift_scores,
@@ -51,7 +52,7 @@ def _decode(
     score = np.empty(width)
     for place in range(order.shape[0]):
         row = order[place] * n_labels
-        score[:n_labels] = unary[row : row + n_labels]
+        load_own(score, unary, row, n_labels)
         for k in range(0, width, WIDTH):
             total = load(score, k)
             for slot in range(split[place], indptr[place + 1]):

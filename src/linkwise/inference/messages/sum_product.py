@@ -34,6 +34,7 @@ from linkwise.inference.messages.layout import (
     MessageGraph,
     PotentialTables,
     link_tables,
+    load_own,
     message_graph,
     outgoing,
     potential_tables,
@@ -237,7 +238,7 @@ def _node_beliefs(graph: MessageGraph, tables: PotentialTables, messages: NDArra
         first = indptr[place]
         last = indptr[place + 1]
         own_row = row_of_scores(unary, order, place, True, n_labels)
-        own[:n_labels] = unary[own_row : own_row + n_labels]
+        load_own(own, unary, own_row, n_labels)
         sum_before(own, first, first, last, last, messages, before, after)
         for k in range(n_labels):
             after[k] = before[max(last - first - 1, 0) * width + k]
