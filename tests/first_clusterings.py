@@ -48,11 +48,11 @@ def fit_once(monkeypatch):
     """
     fit, gaussian_nats = candidates.Candidate.fit, estimator.gaussian_nats
 
-    def once(self, X, links, n_clusters, seed):
+    def once(self, X, links, n_clusters, seed, work=None):
         told = None if links is None else (links.pairs.tobytes(), links.weights.tobytes())
         key = (self.name, X.shape, X.dtype.str, X.tobytes(), told, n_clusters, seed)
         if key not in _fitted:
-            _fitted[key] = fit(self, X, links, n_clusters, seed)
+            _fitted[key] = fit(self, X, links, n_clusters, seed, work)
         return copy(_fitted[key])
 
     def nats_once(X, n_clusters, seed):
