@@ -14,9 +14,9 @@ from linkwise.graph.csr import (
     unique_pairs,
 )
 from linkwise.graph.elimination import EliminationOrder, min_fill_order
-from linkwise.graph.feasibility import Feasibility, check_feasibility, chunklet_labels, must_link_path
+from linkwise.graph.feasibility import Feasibility, check_feasibility, chunklet_labels
 from linkwise.graph.parity import two_colouring
-from linkwise.graph.witness import path_witness
+from linkwise.graph.witness import must_link_path, path_witness
 
 __all__ = [
     "Adjacency",

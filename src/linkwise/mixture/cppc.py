@@ -49,8 +49,6 @@ from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_f
 from linkwise.mixture.gaussian.shrinkage import check_shrinkage, pseudo_rows
 from linkwise.mixture.prediction import FittedMixture
 
-__all__ = ["CPPC"]
-
 #: Weight of the beliefs in cBIC unless another is given.
 _CRITERION_WEIGHT = 0.25
 

@@ -66,8 +66,6 @@ from linkwise.mixture.links.starts import (
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
 
-__all__ = ["LinkedGaussianMixture", "RunKeeper"]
-
 #: Nats by which the run with heavier linked rows must predict the links better to be kept: odds of 20. It was
 #: fitted to these links, so it always predicts them a little better; on iris, whose classes are Gaussian, the
 #: ARI falls from .93 to .90 if it is kept in any case (30 pairs of certainty .9, eight draws).

@@ -17,8 +17,6 @@ from linkwise.mixture.gaussian.data import Points, new_points
 from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
 from linkwise.mixture.gaussian.passes import Posterior, posterior_pass
 
-__all__ = ["FittedMixture"]
-
 _ROWS_AT_ONCE = 8192
 #: Two names of one parameter.
 _SAME = {"n_components": "n_clusters", "n_clusters": "n_components"}

@@ -13,19 +13,6 @@ from linkwise.constraints import Constraints
 from linkwise.constraints.groups import codes_apart, implied_pairs, pair_codes
 from linkwise.graph import group_labels
 
-__all__ = [
-    "HELD_OUT",
-    "HeldOut",
-    "LinkFold",
-    "Questions",
-    "both_kinds",
-    "corrected_error",
-    "hold_out",
-    "link_folds",
-    "takes_links",
-    "without_pairs",
-]
-
 #: Share of the links of each kind that a fit does not see.
 HELD_OUT = 0.2
 

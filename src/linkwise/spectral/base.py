@@ -36,8 +36,6 @@ from linkwise.spectral.rounding import (
 )
 from linkwise.spectral.solvers import GRAPH_AFFINITIES, AffinitySettings
 
-__all__ = ["SpectralClusterer", "is_number"]
-
 AFFINITIES = (*GRAPH_AFFINITIES, "rbf", "precomputed")
 
 

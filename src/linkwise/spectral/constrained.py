@@ -30,8 +30,6 @@ from linkwise.spectral.solvers import (
     choose_solver,
 )
 
-__all__ = ["ConstrainedSpectralClustering"]
-
 SOLVERS = ("auto", "dense", "landmark", "signed_laplacian", "basis")
 
 #: Solvers that do algorithm A with signed affinities on the neighbour graph.

@@ -28,19 +28,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.spectral.kernels import gaussian_kernel
 
-__all__ = [
-    "KernelProfile",
-    "Propagation",
-    "SignedLinks",
-    "equivalent_kernel",
-    "kernel_profile",
-    "link_columns",
-    "propagate",
-    "propagated_kernel",
-    "signed_incidence",
-    "signed_links",
-]
-
 #: Smallest variance of a link relative to the kernel's mean diagonal. A link this hard is kept to 1e-5 of the
 #: kernel's scale, and the Cholesky factor of E + V^T K V still has six digits when V^T K V is singular.
 VARIANCE_FLOOR = 1e-10

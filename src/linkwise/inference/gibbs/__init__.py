@@ -39,8 +39,6 @@ from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import n_broken
 from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
 
-__all__ = ["N_BATCHES", "Estimate", "Tally", "gibbs"]
-
 #: Sweeps per chain of the first round; every further round is twice as long. Shorter ones miss modes.
 _FIRST_ROUND = 128
 #: Batches per chain. With 4 chains the error estimate of an entry is itself good to 13 %.

@@ -21,8 +21,6 @@ from linkwise._validation import as_generator, as_vector, label_codes
 if TYPE_CHECKING:
     from linkwise.mixture.classes.report import ClassReport
 
-__all__ = ["Decision", "DecisionStability", "stability"]
-
 #: A cluster with at least this share of a class holds the class.
 THRESHOLD = 0.15
 #: Beliefs at least this strong count as ±1; a table may have been through a spreadsheet.

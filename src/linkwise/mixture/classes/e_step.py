@@ -46,23 +46,6 @@ from linkwise._kernels.simd import (
 )
 from linkwise._threads import Workers, chunk_bounds
 
-__all__ = [
-    "MOST_SPLIT",
-    "SURE_STRENGTH",
-    "ClassRows",
-    "Sweep",
-    "belief_strengths",
-    "block_sweeps_climb",
-    "class_rows",
-    "class_sums",
-    "class_sweep",
-    "empty_table",
-    "pair_scale",
-    "pair_strengths",
-    "pair_weights",
-    "update_rows",
-]
-
 #: Normalisers (at most K each) are multiplied up to this size before one logarithm is taken of the product.
 _LARGE = 1e200
 

@@ -30,17 +30,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise.mixture.gaussian.gaussians import n_free_parameters
 from linkwise.mixture.ppc import PPC
 
-__all__ = [
-    "Division",
-    "Gaussian",
-    "best_counts",
-    "class_divisions",
-    "joined",
-    "joining_cost",
-    "moments_of",
-    "pair_loss",
-]
-
 #: Rows of a class that its divisions are looked for on.
 _ROWS = 2000
 _STARTS = 4

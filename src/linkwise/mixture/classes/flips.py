@@ -41,8 +41,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise.mixture.classes.decisions import Decision, held
 from linkwise.mixture.classes.e_step import MOST_SPLIT, SURE_STRENGTH, pair_scale, pair_strengths
 
-__all__ = ["Flip"]
-
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 

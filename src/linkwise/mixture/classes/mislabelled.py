@@ -45,18 +45,6 @@ from linkwise.mixture.gaussian.shrinkage import (
 )
 from linkwise.mixture.links.em_step import new_parameters
 
-__all__ = [
-    "FEWEST_ROWS",
-    "LIKELY",
-    "LabelErrors",
-    "MislabelledRow",
-    "Reading",
-    "find_mislabelled",
-    "first_clusters",
-    "label_errors",
-    "read_labels",
-]
-
 #: A label is likely wrong above this probability.
 LIKELY = 0.5
 #: Rows of smaller classes are not judged: there is too little to compare them with.

@@ -33,8 +33,6 @@ from linkwise.mixture.classes.evidence import (
     pair_loss,
 )
 
-__all__ = ["Evidence", "Plan", "class_start", "half_start", "make_plan", "split_widest"]
-
 #: Rows in each half of a split: a Gaussian of a single row has no spread.
 _SMALLEST_HALF = 2
 _SPLIT_ATTEMPTS = 5

@@ -28,20 +28,6 @@ from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
 from linkwise.mixture.gaussian.shrinkage import CovariancePrior, covariance_prior
 
-__all__ = [
-    "ClassSample",
-    "ClassSource",
-    "ClassTables",
-    "FittedRows",
-    "LabelledRows",
-    "TablesInMemory",
-    "class_statistics",
-    "disturbed",
-    "fitted_rows",
-    "scored",
-    "start_table",
-]
-
 #: Rows whose (rows, K) float64 tables are held at once beside the two tables of all rows.
 _ROWS_AT_ONCE = 1 << 14
 
