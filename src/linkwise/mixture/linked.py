@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._threads import Workers
 from linkwise._transformers import LinkedTransformerMixin
@@ -105,9 +106,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         """Return the answers whose error rates are learned; None learns nothing."""
         return None
 
-    def _store_noise(
-        self, noise: LinkNoise | None, coupling: NDArray[np.float64], agreement: NDArray[np.float64]
-    ) -> None:
+    def _store_noise(self, noise: LinkNoise | None, coupling: Floats, agreement: Floats) -> None:
         """Store what was learned of the answers: their couplings (J,), and P(same) of each link (m,)."""
 
     # Fitting
@@ -118,9 +117,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         return self
 
     @with_callbacks
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
+    def fit_predict(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
         """Fit the mixture and return ``labels_`` of the training rows, which use the links.
 
         Without constraints this is the same as ``predict(X)``.
@@ -134,9 +131,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         names = getattr(self, "feature_names_in_", None)
         return self._fit_source(lambda rows: RowsInMemory(data, self.reg_covar, names), constraints)
 
-    def _fit_source(
-        self, make_source: Callable[[NDArray[np.int64]], Source], constraints: Constraints | None
-    ) -> NDArray[np.int64]:
+    def _fit_source(self, make_source: Callable[[Ints], Source], constraints: Constraints | None) -> Ints:
         """Fit to rows wherever they are; ``make_source`` is told which of them carry links or labels."""
         labelled = constraints
         if constraints is not None:
@@ -306,7 +301,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self,
         source: Source,
         constraints: Constraints | None,
-        coupling: NDArray[np.float64],
+        coupling: Floats,
         prior: CovariancePrior | None,
         random_state: np.random.RandomState,
     ) -> tuple[list[MixtureParameters], bool]:
@@ -355,7 +350,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         X: NDArray[np.floating],
         points: Points,
         constraints: Constraints | None,
-        coupling: NDArray[np.float64],
+        coupling: Floats,
         prior: CovariancePrior | None,
         random_state: np.random.RandomState,
         number: int,
@@ -373,7 +368,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         )
 
     def _given_start(
-        self, start: MixtureParameters | None, n_features: int, coupling: NDArray[np.float64]
+        self, start: MixtureParameters | None, n_features: int, coupling: Floats
     ) -> MixtureParameters:
         """Replace parts of a start by what the user gave."""
         given = GivenParts(self.weights_init, self.means_init, self.precisions_init)
@@ -451,11 +446,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self.n_occupied_ = int(self._occupied().sum())
 
     def _store_labels(
-        self,
-        source: Source,
-        linked_rows: NDArray[np.int64] | None,
-        prob: NDArray[np.float64] | None,
-        labels: NDArray[np.int64] | None,
+        self, source: Source, linked_rows: Ints | None, prob: Floats | None, labels: Ints | None
     ) -> None:
         """Store labels of all rows and, with links, probabilities: those of the linked rows are given."""
         assert isinstance(source, RowsInMemory)
@@ -471,11 +462,11 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
         self.labels_[linked_rows] = labels
 
-    def _cluster_sizes(self) -> NDArray[np.int64]:
+    def _cluster_sizes(self) -> Ints:
         """Number of rows (K,) with each of ``labels_``."""
         return np.bincount(self.labels_, minlength=self._n_clusters)
 
-    def _occupied(self) -> NDArray[np.bool_]:
+    def _occupied(self) -> Bools:
         return occupied_clusters(self._cluster_sizes(), self.weights_, self._cluster_of)
 
     def _warn_of_lost_clusters(
@@ -503,7 +494,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 stacklevel=5,
             )
 
-    def _decode(self, source: Source, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _decode(self, source: Source, linked: LinkedRows, prob: Floats) -> Ints:
         """Label the linked rows: the most probable label of each row, or the most probable labelling of all.
 
         The most probable labels one by one may break a hard cannot-link. Then the most probable joint
@@ -529,7 +520,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         return np.where(affected[component], together, labels)
 
 
-def _known_rows(linked: LinkedRows | None, constraints: Constraints | None) -> NDArray[np.int64]:
+def _known_rows(linked: LinkedRows | None, constraints: Constraints | None) -> Ints:
     """Rows that carry links or labels, ascending."""
     rows = np.empty(0, dtype=np.int64) if linked is None else linked.rows
     if constraints is not None and constraints.row_classes is not None:

@@ -182,9 +182,7 @@ def _part(graph: Adjacency, nodes: Ints) -> Adjacency:
 
 
 @kernel
-def _neighbourhood(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], start: int, size: int
-) -> NDArray[np.int64]:
+def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], start: int, size: int) -> Ints:
     """The first nodes that a breadth-first search from this node meets."""
     near = np.empty(size, dtype=np.int64)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)

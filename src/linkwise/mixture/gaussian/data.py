@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats
 from linkwise._row_tables import column_extremes
 from linkwise.mixture.gaussian.gaussians import Gaussians
 
@@ -32,11 +33,11 @@ class Points(NamedTuple):
     values: NDArray[np.floating]
     row_stride: int
     column_stride: int
-    offset: NDArray[np.float64]
+    offset: Floats
     n_samples: int
 
     @property
-    def memory(self) -> tuple[NDArray[np.floating], int, int, NDArray[np.float64]]:
+    def memory(self) -> tuple[NDArray[np.floating], int, int, Floats]:
         """All but ``n_samples``: the first arguments of every kernel."""
         return self[:4]
 
@@ -101,7 +102,7 @@ def condition(
 
 
 def computing_type(
-    dtype: np.dtype[np.floating], low: NDArray[np.float64], high: NDArray[np.float64], reg_covar: float
+    dtype: np.dtype[np.floating], low: Floats, high: Floats, reg_covar: float
 ) -> np.dtype[np.floating]:
     """The type that kernels compute in, for data in [low, high] (D,) of some type."""
     largest, widest = float(max(high.max(), -low.min())), float((high - low).max())
@@ -111,10 +112,7 @@ def computing_type(
 
 
 def rows_for_starts(
-    X: NDArray[np.floating],
-    centre: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
+    X: NDArray[np.floating], centre: Floats, low: Floats, high: Floats
 ) -> NDArray[np.floating]:
     """Rows of data in [low, high] (D,) as starts see them, see ``Conditioned``."""
     largest, widest = float(max(high.max(), -low.min())), float((high - low).max())

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.simd import (
@@ -60,7 +61,7 @@ def moment_rows(n_features: int) -> int:
     return -(-(n_features + 1) // TILE) * TILE
 
 
-def room(centres: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+def room(centres: NDArray[np.floating]) -> tuple[NDArray[np.floating], Floats]:
     """Memory for a block, its deviations, weighted rows, scores and two numbers of each point; log sums."""
     n_components, n_rows = centres.shape
     n_panels = PANELS * (2 * n_rows + TILE + 2) + (PANELS + 1) * n_components
@@ -87,21 +88,21 @@ def gaussian_pass(
     values: NDArray[np.floating],
     row_stride: int,
     column_stride: int,
-    offset: NDArray[np.float64],
-    rows: NDArray[np.int64],
+    offset: Floats,
+    rows: Ints,
     start: int,
     stop: int,
-    responsibilities: NDArray[np.float64],
+    responsibilities: Floats,
     centres: NDArray[np.floating],
     factors: NDArray[np.floating],
     constants: NDArray[np.floating],
     room: NDArray[np.floating],
-    log_sums: NDArray[np.float64],
-    moments: NDArray[np.float64],
-    log_density: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    log_sums: Floats,
+    moments: Floats,
+    log_density: Floats,
+    labels: Ints,
     probabilities: NDArray[np.floating],
-    log_likelihood: NDArray[np.float64],
+    log_likelihood: Floats,
     confidence: NDArray[np.floating],
 ) -> float:
     """Pass over the rows number start, ..., stop - 1 of a selection; return the sum of their log-likelihoods.

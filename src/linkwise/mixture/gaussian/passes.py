@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._threads import Workers
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, log_normalisers
@@ -44,7 +45,7 @@ def _is_diagonal(covariance_type: str) -> bool:
     return covariance_type in ("diag", "spherical")
 
 
-def _pack_centres(points: Points, means: NDArray[np.float64], covariance_type: str) -> NDArray[np.floating]:
+def _pack_centres(points: Points, means: Floats, covariance_type: str) -> NDArray[np.floating]:
     """Means as kernels subtract them (K, n_rows)."""
     n_components, n_features = means.shape
     n_rows = n_features + 1 if _is_diagonal(covariance_type) else moment_rows(n_features)
@@ -53,9 +54,7 @@ def _pack_centres(points: Points, means: NDArray[np.float64], covariance_type: s
     return centres
 
 
-def pack_gaussians(
-    points: Points, gaussians: Gaussians, log_weights: NDArray[np.float64] | None
-) -> PackedGaussians:
+def pack_gaussians(points: Points, gaussians: Gaussians, log_weights: Floats | None) -> PackedGaussians:
     """Gaussians as kernels read them."""
     means, factors, covariance_type = gaussians
     constants = log_normalisers(gaussians)
@@ -72,14 +71,14 @@ def pack_gaussians(
     return PackedGaussians(centres, packed, constants.astype(points.dtype))
 
 
-def pack_means(points: Points, means: NDArray[np.float64], covariance_type: str) -> PackedGaussians:
+def pack_means(points: Points, means: Floats, covariance_type: str) -> PackedGaussians:
     """Centres alone, for kernels that are given responsibilities and compute no density."""
     centres = _pack_centres(points, means, covariance_type)
     factors = np.empty((0, 0) if _is_diagonal(covariance_type) else (0, 0, 0), dtype=points.dtype)
     return PackedGaussians(centres, factors, np.empty(0, dtype=points.dtype))
 
 
-def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> NDArray[np.float64]:
+def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> Floats:
     """Sums to start from: (K, n_rows, n_rows) or, for diagonal covariances, (K, 2 * n_rows)."""
     n_components, n_rows = centres.shape
     return np.zeros(
@@ -88,7 +87,7 @@ def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> NDArray
 
 
 def unpack_moments(
-    points: Points, centres: NDArray[np.floating], moments: NDArray[np.float64], log_likelihood: float
+    points: Points, centres: NDArray[np.floating], moments: Floats, log_likelihood: float
 ) -> Statistics:
     """Take the moments of d = (x - mu_k, 1) apart."""
     n_features = points.n_features
@@ -125,13 +124,13 @@ class Posterior(NamedTuple):
     (n, K). ``log_likelihood`` (n,): log sum_k pi_k N(x; mu_k, Sigma_k).
     """
 
-    labels: NDArray[np.int64] | None
+    labels: Ints | None
     probabilities: NDArray[np.floating] | None
-    log_likelihood: NDArray[np.float64] | None
+    log_likelihood: Floats | None
     confidence: NDArray[np.floating] | None
 
 
-def _ranges(n_rows: int, means: NDArray[np.float64], covariance_type: str) -> Iterator[tuple[int, int]]:
+def _ranges(n_rows: int, means: Floats, covariance_type: str) -> Iterator[tuple[int, int]]:
     """Cut the rows into ranges of about equal work."""
     n_components, n_features = means.shape
     per_feature = n_features + 10 if covariance_type in ("full", "tied") else 4
@@ -141,7 +140,7 @@ def _ranges(n_rows: int, means: NDArray[np.float64], covariance_type: str) -> It
         yield start, min(start + length, n_rows)
 
 
-def _selection(rows: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
+def _selection(rows: NDArray[np.integer], n_samples: int) -> Ints:
     """Row numbers as the kernels take them; they do not check bounds, so this does."""
     selected = read_only(rows, np.int64)
     if selected.size and (selected.min() < 0 or selected.max() >= n_samples):
@@ -156,7 +155,7 @@ def _selection(rows: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
 def em_pass(
     points: Points,
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64],
+    log_weights: Floats,
     *,
     excluded: NDArray[np.integer] | None = None,
     workers: Workers | None = None,
@@ -174,7 +173,7 @@ def em_pass(
     packed = pack_gaussians(points, gaussians, log_weights)
     no_outputs = _outputs(points)
 
-    def sums(span: tuple[int, int]) -> tuple[NDArray[np.float64], float]:
+    def sums(span: tuple[int, int]) -> tuple[Floats, float]:
         rows, (start, stop) = _ALL_ROWS, span
         first, last = np.searchsorted(left_out, span)
         if first < last:
@@ -203,7 +202,7 @@ def em_pass(
 
 def statistics_pass(
     points: Points,
-    means: NDArray[np.float64],
+    means: Floats,
     responsibilities: NDArray[np.floating],
     covariance_type: str,
     *,
@@ -226,7 +225,7 @@ def statistics_pass(
     packed = pack_means(points, means, covariance_type)
     no_outputs = _outputs(points)
 
-    def sums(span: tuple[int, int]) -> NDArray[np.float64]:
+    def sums(span: tuple[int, int]) -> Floats:
         moments = zero_moments(packed.centres, covariance_type)
         gaussian_pass(
             *points.memory, selected, *span, given, *packed, *room(packed.centres), moments, *no_outputs
@@ -243,10 +242,10 @@ def log_density_pass(
     points: Points,
     gaussians: Gaussians,
     *,
-    log_weights: NDArray[np.float64] | None = None,
+    log_weights: Floats | None = None,
     rows: NDArray[np.integer] | None = None,
     workers: Workers | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log-densities log N(x; mu_k, Sigma_k), plus log pi_k if weights are given."""
     selected = _ALL_ROWS if rows is None else _selection(rows, points.n_samples)
     n_rows = points.n_samples if rows is None else selected.size
@@ -258,7 +257,7 @@ def log_density_pass(
 def posterior_pass(
     points: Points,
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64],
+    log_weights: Floats,
     *,
     labels: bool = False,
     probabilities: bool = False,
@@ -281,15 +280,15 @@ def posterior_pass(
 def _write(
     points: Points,
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64] | None,
-    rows: NDArray[np.int64],
+    log_weights: Floats | None,
+    rows: Ints,
     n_rows: int,
     workers: Workers | None,
     *,
-    log_density: NDArray[np.float64] | None = None,
-    labels: NDArray[np.int64] | None = None,
+    log_density: Floats | None = None,
+    labels: Ints | None = None,
     probabilities: NDArray[np.floating] | None = None,
-    log_likelihood: NDArray[np.float64] | None = None,
+    log_likelihood: Floats | None = None,
     confidence: NDArray[np.floating] | None = None,
 ) -> None:
     """Fill those outputs that are given."""
@@ -307,10 +306,10 @@ def _write(
 
 def _outputs(
     points: Points,
-    log_density: NDArray[np.float64] | None = None,
-    labels: NDArray[np.int64] | None = None,
+    log_density: Floats | None = None,
+    labels: Ints | None = None,
     probabilities: NDArray[np.floating] | None = None,
-    log_likelihood: NDArray[np.float64] | None = None,
+    log_likelihood: Floats | None = None,
     confidence: NDArray[np.floating] | None = None,
 ) -> tuple[NDArray[np.generic], ...]:
     """The outputs of the kernel, with an empty array for each that is not wanted."""

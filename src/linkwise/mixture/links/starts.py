@@ -56,7 +56,7 @@ def restart_labels(
     constraints: Constraints | None,
     random_state: np.random.RandomState,
     number: int,
-) -> NDArray[np.int64]:
+) -> Ints:
     """The hard assignment (n,) that start ``number`` = 0, 1, ... begins with.
 
     With links, ``constraints`` alternates between k-means, ``discriminating_labels`` and
@@ -79,7 +79,7 @@ def start_labels(
     random_state: np.random.RandomState,
     *,
     refine: bool = True,
-) -> NDArray[np.int64]:
+) -> Ints:
     """A hard assignment (n,) of every row to one of K components to start EM from.
 
     ``constraints``: k-means from centres given by the must-links, see ``neighbourhood_centres``; the same
@@ -110,7 +110,7 @@ _RIDGE = 1e-6
 
 def discriminating_labels(
     X: NDArray[np.floating], n_components: int, constraints: Constraints, random_state: np.random.RandomState
-) -> NDArray[np.int64]:
+) -> Ints:
     """K-means (n,) in the directions in which cannot-linked rows differ more than must-linked ones.
 
     With W and B the scatters of the differences of must-linked and of cannot-linked rows, each with D + 2
@@ -142,7 +142,7 @@ def discriminating_labels(
 
 def neighbourhood_centres(
     X: NDArray[np.floating], constraints: Constraints, n_components: int, random_state: np.random.RandomState
-) -> NDArray[np.float64]:
+) -> Floats:
     """Means (c, d) of up to K neighbourhoods (groups joined by must-links), large and far apart.
 
     The first neighbourhood is drawn with probability proportional to its size; each next one maximises the
@@ -164,11 +164,8 @@ def neighbourhood_centres(
 
 
 def add_distant_centres(
-    X: NDArray[np.floating],
-    centres: NDArray[np.float64],
-    n_missing: int,
-    random_state: np.random.RandomState,
-) -> NDArray[np.float64]:
+    X: NDArray[np.floating], centres: Floats, n_missing: int, random_state: np.random.RandomState
+) -> Floats:
     """More centres by k-means++: rows drawn with probability proportional to their squared distance."""
     nearest = euclidean_distances(X, centres, squared=True).min(axis=1)
     for _ in range(n_missing):
@@ -193,7 +190,7 @@ def component_start_labels(
     method: str,
     constraints: Constraints | None,
     random_state: np.random.RandomState,
-) -> NDArray[np.int64]:
+) -> Ints:
     """A hard assignment (n,) of every row to one of ``n_clusters * per_cluster`` components for a start.
 
     Components ``k * per_cluster, ..., (k + 1) * per_cluster - 1`` are those of cluster k. ``constraints``:
@@ -219,9 +216,7 @@ def component_start_labels(
     return labels
 
 
-def group_pieces(
-    X: NDArray[np.floating], pieces: NDArray[np.int64], n_clusters: int, constraints: Constraints
-) -> NDArray[np.int64]:
+def group_pieces(X: NDArray[np.floating], pieces: Ints, n_clusters: int, constraints: Constraints) -> Ints:
     """Join pieces to clusters: those first that links join most, then the nearest, last those held apart.
 
     Of the groups with the largest sum of link weights between them (must-links count > 0, cannot-links < 0)
@@ -253,7 +248,7 @@ def group_pieces(
     return cluster
 
 
-def _k_means(X: NDArray[np.floating], n_parts: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
+def _k_means(X: NDArray[np.floating], n_parts: int, random_state: np.random.RandomState) -> Ints:
     """Parts found by k-means from one start; fewer than asked for if fewer rows differ."""
     # Nearly always the first rows hold enough different ones; sorting all takes seconds for a million.
     if len(np.unique(X[: _SOME * n_parts], axis=0)) < n_parts:
