@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Ints
+from linkwise._arrays import Bools, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency, with_room
 
@@ -72,8 +71,8 @@ def _most_saturated(heads: Ints, after: Ints, priority: Ints) -> int:
 
 @kernel
 def _blame(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     node: int,
     colours: Ints,
     level_of: Ints,
@@ -104,8 +103,8 @@ def _blame(
 
 @kernel
 def _search(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     n_colours: int,
     clique: Ints,
     priority: Ints,

@@ -10,17 +10,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
 
 @kernel
-def _two_colours(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], edges: Ints
-) -> tuple[Ints, Ints, Ints]:
+def _two_colours(indptr: ShortInts, neighbours: ShortInts, edges: Ints) -> tuple[Ints, Ints, Ints]:
     """Colours, and on failure the nodes and edges of an odd ring (empty on success)."""
     n_nodes = indptr.size - 1
     colours = np.full(n_nodes, -1, dtype=np.int64)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning
 from linkwise.inference.engines import (
@@ -319,7 +319,7 @@ def _agreement_of_pairs(field: PottsField, reduction: Reduction, prob: Floats, a
     return result
 
 
-def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[NDArray[np.int32], ...] | None:
+def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[ShortInts, ...] | None:
     """Pairs that are links, that were dropped, and the groups (., 2) these join; None if all are links."""
     edge_of = reduction.edge_of
     if edge_of is None or (edge_of >= 0).all():
@@ -348,7 +348,7 @@ def _count_points(
     return {engine: count for engine, count in counts.items() if count}
 
 
-def _sizes(groups: NDArray[np.int32]) -> NDArray[np.int32]:
+def _sizes(groups: ShortInts) -> ShortInts:
     """Points of each group."""
     return np.bincount(groups).astype(np.int32)
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._threads import chunk_bounds
 from linkwise.graph import greedy_colouring
@@ -35,13 +34,13 @@ class SweepLayout(NamedTuple):
     ``scattered``: sweeps should prefetch.
     """
 
-    order: NDArray[np.int32]
+    order: ShortInts
     blocks: Ints
     steps: list[list[tuple[int, int]]]
-    indptr: NDArray[np.int32]
-    split: NDArray[np.int32]
-    neighbours: NDArray[np.int32]
-    edges: NDArray[np.int32]
+    indptr: ShortInts
+    split: ShortInts
+    neighbours: ShortInts
+    edges: ShortInts
     coupling: Floats
     scattered: bool
 
@@ -62,11 +61,8 @@ def sweep_layout(problem: Problem) -> SweepLayout:
 
 @kernel
 def renumbered(
-    order: NDArray[np.int32],
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    order: ShortInts, indptr: ShortInts, neighbours: ShortInts, edges: ShortInts
+) -> tuple[ShortInts, ShortInts, ShortInts, ShortInts]:
     """Compressed rows by place: indptr, split (where later places begin), neighbours, rows of ``pairs``."""
     n_nodes = order.shape[0]
     place = np.full(indptr.shape[0] - 1, -1, dtype=np.int32)

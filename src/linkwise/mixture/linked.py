@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import AnyFloats, Bools, Floats, Ints
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._threads import Workers
 from linkwise._transformers import LinkedTransformerMixin
@@ -123,9 +123,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         Without constraints this is the same as ``predict(X)``.
         """
         X, constraints = align_rows(X, constraints)
-        data: NDArray[np.floating] = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        data: AnyFloats = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_parameters(len(data))
         constraints = check_constraints(constraints, len(data), y)
         names = getattr(self, "feature_names_in_", None)
@@ -347,7 +345,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _data_start(
         self,
-        X: NDArray[np.floating],
+        X: AnyFloats,
         points: Points,
         constraints: Constraints | None,
         coupling: Floats,

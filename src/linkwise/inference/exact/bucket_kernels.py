@@ -14,9 +14,8 @@ what the elimination leaves in the table.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 
@@ -200,8 +199,8 @@ def _load_component(
     unary: Floats,
     coupling: Floats,
     rewards: bool,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     order: Ints,
     step_of: Ints,
@@ -233,8 +232,8 @@ def fill_marginals(
     unary: Floats,
     coupling: Floats,
     rewards: bool,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     order: Ints,
     step_of: Ints,
@@ -314,8 +313,8 @@ def fill_best_labels(
     unary: Floats,
     coupling: Floats,
     rewards: bool,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     order: Ints,
     step_of: Ints,

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.simd import prefetch
@@ -45,9 +45,9 @@ _CACHE_LINE = 8  # numbers
 class RootedForest(NamedTuple):
     """Breadth-first order (n,) of a forest, place (n,) of each parent and edge (n,) to it, -1 at roots."""
 
-    order: NDArray[np.int32]
-    parent: NDArray[np.int32]
-    edge: NDArray[np.int32]
+    order: ShortInts
+    parent: ShortInts
+    edge: ShortInts
 
 
 def root_forest(graph: Adjacency, component: NDArray[np.integer] | None = None) -> RootedForest:
@@ -142,9 +142,9 @@ def send_message(
 @kernel
 def _solve_forest(
     table: Floats,
-    order: NDArray[np.int32],
-    parent: NDArray[np.int32],
-    edge: NDArray[np.int32],
+    order: ShortInts,
+    parent: ShortInts,
+    edge: ShortInts,
     coupling: Floats,
     agreement: Floats,
     up: bool,
@@ -261,7 +261,7 @@ def fill_forest(
 
 
 @kernel
-def _maximise(h: Floats, parent: NDArray[np.int32], edge: NDArray[np.int32], coupling: Floats) -> Ints:
+def _maximise(h: Floats, parent: ShortInts, edge: ShortInts, coupling: Floats) -> Ints:
     """Max-product up, choices back down; ``h`` comes in as the unary scores by place."""
     n_places, n_labels = h.shape
     top = np.zeros(n_places, dtype=np.int64)

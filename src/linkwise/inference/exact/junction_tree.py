@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, core_numbers, group_labels, induced_subgraph, min_fill_order
 from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_marginals
@@ -56,10 +55,10 @@ class Plan(NamedTuple):
     feasible ones; ``widths`` (c,): of the order found, or a lower bound above the budget.
     """
 
-    component: NDArray[np.int32]
-    sizes: NDArray[np.int32]
+    component: ShortInts
+    sizes: ShortInts
     forest: Bools
-    widths: NDArray[np.int32]
+    widths: ShortInts
     feasible: Bools
     buckets: Buckets
     distinct: Bools
@@ -182,7 +181,7 @@ def _part(graph: Adjacency, nodes: Ints) -> Adjacency:
 
 
 @kernel
-def _neighbourhood(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], start: int, size: int) -> Ints:
+def _neighbourhood(indptr: ShortInts, neighbours: ShortInts, start: int, size: int) -> Ints:
     """The first nodes that a breadth-first search from this node meets."""
     near = np.empty(size, dtype=np.int64)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, reversed_slots
 from linkwise.graph.parity import link_parity
@@ -31,8 +31,8 @@ def _augment(
     meeting: int,
     source_end: int,
     sink_end: int,
-    neighbours: NDArray[np.int32],
-    sister: NDArray[np.int32],
+    neighbours: ShortInts,
+    sister: ShortInts,
     residual: Floats,
     terminal: Floats,
     parent: Ints,
@@ -99,7 +99,7 @@ def _augment(
 
 @kernel
 def _distance_to_root(
-    node: int, neighbours: NDArray[np.int32], parent: Ints, stamp: Ints, distance: Ints, now: int
+    node: int, neighbours: ShortInts, parent: Ints, stamp: Ints, distance: Ints, now: int
 ) -> int:
     """Steps from a node to its terminal, -1 if an orphan is on the way. Nodes stamped ``now`` know theirs."""
     steps = 0
@@ -129,9 +129,9 @@ def _distance_to_root(
 def _adopt(
     orphans: Ints,
     n_orphans: int,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    sister: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
+    sister: ShortInts,
     residual: Floats,
     tree: NDArray[np.int8],
     parent: Ints,
@@ -184,11 +184,7 @@ def _adopt(
 
 @kernel
 def _grow_and_augment(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    sister: NDArray[np.int32],
-    residual: Floats,
-    terminal: Floats,
+    indptr: ShortInts, neighbours: ShortInts, sister: ShortInts, residual: Floats, terminal: Floats
 ) -> tuple[float, Bools]:
     """Maximum flow; ``residual`` and ``terminal`` are left as the residual capacities."""
     n_nodes = terminal.shape[0]

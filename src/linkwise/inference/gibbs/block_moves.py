@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.graph import adjacency, core_numbers, group_labels, induced_subgraph, two_colouring
@@ -69,8 +69,8 @@ def exchange_labels(
     nodes: Ints,
     sticky: Bools,
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     seeds: NDArray[np.uint64],
@@ -164,8 +164,8 @@ def resample_forest(
     nodes: Ints,
     strong_pairs: Ints,
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     seeds: NDArray[np.uint64],

@@ -8,9 +8,8 @@ improves is a fixed point of ICM, but not conversely. On a graph that is itself 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise._kernels.simd import prefetch
@@ -67,9 +66,7 @@ def _find(tree: Ints, node: int) -> int:
 
 
 @kernel
-def grow_forest(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, tree: Ints, roots: Ints
-) -> None:
+def grow_forest(indptr: ShortInts, neighbours: ShortInts, order: Ints, tree: Ints, roots: Ints) -> None:
     """Take each node of ``order`` into the forest unless two of its neighbours there are in one tree.
 
     ``tree`` (n, 2) is a union-find by size: column 0 becomes the node above, minus the size of the tree at
@@ -120,8 +117,8 @@ def grow_forest(
 
 @kernel
 def root_chosen(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     candidates: Ints,
     tree: Ints,
@@ -170,8 +167,8 @@ _ROUNDING = 1e-14
 @kernel
 def _condition(
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     order: Ints,
@@ -270,8 +267,8 @@ def _maximise(
 @kernel
 def _accept(
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     nodes: Ints,

@@ -6,11 +6,10 @@ from collections.abc import Hashable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import adjacency, check_feasibility, group_labels
 from linkwise.inference.exact.exact import exact_best_labels
@@ -124,8 +123,8 @@ def _grow(
     nodes: Ints,
     candidates: Ints,
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     allowed: Bools,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import prefetch
 from linkwise._threads import Workers, chunk_bounds
@@ -65,8 +64,8 @@ def random_runs(nodes: Ints, rng: np.random.Generator) -> Ints:
 @kernel
 def _visit(
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     order: Ints,

@@ -11,9 +11,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats
+from linkwise._arrays import Bools, Floats, ShortInts
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import hint, load, padded, splat
@@ -55,13 +54,13 @@ class MessageGraph(NamedTuple):
     Kept from one EM step to the next, so half the memory counts.
     """
 
-    order: NDArray[np.int32]
-    indptr: NDArray[np.int32]
-    split: NDArray[np.int32]
-    edges: NDArray[np.int32]
-    earlier_rows: NDArray[np.int32]
-    later_rows: NDArray[np.int32]
-    later_ptr: NDArray[np.int32]
+    order: ShortInts
+    indptr: ShortInts
+    split: ShortInts
+    edges: ShortInts
+    earlier_rows: ShortInts
+    later_rows: ShortInts
+    later_ptr: ShortInts
     max_degree: int
 
 
@@ -97,11 +96,7 @@ class PotentialTables(NamedTuple):
 
 @inline_kernel
 def outgoing(
-    indptr: NDArray[np.int32],
-    split: NDArray[np.int32],
-    later_ptr: NDArray[np.int32],
-    place: int,
-    forwards: bool,
+    indptr: ShortInts, split: ShortInts, later_ptr: ShortInts, place: int, forwards: bool
 ) -> tuple[int, int, int]:
     """Half-edges first:last that a place sends along in a pass; the one at s writes ``rows[offset + s]``."""
     if forwards:
@@ -111,7 +106,7 @@ def outgoing(
 
 
 @inline_kernel
-def row_to_write(rows: NDArray[np.int32], at: int, forwards: bool, messages: Floats, width: int) -> int:
+def row_to_write(rows: ShortInts, at: int, forwards: bool, messages: Floats, width: int) -> int:
     """First entry of the row that a pass writes as its ``at``-th; prefetches one that comes soon."""
     ahead = _AHEAD if forwards else -_AHEAD
     soon = rows[min(max(at + ahead, 0), rows.shape[0] - 1)] * width
@@ -120,7 +115,7 @@ def row_to_write(rows: NDArray[np.int32], at: int, forwards: bool, messages: Flo
 
 
 @inline_kernel
-def row_of_scores(unary: Floats, order: NDArray[np.int32], place: int, forwards: bool, n_labels: int) -> int:
+def row_of_scores(unary: Floats, order: ShortInts, place: int, forwards: bool, n_labels: int) -> int:
     """First entry of the scores of a place; prefetches those of one that comes soon."""
     ahead = _PLACES_AHEAD if forwards else -_PLACES_AHEAD
     soon = order[min(max(place + ahead, 0), order.shape[0] - 1)] * n_labels
@@ -129,9 +124,7 @@ def row_of_scores(unary: Floats, order: NDArray[np.int32], place: int, forwards:
 
 
 @inline_kernel
-def incoming(
-    indptr: NDArray[np.int32], place: int, forwards: bool, messages: Floats, width: int
-) -> tuple[int, int]:
+def incoming(indptr: ShortInts, place: int, forwards: bool, messages: Floats, width: int) -> tuple[int, int]:
     """First and last-plus-one entry of the messages to a place; prefetches those to one that comes soon."""
     ahead = _PLACES_AHEAD if forwards else -_PLACES_AHEAD
     soon = min(max(place + ahead, 0), indptr.shape[0] - 2)
@@ -176,8 +169,8 @@ def gain_of(links: Floats, agree: Floats, slot: int) -> float:
 
 @kernel
 def _written_rows(
-    indptr: NDArray[np.int32], split: NDArray[np.int32], reverse: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    indptr: ShortInts, split: ShortInts, reverse: ShortInts
+) -> tuple[ShortInts, ShortInts, ShortInts]:
     """``earlier_rows``, ``later_rows`` and ``later_ptr`` of a ``MessageGraph``."""
     n_places = split.shape[0]
     earlier = np.empty(reverse.shape[0] // 2, dtype=np.int32)
@@ -194,7 +187,7 @@ def _written_rows(
 
 
 def message_graph(
-    graph: Adjacency, nodes: NDArray[np.int32] | None = None, stays: Bools | None = None
+    graph: Adjacency, nodes: ShortInts | None = None, stays: Bools | None = None
 ) -> MessageGraph:
     """Lay the graph, or the components of it that have these nodes, out for sweeps in breadth-first order.
 
@@ -213,14 +206,14 @@ def message_graph(
     return MessageGraph(order, indptr, split, edges, earlier, later, later_ptr, max_degree)
 
 
-def targets(graph: MessageGraph) -> NDArray[np.int32]:
+def targets(graph: MessageGraph) -> ShortInts:
     """The place (2 m,) at the other end of each half-edge."""
     owner = np.repeat(np.arange(len(graph.order), dtype=np.int32), np.diff(graph.indptr))
     return owner[reversed_slots(graph.edges, int(graph.edges.max(initial=-1)) + 1)]
 
 
 @kernel
-def shift_scores(table: Floats, order: NDArray[np.int32]) -> float:
+def shift_scores(table: Floats, order: ShortInts) -> float:
     """Subtract from each of these rows its largest score; the sum, or -inf if a row has no other score."""
     total = 0.0
     lost = 0.0
@@ -242,7 +235,7 @@ def shift_scores(table: Floats, order: NDArray[np.int32]) -> float:
 
 
 @kernel
-def to_numbers(table: Floats, order: NDArray[np.int32]) -> None:
+def to_numbers(table: Floats, order: ShortInts) -> None:
     """Replace the shifted scores of these rows by their exponentials, as ``PotentialTables`` says."""
     for place in range(order.shape[0]):
         row = table[order[place]]
@@ -252,7 +245,7 @@ def to_numbers(table: Floats, order: NDArray[np.int32]) -> None:
 
 
 @kernel
-def to_scores(table: Floats, order: NDArray[np.int32]) -> None:
+def to_scores(table: Floats, order: ShortInts) -> None:
     """Take ``to_numbers`` back."""
     for place in range(order.shape[0]):
         row = table[order[place]]

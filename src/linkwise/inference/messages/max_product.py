@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import WIDTH, load, padded, store
 from linkwise._threads import Workers
@@ -36,7 +35,7 @@ _PATIENCE = 100
 
 @kernel
 def _decode(
-    graph: MessageGraph, target: NDArray[np.int32], tables: PotentialTables, messages: Floats, labels: Ints
+    graph: MessageGraph, target: ShortInts, tables: PotentialTables, messages: Floats, labels: Ints
 ) -> None:
     """Label the places in turn: the best label given those of earlier neighbours and what later ones say.
 

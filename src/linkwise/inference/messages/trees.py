@@ -7,9 +7,8 @@ many random links as rows, two thirds of the links.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools
+from linkwise._arrays import Bools, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency
 from linkwise.inference.exact.forest import RootedForest
@@ -17,11 +16,8 @@ from linkwise.inference.exact.forest import RootedForest
 
 @kernel
 def _peel(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: NDArray[np.int32],
-    nodes: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], Bools]:
+    indptr: ShortInts, neighbours: ShortInts, edges: ShortInts, nodes: ShortInts
+) -> tuple[ShortInts, ShortInts, ShortInts, Bools]:
     """Take leaves away until none is left; ``order``, ``parent``, ``edge`` of the trees, and who stays."""
     degree = np.zeros(indptr.shape[0] - 1, dtype=np.int32)
     leaves = np.empty(nodes.shape[0], dtype=np.int32)
@@ -70,7 +66,7 @@ def _peel(
     return order, parent, edge, stays
 
 
-def hanging_trees(graph: Adjacency, nodes: NDArray[np.int32]) -> tuple[RootedForest, Bools]:
+def hanging_trees(graph: Adjacency, nodes: ShortInts) -> tuple[RootedForest, Bools]:
     """The trees that hang on rings, and whether a node (n,) is on a ring or between rings.
 
     ``nodes``: all those of some components, none of which is a tree; the others are on none. The roots of

@@ -11,9 +11,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency
 
@@ -67,8 +66,8 @@ def _conflicts(
     order: Ints,
     start: int,
     stop: int,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     wish: Ints,
     regret: Floats,
     n_allowed: Ints,
@@ -118,13 +117,7 @@ def _conflicts(
 
 @kernel
 def _decide(
-    choice: int,
-    node: int,
-    label: int,
-    step: int,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    refused: Ints,
+    choice: int, node: int, label: int, step: int, indptr: ShortInts, neighbours: ShortInts, refused: Ints
 ) -> None:
     """Make (step = 1) or take back (step = -1) a decision: each label counts the reasons against it."""
     if choice == _FORBID:
@@ -142,8 +135,8 @@ def _search_slice(
     part_starts: Ints,
     order: Ints,
     cost: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     max_work: int,
     slice_work: int,
     cursor: Ints,

@@ -29,10 +29,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import AnyFloats, Bools, Floats, Ints
 from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points, condition, points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, n_free_parameters
@@ -103,7 +103,7 @@ class Reading(NamedTuple):
 
 
 def label_errors(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: ArrayLike,
     clusters: ArrayLike | None = None,
     *,
@@ -149,7 +149,7 @@ def label_errors(
 
 
 def find_mislabelled(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: Ints,
     classes: Sequence[Hashable],
     *,
@@ -343,7 +343,7 @@ def _judged(codes: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(np.isin(codes, kept)), kept
 
 
-def _order(X: NDArray[np.floating], labels: Ints, variances: Floats) -> Ints:
+def _order(X: AnyFloats, labels: Ints, variances: Floats) -> Ints:
     """Order the rows by class and sum of standardised features: neighbours fall into different folds."""
     turns = np.cos(np.arange(1, X.shape[1] + 1) ** 2)
     weights = turns / np.sqrt(np.where(variances > 0.0, variances, 1.0))
@@ -385,7 +385,7 @@ _TOL = 1e-4
 
 
 def first_clusters(
-    points: Points, X: NDArray[np.floating], labels: Ints, order: Ints, covariance_type: str, reg_covar: float
+    points: Points, X: AnyFloats, labels: Ints, order: Ints, covariance_type: str, reg_covar: float
 ) -> Ints:
     """Cluster the rows of each class, listed by ``order`` (n,), by BIC: clusters (n,) by class, or -1."""
     start = np.full(len(labels), -1, dtype=np.int64)
@@ -404,25 +404,21 @@ def first_clusters(
     return start
 
 
-def _spread_within(samples: list[NDArray[np.floating]]) -> Floats:
+def _spread_within(samples: list[AnyFloats]) -> Floats:
     """Compute the standard deviation (d,) within classes: features in which classes differ weigh more."""
     total = sum(len(rows) * rows.var(axis=0, dtype=np.float64) for rows in samples)
     variances = np.asarray(total) / sum(len(rows) for rows in samples)
     return np.sqrt(np.where(variances > 0.0, variances, 1.0))
 
 
-def _taken(points: Points, rows: Ints) -> NDArray[np.floating]:
+def _taken(points: Points, rows: Ints) -> AnyFloats:
     """Copy some rows (m, d) of the data."""
     columns = np.arange(points.n_features) * points.column_stride
     return np.asarray(points.values[rows[:, np.newaxis] * points.row_stride + columns])
 
 
 def _best_parts(
-    points: Points,
-    scaled: NDArray[np.floating],
-    prior: CovariancePrior,
-    covariance_type: str,
-    reg_covar: float,
+    points: Points, scaled: AnyFloats, prior: CovariancePrior, covariance_type: str, reg_covar: float
 ) -> Ints:
     """Assign the rows of one class (n,) to the mixture with the lowest BIC."""
     n_rows, n_features = scaled.shape

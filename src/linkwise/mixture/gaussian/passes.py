@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._threads import Workers
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, log_normalisers
@@ -36,16 +36,16 @@ class PackedGaussians(NamedTuple):
     ``constants`` (K,): log-density at the mean, plus the log-weight.
     """
 
-    centres: NDArray[np.floating]
-    factors: NDArray[np.floating]
-    constants: NDArray[np.floating]
+    centres: AnyFloats
+    factors: AnyFloats
+    constants: AnyFloats
 
 
 def _is_diagonal(covariance_type: str) -> bool:
     return covariance_type in ("diag", "spherical")
 
 
-def _pack_centres(points: Points, means: Floats, covariance_type: str) -> NDArray[np.floating]:
+def _pack_centres(points: Points, means: Floats, covariance_type: str) -> AnyFloats:
     """Means as kernels subtract them (K, n_rows)."""
     n_components, n_features = means.shape
     n_rows = n_features + 1 if _is_diagonal(covariance_type) else moment_rows(n_features)
@@ -78,7 +78,7 @@ def pack_means(points: Points, means: Floats, covariance_type: str) -> PackedGau
     return PackedGaussians(centres, factors, np.empty(0, dtype=points.dtype))
 
 
-def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> Floats:
+def zero_moments(centres: AnyFloats, covariance_type: str) -> Floats:
     """Sums to start from: (K, n_rows, n_rows) or, for diagonal covariances, (K, 2 * n_rows)."""
     n_components, n_rows = centres.shape
     return np.zeros(
@@ -86,9 +86,7 @@ def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> Floats:
     )
 
 
-def unpack_moments(
-    points: Points, centres: NDArray[np.floating], moments: Floats, log_likelihood: float
-) -> Statistics:
+def unpack_moments(points: Points, centres: AnyFloats, moments: Floats, log_likelihood: float) -> Statistics:
     """Take the moments of d = (x - mu_k, 1) apart."""
     n_features = points.n_features
     if moments.ndim == 3:
@@ -125,9 +123,9 @@ class Posterior(NamedTuple):
     """
 
     labels: Ints | None
-    probabilities: NDArray[np.floating] | None
+    probabilities: AnyFloats | None
     log_likelihood: Floats | None
-    confidence: NDArray[np.floating] | None
+    confidence: AnyFloats | None
 
 
 def _ranges(n_rows: int, means: Floats, covariance_type: str) -> Iterator[tuple[int, int]]:
@@ -203,7 +201,7 @@ def em_pass(
 def statistics_pass(
     points: Points,
     means: Floats,
-    responsibilities: NDArray[np.floating],
+    responsibilities: AnyFloats,
     covariance_type: str,
     *,
     rows: NDArray[np.integer] | None = None,
@@ -287,9 +285,9 @@ def _write(
     *,
     log_density: Floats | None = None,
     labels: Ints | None = None,
-    probabilities: NDArray[np.floating] | None = None,
+    probabilities: AnyFloats | None = None,
     log_likelihood: Floats | None = None,
-    confidence: NDArray[np.floating] | None = None,
+    confidence: AnyFloats | None = None,
 ) -> None:
     """Fill those outputs that are given."""
     packed = pack_gaussians(points, gaussians, log_weights)
@@ -308,9 +306,9 @@ def _outputs(
     points: Points,
     log_density: Floats | None = None,
     labels: Ints | None = None,
-    probabilities: NDArray[np.floating] | None = None,
+    probabilities: AnyFloats | None = None,
     log_likelihood: Floats | None = None,
-    confidence: NDArray[np.floating] | None = None,
+    confidence: AnyFloats | None = None,
 ) -> tuple[NDArray[np.generic], ...]:
     """The outputs of the kernel, with an empty array for each that is not wanted."""
     return (

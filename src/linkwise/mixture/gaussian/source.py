@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._threads import Workers
 from linkwise.mixture.gaussian.data import Points, condition
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
@@ -24,7 +24,7 @@ class Sample(NamedTuple):
     ``X`` (s, d) is what k-means sees, see ``Conditioned``.
     """
 
-    X: NDArray[np.floating]
+    X: AnyFloats
     points: Points
     rows: Ints | None
 
@@ -69,7 +69,7 @@ class RowsInMemory:
 
     def __init__(
         self,
-        data: NDArray[np.floating],
+        data: AnyFloats,
         reg_covar: float,
         names: NDArray[np.object_] | None = None,
         workers: Workers | None = None,

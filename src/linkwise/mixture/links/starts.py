@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.constraints.groups import choose_far_apart, neighbourhoods
 from linkwise.mixture.em import MixtureParameters
@@ -50,7 +50,7 @@ def links_lead(method: str, number: int, constraints: Constraints | None) -> boo
 
 
 def restart_labels(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     n_components: int,
     method: str,
     constraints: Constraints | None,
@@ -72,7 +72,7 @@ def restart_labels(
 
 
 def start_labels(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     n_components: int,
     method: str,
     constraints: Constraints | None,
@@ -109,7 +109,7 @@ _RIDGE = 1e-6
 
 
 def discriminating_labels(
-    X: NDArray[np.floating], n_components: int, constraints: Constraints, random_state: np.random.RandomState
+    X: AnyFloats, n_components: int, constraints: Constraints, random_state: np.random.RandomState
 ) -> Ints:
     """K-means (n,) in the directions in which cannot-linked rows differ more than must-linked ones.
 
@@ -141,7 +141,7 @@ def discriminating_labels(
 
 
 def neighbourhood_centres(
-    X: NDArray[np.floating], constraints: Constraints, n_components: int, random_state: np.random.RandomState
+    X: AnyFloats, constraints: Constraints, n_components: int, random_state: np.random.RandomState
 ) -> Floats:
     """Means (c, d) of up to K neighbourhoods (groups joined by must-links), large and far apart.
 
@@ -164,7 +164,7 @@ def neighbourhood_centres(
 
 
 def add_distant_centres(
-    X: NDArray[np.floating], centres: Floats, n_missing: int, random_state: np.random.RandomState
+    X: AnyFloats, centres: Floats, n_missing: int, random_state: np.random.RandomState
 ) -> Floats:
     """More centres by k-means++: rows drawn with probability proportional to their squared distance."""
     nearest = euclidean_distances(X, centres, squared=True).min(axis=1)
@@ -184,7 +184,7 @@ _SOME = 16
 
 
 def component_start_labels(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     n_clusters: int,
     per_cluster: int,
     method: str,
@@ -216,7 +216,7 @@ def component_start_labels(
     return labels
 
 
-def group_pieces(X: NDArray[np.floating], pieces: Ints, n_clusters: int, constraints: Constraints) -> Ints:
+def group_pieces(X: AnyFloats, pieces: Ints, n_clusters: int, constraints: Constraints) -> Ints:
     """Join pieces to clusters: those first that links join most, then the nearest, last those held apart.
 
     Of the groups with the largest sum of link weights between them (must-links count > 0, cannot-links < 0)
@@ -248,7 +248,7 @@ def group_pieces(X: NDArray[np.floating], pieces: Ints, n_clusters: int, constra
     return cluster
 
 
-def _k_means(X: NDArray[np.floating], n_parts: int, random_state: np.random.RandomState) -> Ints:
+def _k_means(X: AnyFloats, n_parts: int, random_state: np.random.RandomState) -> Ints:
     """Parts found by k-means from one start; fewer than asked for if fewer rows differ."""
     # Nearly always the first rows hold enough different ones; sorting all takes seconds for a million.
     if len(np.unique(X[: _SOME * n_parts], axis=0)) < n_parts:
