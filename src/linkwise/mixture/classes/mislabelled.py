@@ -57,9 +57,6 @@ _WRONG, _RIGHT = 1.0, 19.0
 _LABELS_BEFORE = 100.0
 _N_FOLDS = 10
 _N_ITERATIONS = 8
-#: A cluster that is given belongs to a class only if it has this share of it. Smaller ones may be the very
-#: rows with a wrong label.
-_SMALLEST_SHARE = 0.05
 #: A place does not belong to a class if less than this share of the rows there have its label, or less than
 #: this over the number of other classes: labels that are wrong at random leave a share of e / (L - 1).
 #: Precision / recall with .6 (.25 alone, none) at 10 % flips: 4000 letters .71 / .90 (.52 / .91, .72 / .90),
@@ -105,7 +102,6 @@ class Reading(NamedTuple):
 def label_errors(
     X: AnyFloats,
     codes: ArrayLike,
-    clusters: ArrayLike | None = None,
     *,
     covariance_type: str = "full",
     reg_covar: float = 1e-6,
@@ -114,9 +110,8 @@ def label_errors(
 ) -> LabelErrors:
     """Compute the probability that each label is wrong.
 
-    ``codes`` (n,) are class numbers, -1 where unlabelled. ``clusters`` (n,) is a start; without it the
-    clusters of each class are found by BIC. The order of the rows and the units of the features do not
-    matter.
+    ``codes`` (n,) are class numbers, -1 where unlabelled. The clusters of each class are found by BIC. The
+    order of the rows and the units of the features do not matter.
     """
     given = np.asarray(codes, dtype=np.int64)
     probability, told = np.zeros(len(given)), np.full(len(given), -1, dtype=np.int64)
@@ -132,10 +127,7 @@ def label_errors(
     assert prior is not None
     order = _order(for_starts, labels, prior.variances - reg_covar)
     # From here on rows come in an order that their place in the table has no part in.
-    if clusters is None:
-        start = first_clusters(points, for_starts, labels, order, covariance_type, reg_covar)
-    else:
-        start = _cells(np.asarray(clusters, dtype=np.int64)[judged], labels)
+    start = first_clusters(points, for_starts, labels, order, covariance_type, reg_covar)
     model = _Folds(points, labels, order, start, n_folds, prior, covariance_type, reg_covar)
     outvoted = model.outvoted()
     if outvoted.any():
@@ -354,25 +346,6 @@ def _without(start: Ints, dropped: Bools) -> Ints:
     """Leave out some clusters of a start; their rows are of none."""
     number = np.where(dropped, -1, np.cumsum(~dropped) - 1)
     return np.where(start >= 0, number[start], -1)
-
-
-def _cells(clusters: Ints, labels: Ints) -> Ints:
-    """Number the parts of clusters that are of one class, by class; -1 for rows of parts too small."""
-    known = clusters >= 0
-    width = int(clusters.max()) + 2
-    cells = labels * width + np.where(known, clusters, width - 1)
-    present, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    owners = present // width
-    sizes = np.bincount(labels)
-    enough = counts >= np.maximum(_SMALLEST_SHARE * sizes[owners], FEWEST_ROWS)
-    enough &= present % width < width - 1
-    # Where all parts of a class are too small, the class is one cluster.
-    whole = ~np.isin(owners, owners[enough])
-    chosen = enough | whole
-    keys = np.where(whole, owners * width, present)
-    number = np.full(len(present), -1, dtype=np.int64)
-    number[chosen] = np.unique(keys[chosen], return_inverse=True)[1]
-    return number[inverse]
 
 
 #: Gaussians of one class, and rows that each must have for each feature.
