@@ -146,25 +146,6 @@ def _mirror_lower(matrix: Floats, least: float) -> None:
                     matrix[j, i] = value
 
 
-def equivalent_kernel(
-    kernel_matrix: ArrayLike, first: int, second: int, kind: str, *, softness: float = 0.0
-) -> Floats:
-    """The kernel (N, N) after one link, in closed form.
-
-    With u = k(., i) - k(., j) for a must-link, k(., i) + k(., j) for a cannot-link, and s = u(i) -+ u(j),
-    kbar(x, y) = k(x, y) - u(x) u(y) / (s + e²); s = 2 (1 -+ K_ij) for a unit diagonal. The printed Eqs. 6
-    and 7 belong to another convention of e (errata E2); Eq. 8 lacks its "K -" (E3). A hard must-link (e =
-    0) between points that the kernel cannot tell apart leaves K as it is.
-    """
-    matrix = np.asarray(kernel_matrix, dtype=np.float64)
-    sign = _sign(kind)
-    column = matrix[:, first] + sign * matrix[:, second]
-    variance = column[first] + sign * column[second] + softness**2
-    if variance <= 0.0:
-        return matrix.copy()
-    return np.asarray(matrix - np.outer(column, column) / variance)
-
-
 class KernelProfile(NamedTuple):
     """A kernel seen from one point, before and after a link.
 
