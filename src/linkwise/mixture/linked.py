@@ -34,7 +34,7 @@ from linkwise.mixture.em import (
     warn_unless_converged,
 )
 from linkwise.mixture.gaussian.data import Points
-from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians
+from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     check_shrinkage,
@@ -305,10 +305,9 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
     ) -> tuple[list[MixtureParameters], bool]:
         """Return the parameters that EM starts from, one for each restart, and whether they are from data."""
         if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(source.n_features):
-            gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
             with np.errstate(divide="ignore"):
                 log_weights = np.log(self.weights_)
-            return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)], False
+            return [MixtureParameters(log_weights, self._gaussians, self.covariances_, coupling)], False
         if not any(part is None for part in (self.weights_init, self.means_init, self.precisions_init)):
             return [self._given_start(None, source.n_features, coupling)], False
         X, points, rows = source.sample()
@@ -503,8 +502,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         broken = np.isinf(linked.coupling) & ((first == second) != (linked.coupling > 0))
         if self.decode == "marginal" and not broken.any():
             return labels
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        joint = source.log_density(gaussians, linked.rows)
+        joint = source.log_density(self._gaussians, linked.rows)
         joint += linked.prior_power[:, np.newaxis] * np.log(self.weights_)
         per_cluster = sum_components(joint, self._cluster_of)
         field = PottsField(per_cluster, linked.pairs, linked.coupling)
