@@ -38,15 +38,10 @@ def greedy_colouring(graph: Adjacency) -> Ints:
 
 @kernel
 def _smallest_last(
-    indptr: ShortInts,
-    neighbours: ShortInts,
-    order: Ints,
-    degree: Ints,
-    place: Ints,
-    bucket_start: Ints,
-    cores: Ints,
+    graph: Adjacency, order: Ints, degree: Ints, place: Ints, bucket_start: Ints, cores: Ints
 ) -> None:
     """Removal order and core numbers; the nodes left stay sorted by current degree in ``order``."""
+    indptr, neighbours = graph.indptr, graph.neighbours
     n_nodes = indptr.size - 1
     core = 0
     for rank in range(n_nodes):
@@ -81,7 +76,7 @@ def core_numbers(graph: Adjacency) -> tuple[Ints, Ints]:
     place[order] = np.arange(n_nodes)
     bucket_start = np.append(0, np.cumsum(np.bincount(degree, minlength=n_nodes)[:n_nodes]))
     cores = np.empty(n_nodes, dtype=np.int64)
-    _smallest_last(graph.indptr, graph.neighbours, order, degree, place, bucket_start, cores)
+    _smallest_last(graph, order, degree, place, bucket_start, cores)
     return order, cores
 
 

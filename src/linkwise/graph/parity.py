@@ -11,14 +11,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from linkwise._arrays import Bools, Floats, Ints, ShortInts
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
 
 @kernel
-def _two_colours(indptr: ShortInts, neighbours: ShortInts, edges: Ints) -> tuple[Ints, Ints, Ints]:
-    """Colours, and on failure the nodes and edges of an odd ring (empty on success)."""
+def two_colouring(graph: Adjacency) -> tuple[Ints, Ints, Ints]:
+    """Colours 0 and 1 (n,) of a graph, or the nodes (l,) of an odd ring and its edges (l,), O(n + m)."""
+    indptr, neighbours, edges = graph
     n_nodes = indptr.size - 1
     colours = np.full(n_nodes, -1, dtype=np.int64)
     parent = np.full(n_nodes, -1, dtype=np.int64)
@@ -72,12 +73,6 @@ def _two_colours(indptr: ShortInts, neighbours: ShortInts, edges: Ints) -> tuple
         a, b = parent[a], parent[b]
     ring[0] = a
     ring_edges[half] = closing_edge
-    return colours, ring, ring_edges
-
-
-def two_colouring(graph: Adjacency) -> tuple[Ints, Ints, Ints]:
-    """Colours 0 and 1 (n,) of a graph, or the nodes (l,) of an odd ring and its edges (l,), O(n + m)."""
-    colours, ring, ring_edges = _two_colours(graph.indptr, graph.neighbours, graph.edges)
     return colours, ring, ring_edges
 
 

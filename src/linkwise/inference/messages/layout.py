@@ -197,7 +197,7 @@ def message_graph(
     order = breadth_first_order(graph, nodes)
     if stays is not None:
         order = order[stays[order]]
-    indptr, split, target, edges = renumbered(order, *graph)
+    indptr, split, target, edges = renumbered(order, graph)
     del target
     earlier, later, later_ptr = _written_rows(
         indptr, split, reversed_slots(edges, int(edges.max(initial=-1)) + 1)

@@ -15,10 +15,9 @@ from linkwise.inference.exact.forest import RootedForest
 
 
 @kernel
-def _peel(
-    indptr: ShortInts, neighbours: ShortInts, edges: ShortInts, nodes: ShortInts
-) -> tuple[ShortInts, ShortInts, ShortInts, Bools]:
+def _peel(graph: Adjacency, nodes: ShortInts) -> tuple[ShortInts, ShortInts, ShortInts, Bools]:
     """Take leaves away until none is left; ``order``, ``parent``, ``edge`` of the trees, and who stays."""
+    indptr, neighbours, edges = graph
     degree = np.zeros(indptr.shape[0] - 1, dtype=np.int32)
     leaves = np.empty(nodes.shape[0], dtype=np.int32)
     n_leaves = 0
@@ -72,5 +71,5 @@ def hanging_trees(graph: Adjacency, nodes: ShortInts) -> tuple[RootedForest, Boo
     ``nodes``: all those of some components, none of which is a tree; the others are on none. The roots of
     the trees are the nodes they hang on.
     """
-    *forest, stays = _peel(*graph, nodes)
+    *forest, stays = _peel(graph, nodes)
     return RootedForest(*forest), stays
