@@ -338,19 +338,14 @@ def _count_points(
 ) -> dict[str, int]:
     """Points of the field each engine answered for; ``independent`` are those without links."""
     parts = details.get("parts", {name: slice(None)})
-    n_points = len(reduction.groups)
+    groups, n_points = reduction.groups, len(reduction.groups)
     sizes = np.ones(len(linked), dtype=np.int32)
     if len(linked) < n_points:
-        sizes = cached(reduction.problem, "points of groups", lambda: _sizes(reduction.groups))
+        sizes = cached(reduction.problem, "points of groups", lambda: np.bincount(groups).astype(np.int32))
     of_linked = sizes if linked.all() else sizes[linked]
     counts = {engine: int(of_linked[members].sum()) for engine, members in parts.items()}
     counts = {"independent": n_points - sum(counts.values()), **counts}
     return {engine: count for engine, count in counts.items() if count}
-
-
-def _sizes(groups: ShortInts) -> ShortInts:
-    """Points of each group."""
-    return np.bincount(groups).astype(np.int32)
 
 
 def _method_name(name: str, parts: Mapping[str, int]) -> str:

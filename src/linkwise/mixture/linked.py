@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -91,9 +91,6 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_link_noise``.
     """
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
 
     #: Work that inference may take under hard links, see ``LinkedStep``; None for its own limit.
     _max_work: float | None = None

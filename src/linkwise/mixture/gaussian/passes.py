@@ -8,7 +8,7 @@ the partial sums in the order of the rows: any number of threads gives the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -282,39 +282,28 @@ def _write(
     rows: Ints,
     n_rows: int,
     workers: Workers | None,
-    *,
-    log_density: Floats | None = None,
-    labels: Ints | None = None,
-    probabilities: AnyFloats | None = None,
-    log_likelihood: Floats | None = None,
-    confidence: AnyFloats | None = None,
+    **outputs: NDArray[Any] | None,
 ) -> None:
     """Fill those outputs that are given."""
     packed = pack_gaussians(points, gaussians, log_weights)
-    outputs = _outputs(points, log_density, labels, probabilities, log_likelihood, confidence)
+    wanted = _outputs(points, **outputs)
     no_moments = zero_moments(packed.centres[:0], gaussians.covariance_type)
 
     def fill(span: tuple[int, int]) -> None:
         gaussian_pass(
-            *points.memory, rows, *span, _NOT_GIVEN, *packed, *room(packed.centres), no_moments, *outputs
+            *points.memory, rows, *span, _NOT_GIVEN, *packed, *room(packed.centres), no_moments, *wanted
         )
 
     (workers or _SERIAL).each(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type))
 
 
-def _outputs(
-    points: Points,
-    log_density: Floats | None = None,
-    labels: Ints | None = None,
-    probabilities: AnyFloats | None = None,
-    log_likelihood: Floats | None = None,
-    confidence: AnyFloats | None = None,
-) -> tuple[NDArray[np.generic], ...]:
-    """The outputs of the kernel, with an empty array for each that is not wanted."""
-    return (
-        np.empty((0, 0)) if log_density is None else log_density,
-        np.empty(0, dtype=np.int64) if labels is None else labels,
-        np.empty((0, 0), dtype=points.dtype) if probabilities is None else probabilities,
-        np.empty(0) if log_likelihood is None else log_likelihood,
-        np.empty(0, dtype=points.dtype) if confidence is None else confidence,
-    )
+def _outputs(points: Points, **given: NDArray[Any] | None) -> tuple[NDArray[Any], ...]:
+    """The outputs of the kernel in its order, with an empty array for each that is not wanted."""
+    nothing: dict[str, NDArray[Any]] = {
+        "log_density": np.empty((0, 0)),
+        "labels": np.empty(0, dtype=np.int64),
+        "probabilities": np.empty((0, 0), dtype=points.dtype),
+        "log_likelihood": np.empty(0),
+        "confidence": np.empty(0, dtype=points.dtype),
+    }
+    return tuple({**nothing, **{name: one for name, one in given.items() if one is not None}}.values())
