@@ -24,7 +24,7 @@ from linkwise._kernels.simd import padded
 from linkwise._threads import Workers
 from linkwise.graph import Adjacency
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
-from linkwise.inference.exact.forest import RootedForest, fill_forest
+from linkwise.inference.exact.forest import RootedForest, fill_forest, hanging_trees
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     LINEAR,
@@ -55,7 +55,6 @@ from linkwise.inference.messages.sweeps import (
     sweeps,
     sweeps_within,
 )
-from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem, cached, log_agree
 
 

@@ -81,7 +81,7 @@ class LabelPrior(_GroupPrior):
 
     Components of more than two groups are left to the engine ``method``; engines that return no partition
     function to differentiate (mean field, Gibbs, engines of the user) leave them to ``auto``. ``max_work``
-    limits the table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once
+    limits the table and message entries of all calls of ``auto`` (see ``sweep_work`` of messages). Once
     they are used up (``limited``), the larger components count as if their rows were independent: log Omega
     keeps the value it had, and the weights follow the responsibilities. ``exact`` says whether everything
     so far was. ``links`` is the field of the posterior: where nearly all groups are in larger components it

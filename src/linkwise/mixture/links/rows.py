@@ -94,16 +94,14 @@ def linked_posterior(
     for k, log_weight in enumerate(log_weights):
         joint[:, k] += linked.prior_power * log_weight
     scores = sum_components(joint, linked.cluster_of)
-    if scores is joint:
-        found = marginals(
-            links.with_unary(joint), method, random_state, initial=initial, overwrite_unary=True, **options
-        )  # fmt: skip
-        return LinkedPosterior(found.prob, found)
-    for k, cluster in enumerate(linked.cluster_of):
-        joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
+    if scores is not joint:
+        for k, cluster in enumerate(linked.cluster_of):
+            joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
     found = marginals(
         links.with_unary(scores), method, random_state, initial=initial, overwrite_unary=True, **options
     )
+    if scores is joint:
+        return LinkedPosterior(found.prob, found)
     for k, cluster in enumerate(linked.cluster_of):
         joint[:, k] *= found.prob[:, cluster]
     return LinkedPosterior(joint, found)
