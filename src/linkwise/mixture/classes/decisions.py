@@ -185,7 +185,7 @@ def stability(
     --------
     >>> import numpy as np
     >>> from linkwise import CPPC
-    >>> from linkwise.mixture.classes.report import stability
+    >>> from linkwise.mixture import stability
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(90, 2)) + np.repeat([[0, 0], [8, 0], [0, 8]], 30, axis=0)
     >>> y = np.repeat(["crops", "crops", "water"], 30)

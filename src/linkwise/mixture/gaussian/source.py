@@ -67,15 +67,9 @@ class Source(Protocol):
 class RowsInMemory:
     """All rows in one array."""
 
-    def __init__(
-        self,
-        data: AnyFloats,
-        reg_covar: float,
-        names: NDArray[np.object_] | None = None,
-        workers: Workers | None = None,
-    ) -> None:
+    def __init__(self, data: AnyFloats, reg_covar: float, names: NDArray[np.object_] | None = None) -> None:
         self.points, self._for_starts = condition(data, reg_covar, names)
-        self.workers = workers or Workers()
+        self.workers = Workers()
 
     @property
     def n_samples(self) -> int:
