@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -133,11 +133,6 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     >>> adjusted_rand_score(y, model.labels_) > 0.9
     True
     """
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
-    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
 
     def __init__(
         self,
