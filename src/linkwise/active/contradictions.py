@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise.active.knowledge import DIFFERENT, SAME, Answers
 from linkwise.graph import check_feasibility, group_labels, unique_pairs
-
-__all__ = ["Contradiction", "find_contradictions"]
 
 # A proof with more answers than this is shown as it is: making it smaller costs a search for each of them.
 _MOST_REDUCED = 100
@@ -102,9 +100,9 @@ def find_contradictions(answers: Answers, n_clusters: int | None = None) -> list
 def _contradiction(
     chosen: list[int],
     pairs: list[tuple[int, int]],
-    told: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    same: NDArray[np.bool_],
+    told: Ints,
+    rows: Ints,
+    same: Bools,
     n_clusters: int | None = None,
 ) -> Contradiction:
     """The record, in the numbers of all rows and answers."""
@@ -116,9 +114,7 @@ def _contradiction(
     )
 
 
-def _neighbours(
-    n_nodes: int, ends: NDArray[np.int64], same: NDArray[np.bool_]
-) -> list[list[tuple[int, int]]]:
+def _neighbours(n_nodes: int, ends: Ints, same: Bools) -> list[list[tuple[int, int]]]:
     """For every node the nodes that answers "same" join to it, and the place of each answer."""
     neighbours: list[list[tuple[int, int]]] = [[] for _ in range(n_nodes)]
     for place in np.flatnonzero(same).tolist():
@@ -146,7 +142,7 @@ def _shortest_chain(neighbours: list[list[tuple[int, int]]], start: int, end: in
     return chain[::-1]
 
 
-def _points(chain: NDArray[np.int64], start: int) -> list[int]:
+def _points(chain: Ints, start: int) -> list[int]:
     """The nodes along a chain of pairs."""
     points = [start]
     for i, j in chain.tolist():
@@ -154,7 +150,7 @@ def _points(chain: NDArray[np.int64], start: int) -> list[int]:
     return points
 
 
-def _too_many_groups(ends: NDArray[np.int64], same: NDArray[np.bool_], n_clusters: int) -> NDArray[np.int64]:
+def _too_many_groups(ends: Ints, same: Bools, n_clusters: int) -> Ints:
     """Places of answers that this many clusters cannot satisfy, none of which can be left out; or none."""
     proof = _proof(ends, same, n_clusters)
     if proof.size > _MOST_REDUCED:
@@ -166,7 +162,7 @@ def _too_many_groups(ends: NDArray[np.int64], same: NDArray[np.bool_], n_cluster
     return proof
 
 
-def _proof(ends: NDArray[np.int64], same: NDArray[np.bool_], n_clusters: int) -> NDArray[np.int64]:
+def _proof(ends: Ints, same: Bools, n_clusters: int) -> Ints:
     """Places of the answers in a witness that these need more clusters; the first one about each pair."""
     n_nodes = int(ends.max(initial=-1)) + 1
     pairs, row_of = unique_pairs(n_nodes, ends)

@@ -34,8 +34,6 @@ from numpy.typing import ArrayLike
 from linkwise._files import PathLike, naming, to_disk, try_lock
 from linkwise.active.knowledge import SAYS, Answers
 
-__all__ = ["AnswerLog", "Journal", "answers_beyond", "fingerprint_of", "read_answers", "written_from"]
-
 _FORMAT, _VERSION = "linkwise answers", 1
 _MARK = json.dumps({"format": _FORMAT})[:-1].encode() + b", "
 _BEGINNING = _MARK + f'"version": {_VERSION}, '.encode()

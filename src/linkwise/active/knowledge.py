@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels, unique_pairs
 
@@ -19,22 +20,6 @@ if TYPE_CHECKING:
     from linkwise.active.landscape import Landscape
     from linkwise.active.posterior import Posterior
 
-__all__ = [
-    "DIFFERENT",
-    "NO_ANSWERS",
-    "SAME",
-    "SAYS",
-    "UNSURE",
-    "Answers",
-    "Knowledge",
-    "answered_groups",
-    "append",
-    "as_constraints",
-    "first_answers",
-    "joined",
-    "learned_certainty",
-    "without",
-]
 
 SAME, DIFFERENT, UNSURE = 1, -1, 0
 
@@ -60,9 +45,9 @@ class Answers(NamedTuple):
         Who answered, "" where nobody is named.
     """
 
-    pairs: NDArray[np.int64]
+    pairs: Ints
     says: NDArray[np.int8]
-    certainty: NDArray[np.float64]
+    certainty: Floats
     source: tuple[str, ...]
 
 
@@ -128,7 +113,7 @@ def as_constraints(answers: Answers, n_samples: int, *, certainty: float = 0.95)
     )
 
 
-def answered_groups(answers: Answers, n_samples: int) -> NDArray[np.int64]:
+def answered_groups(answers: Answers, n_samples: int) -> Ints:
     """Group of each row, (n,): rows joined by answers "same", numbered by the first row asked about.
 
     A row that was only found different from others is a group of its own; a row without an answer "same" or
@@ -169,7 +154,7 @@ class Knowledge:
         So many of the answers were links given at first.
     """
 
-    X: NDArray[np.float64]
+    X: Floats
     answers: Answers = NO_ANSWERS
     n_clusters: int | None = None
     landscape: Landscape | None = None
@@ -181,7 +166,7 @@ class Knowledge:
         return len(self.X)
 
     @cached_property
-    def groups(self) -> NDArray[np.int64]:
+    def groups(self) -> Ints:
         """Group of each row, (n,), -1 where nothing is known: see ``answered_groups``."""
         return answered_groups(self.answers, self.n_samples)
 
@@ -191,7 +176,7 @@ class Knowledge:
         return int(self.groups.max(initial=-1)) + 1
 
     @cached_property
-    def asked(self) -> NDArray[np.int64]:
+    def asked(self) -> Ints:
         """Pairs that were asked about, also in vain: (q, 2), i < j, sorted, each once."""
         return unique_pairs(self.n_samples, self.answers.pairs)[0]
 

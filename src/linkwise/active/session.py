@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
 from linkwise.active import long as long_session
 from linkwise.active.checks import checked_count, checked_metric, checked_pairs, checked_rows
@@ -45,8 +46,6 @@ from linkwise.active.long import last_look, summarise
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
 from linkwise.constraints import Constraints
-
-__all__ = ["ActiveClustering", "Doubt", "StopHint", "suggest_pairs"]
 
 #: More landmarks are drawn when more than this share of them was asked about: a quarter of the first number
 #: each time, since time and memory grow with their square and more.
@@ -155,10 +154,10 @@ class ActiveClustering:
     """
 
     _question: tuple[int, int] | None
-    _look: tuple[int, NDArray[np.int64]] | None
-    _choice: tuple[int, Landscape, NDArray[np.int64] | None] | None
+    _look: tuple[int, Ints] | None
+    _choice: tuple[int, Landscape, Ints | None] | None
     _view: Knowledge | None
-    _labels: NDArray[np.int64] | None
+    _labels: Ints | None
     _quality: Quality | None
 
     def __init__(
@@ -236,14 +235,14 @@ class ActiveClustering:
             pair = more[0]
         return int(pair[0]), int(pair[1])
 
-    def suggest(self, n_pairs: int = 1) -> NDArray[np.int64]:
+    def suggest(self, n_pairs: int = 1) -> Ints:
         """Pairs whose answers tell most now, the most useful first: (n_pairs, 2), fewer if no more are left.
 
         Several people can answer them at the same time, or one while the next ones are looked for.
         """
         return self._questions(self.n_answers, check_whole_number(n_pairs, "n_pairs"))
 
-    def _questions(self, n_answers: int, n_pairs: int) -> NDArray[np.int64]:
+    def _questions(self, n_answers: int, n_pairs: int) -> Ints:
         """Questions that the strategy has after the first so many answers, the best first."""
         knowledge = self._knowledge if n_answers == self.n_answers else self._known_after(n_answers)
         rng = np.random.default_rng([self._seed, n_answers])
@@ -366,7 +365,7 @@ class ActiveClustering:
         return len(self.journal)
 
     @property
-    def labels_(self) -> NDArray[np.int64]:
+    def labels_(self) -> Ints:
         """Cluster of each row, given the answers so far."""
         if self._labels is None:
             knowledge = self._knowledge
@@ -385,12 +384,12 @@ class ActiveClustering:
         return self._labels
 
     @property
-    def landmark_of_(self) -> NDArray[np.int64]:
+    def landmark_of_(self) -> Ints:
         """The landmark, a row, that each row has its label from: (n,). A landmark has itself."""
         surveyed = self._knowledge.surveyed
         return np.asarray(surveyed.rows[surveyed.nearest], dtype=np.int64)
 
-    def cluster_probabilities(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def cluster_probabilities(self, rows: ArrayLike) -> Floats:
         """Probability of each cluster of ``labels_`` for these rows, and last of one not found yet.
 
         They are those of the landmark of each row, so the sum can be less than 1 by groups that have no row.
@@ -513,7 +512,7 @@ class ActiveClustering:
             self._view = self._known_after(self.n_answers)
         return self._view
 
-    def _better_clusters(self) -> NDArray[np.int64] | None:
+    def _better_clusters(self) -> Ints | None:
         """Clusters (l,) of the landmarks that label rows better than the predictors do, or None.
 
         They depend on the answers at the last choice alone.
@@ -574,7 +573,7 @@ def suggest_pairs(
     n_clusters: int | str = "auto",
     metric: Any = "euclidean",
     random_state: int | None = None,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Pairs of rows whose answers tell most, given the links so far; each pair differs from the others.
 
     Parameters

@@ -18,13 +18,7 @@ from linkwise.cli.errors import CommandError
 from linkwise.cli.fit.fitting import sweep_counts
 from linkwise.cli.options import Covariance
 from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
-from linkwise.cli.samples import (
-    Preparation,
-    Samples,
-    free_name,
-    output_frame,
-    save_prepared_model,
-)
+from linkwise.cli.samples import Preparation, Samples, free_name, output_frame, save_prepared_model
 from linkwise.cli.tables import write_frame
 
 if TYPE_CHECKING:

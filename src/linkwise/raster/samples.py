@@ -59,10 +59,10 @@ class TrainingRows(NamedTuple):
         What was left out and why, one line each.
     """
 
-    X: NDArray[np.float64]
+    X: Floats
     y: NDArray[np.str_]
-    pixels: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    pixels: Ints
+    groups: Ints
     skipped: list[str]
 
 

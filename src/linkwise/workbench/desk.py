@@ -61,11 +61,7 @@ class Desk:
     """
 
     def __init__(
-        self,
-        table: Table,
-        session: ActiveClustering,
-        make: Make,
-        links: Constraints | None = None,
+        self, table: Table, session: ActiveClustering, make: Make, links: Constraints | None = None
     ) -> None:
         self.table, self.given, self._session = table, links, session
         self._changed = threading.Condition()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from linkwise.active.session import ActiveClustering
     from linkwise.constraints import Constraints
 
-__all__ = ["ask"]
 
 # Without a terminal there is no width to fit in.
 _WIDTH_OF_A_FILE = 100

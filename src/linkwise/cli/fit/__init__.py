@@ -21,7 +21,6 @@ from linkwise.cli.tables import add_labels
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-__all__ = ["fit"]
 
 # The certainty that learning starts from, for links that have none.
 _UNKNOWN_CERTAINTY = 0.8

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
     from linkwise.raster import MapWriter
 
-__all__ = ["map_raster"]
 
 _FILES = (
     "areas.csv",
