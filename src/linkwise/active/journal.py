@@ -156,21 +156,9 @@ class AnswerLog:
 class Journal:
     """The answers of a session, each on disk before the call that gives it returns.
 
-    Parameters
-    ----------
-    path : path or None
-        The file; it is made if it is missing, and continued if it holds answers about the same rows. None:
-        the answers are only kept in memory.
-    n_samples : int
-    fingerprint : str
-        Tells the data apart from other data, see ``fingerprint_of``.
-    seed, strategy : optional
-        Kept in the header of a new file.
-
-    Attributes
-    ----------
-    header : dict
-        n_samples, fingerprint, seed and strategy with which the file began.
+    The file at ``path`` is made if it is missing, and continued if it holds answers about the same rows;
+    without a path answers are kept in memory alone. ``header`` has n_samples, fingerprint, seed and strategy
+    with which the file began.
     """
 
     def __init__(

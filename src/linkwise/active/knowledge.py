@@ -31,24 +31,12 @@ _LEAST_CERTAIN, _MOST_CERTAIN = 0.55, 0.99
 
 
 class Answers(NamedTuple):
-    """What was told about m pairs, in the order of telling.
+    """What was told about m pairs, in the order of telling."""
 
-    Attributes
-    ----------
-    pairs : (m, 2) int64
-        Rows i != j, in the order in which they were asked about.
-    says : (m,) int8
-        +1 same, -1 different, 0 unsure.
-    certainty : (m,) float64
-        P(answer | truth) in (0.5, 1]; NaN where it was not given.
-    source : tuple of str
-        Who answered, "" where nobody is named.
-    """
-
-    pairs: Ints
-    says: NDArray[np.int8]
-    certainty: Floats
-    source: tuple[str, ...]
+    pairs: Ints  # (m, 2) rows i != j, in the order in which they were asked about
+    says: NDArray[np.int8]  # (m,) +1 same, -1 different, 0 unsure
+    certainty: Floats  # (m,) P(answer | truth) in (0.5, 1]; NaN where it was not given
+    source: tuple[str, ...]  # who answered, "" where nobody is named
 
 
 NO_ANSWERS = Answers(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int8), np.empty(0), ())
@@ -138,27 +126,14 @@ def answered_groups(answers: Answers, n_samples: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What a strategy sees: the rows, the answers, and what follows from both.
+    """What a strategy sees: the rows, the answers, and what follows from both."""
 
-    Attributes
-    ----------
-    X : (n, d) float64
-        Standardised rows.
-    answers : Answers
-    n_clusters : int or None
-        None: not known.
-    landscape : Landscape or None
-        What is known about the rows without answers, if it was computed before. Rows that were asked about
-        must be among its landmarks.
-    n_given : int
-        So many of the answers were links given at first.
-    """
-
-    X: Floats
+    X: Floats  # (n, d) standardised rows
     answers: Answers = NO_ANSWERS
-    n_clusters: int | None = None
+    n_clusters: int | None = None  # None: not known
+    # computed before, if at all; rows that were asked about are among its landmarks
     landscape: Landscape | None = None
-    n_given: int = 0
+    n_given: int = 0  # so many of the answers were links given at first
 
     @property
     def n_samples(self) -> int:

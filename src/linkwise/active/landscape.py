@@ -50,38 +50,19 @@ _MUCH_BETTER = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """What is known about the rows before anybody was asked.
+    """What is known about the rows before anybody was asked."""
 
-    Attributes
-    ----------
-    X : (n, d) array
-        All rows; with ``metric="precomputed"`` their distances, (n, n).
-    rows : (l,) int64
-        The landmarks, in increasing order.
-    features : (l, d) float64
-        Standardised features of the landmarks, or coordinates that stand for their distances.
-    distances : (l, l) float64
-    kernels : (7, l, l) float64
-    n_clusters : int or None
-        For the first clustering; None: not known.
-    metric : str or callable
-    seed : int
-    links : Constraints or None
-        Links among the landmarks that were given at first.
-    earlier : dict
-        What fewer answers said (``posterior.Remembered``), by these answers: kept by ``posterior.infer``,
-        which would find it again.
-    """
-
-    X: Any
-    rows: Ints
+    X: Any  # (n, d) all rows; with metric="precomputed" their distances, (n, n)
+    rows: Ints  # (l,) the landmarks, in increasing order
+    # (l, d) standardised features of the landmarks, or coordinates that stand for their distances
     features: Floats
-    distances: Floats
-    kernels: Floats
-    n_clusters: int | None
+    distances: Floats  # (l, l)
+    kernels: Floats  # (7, l, l)
+    n_clusters: int | None  # of the first clustering; None: not known
     metric: Any
     seed: int
-    links: Constraints | None = None
+    links: Constraints | None = None  # links among the landmarks that were given at first
+    # what fewer answers said, by these answers: kept by ``posterior.infer``, which would find it again
     earlier: dict[bytes, Remembered] = field(default_factory=dict)
 
     @property

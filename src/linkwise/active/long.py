@@ -81,21 +81,11 @@ def steps(n_given: int, n_answers: int) -> Iterator[int]:
 
 
 class Contracted(NamedTuple):
-    """Answers in terms of the core.
+    """Answers in terms of the core."""
 
-    Attributes
-    ----------
-    kept : (k,) int64
-        Places of the answers that say something about two rows of the core, or rows that stand for others.
-    pairs : (k, 2) int64
-        Their rows, numbered in the core.
-    dropped : (r,) int64
-        Places of answers between two rows for which one row stands.
-    """
-
-    kept: Ints
-    pairs: Ints
-    dropped: Ints
+    kept: Ints  # (k,) places of the answers about two rows of the core, or rows that stand for others
+    pairs: Ints  # (k, 2) their rows, numbered in the core
+    dropped: Ints  # (r,) places of answers between two rows for which one row stands
 
 
 def choose_core(group: Ints, sure: Floats, recent: Bools, seed: int, n_rows: int = N_ROWS) -> Bools:

@@ -57,48 +57,21 @@ _FEWEST_NEW, _MOST_NEW = 2, 8
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Probabilities given the answers.
+    """Probabilities given the answers: of t landmarks in answers, all l landmarks, g groups and m answers."""
 
-    Attributes
-    ----------
-    asked : (t,) int64
-        Landmarks in answers; the centre of the landscape if there are none.
-    group : (t,) int64
-        Likeliest group of each; -1: none found yet.
-    trust : (t,) float64
-        How far each is learned from: 0 for open rows, 1 for certain ones.
-    prob : (l, g + 1) float64
-        Probability of each group for each landmark; last that of a group not found yet.
-    held_out : (t, g) float64
-        What the predictors say about each asked landmark without itself.
-    wrong : (m,) float64
-        Probability that each answer is wrong; 0 for "unsure".
-    error_rate : float
-        Share of wrong answers, learned.
-    kernel_weights : (7,) float64
-        How well each kernel of the landscape predicts; their sum is 1.
-    merge_chance : (g, g) float64
-        Chance that two groups are one after all, as it was when the later one was found.
-    splits : list of Split
-        Divisions of groups that were considered and found less likely than not.
-    converged : bool
-        Whether the last inference in the Potts field came to rest.
-    start_kept : float
-        Share of the answers with which the clusters without answers agree.
-    """
-
-    asked: Ints
-    group: Ints
-    trust: Floats
-    prob: Floats
-    held_out: Floats
-    wrong: Floats
-    error_rate: float
-    kernel_weights: Floats
+    asked: Ints  # (t,) landmarks in answers; the centre of the landscape if there are none
+    group: Ints  # (t,) likeliest group of each; -1: none found yet
+    trust: Floats  # (t,) how far each is learned from: 0 for open rows, 1 for certain ones
+    prob: Floats  # (l, g + 1) probability of each group for each landmark; last that of a group not found yet
+    held_out: Floats  # (t, g) what the predictors say about each asked landmark without itself
+    wrong: Floats  # (m,) probability that each answer is wrong; 0 for "unsure"
+    error_rate: float  # share of wrong answers, learned
+    kernel_weights: Floats  # (7,) how well each kernel of the landscape predicts; their sum is 1
+    # (g, g) chance that two groups are one after all, as it was when the later one was found
     merge_chance: Floats
-    splits: list[Split]
-    converged: bool = True
-    start_kept: float = 0.0
+    splits: list[Split]  # divisions of groups that were considered and found less likely than not
+    converged: bool = True  # whether the last inference in the Potts field converged
+    start_kept: float = 0.0  # share of the answers with which the clusters without answers agree
 
     @property
     def n_groups(self) -> int:

@@ -33,27 +33,13 @@ _LEAST_WEIGHT = 0.02
 
 
 class Guess(NamedTuple):
-    """The mean of all predictors.
+    """The mean of all predictors."""
 
-    Attributes
-    ----------
-    held_out : (m, g) float64
-        Probability of each group for the known landmarks, each without itself.
-    known : (m,) int64
-        The landmarks that were learned from.
-    duals : (7, m, g) float64
-        Coefficients of the ridge regressions.
-    discriminant : tuple of (d, g) and (g,) float64, or None
-        Slopes and offsets of log densities.
-    weights : (7,) or (8,) float64
-        Weight of each predictor, with sum 1.
-    """
-
-    held_out: Floats
-    known: Ints
-    duals: Floats
-    discriminant: tuple[Floats, Floats] | None
-    weights: Floats
+    held_out: Floats  # (m, g) probability of each group for the known landmarks, each without itself
+    known: Ints  # (m,) the landmarks that were learned from
+    duals: Floats  # (7, m, g) coefficients of the ridge regressions
+    discriminant: tuple[Floats, Floats] | None  # slopes (d, g) and offsets (g,) of log densities
+    weights: Floats  # (7,) or (8,) weight of each predictor, with sum 1
 
     @property
     def kernel_weights(self) -> Floats:

@@ -29,20 +29,11 @@ class Pending(NamedTuple):
 
 
 class Neighbourhoods(NamedTuple):
-    """What the answers say about neighbourhoods.
+    """What the answers say about neighbourhoods."""
 
-    Attributes
-    ----------
-    members : list of (.,) int64
-        Rows of each neighbourhood, in the order in which they were asked about.
-    turn : (n,) int64
-        Place of a row among those asked about; n for a row that was not.
-    pending : list of Pending
-        Groups that were not yet compared with all neighbourhoods. One question at a time leaves one at most.
-    """
-
-    members: list[Ints]
-    turn: Ints
+    members: list[Ints]  # rows of each neighbourhood, in the order in which they were asked about
+    turn: Ints  # (n,) place of a row among those asked about; n for a row that was not
+    # groups not yet compared with all neighbourhoods; one question at a time leaves one at most
     pending: list[Pending]
 
     @property
