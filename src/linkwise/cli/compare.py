@@ -102,6 +102,7 @@ def compare(
         raise typer.BadParameter(
             "missing; say how many clusters, or name the column of known classes.", param_hint="-k"
         )
+    options.check_certainty(certainty, links.path)
     suffix = options.chosen_format(table_format, data)
     check_folder(output, "compare", [f"comparison{suffix}", REPORT])
     samples = rows.read(data, label_column=label_column)
@@ -197,7 +198,7 @@ def compare_methods(
                 labels, note = _fit(name, X, links, settings)
                 if held_out:
                     by_links = _score_held_out(name, X, labels, settings, held_out)
-            except ValueError as error:
+            except (ValueError, RuntimeError) as error:  # also budgets that are exceeded
                 labels, note = None, f"failed: {error}"
             seconds = time.perf_counter() - began
             kept = "–" if labels is None else links_kept(links, labels)

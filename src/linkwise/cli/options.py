@@ -384,6 +384,16 @@ def refuse_more_clusters(n_clusters: int | None, n_rows: int) -> None:
         raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_rows} rows; ask for fewer")
 
 
+def check_certainty(certainty: float | None, links: Path | None) -> None:
+    """Refuse a certainty of links that are not there: it may be meant for labels."""
+    if certainty is not None and links is None:
+        raise typer.BadParameter(
+            "it is that of links, and there are none; pass them with --links (labels have --labels-certainty "
+            "in `linkwise fit`).",
+            param_hint="--certainty",
+        )
+
+
 def _is_count(text: str) -> bool:
     # More digits than a row number has are no count; int() itself refuses more than 4300 of them.
     return text.isdecimal() and len(text) < 20 and int(text) >= 1

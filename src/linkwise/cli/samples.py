@@ -134,7 +134,7 @@ def read_samples(
     labels = None
     if label_column is not None:
         _refuse_rounded(path, frame[label_column])
-        labels = _label_names(frame[label_column])
+        labels = label_names(frame[label_column])
     known = None if known_column is None else _known_labels(path, frame[known_column], notes)
     return Samples(path, table, ids, labels, known, tuple(notes))
 
@@ -157,7 +157,7 @@ def _known_labels(path: Path, column: pandas.Series, notes: list[str]) -> NDArra
     _refuse_rounded(path, column)
     texts = column.map(cell_text).str.strip()
     unknown = texts.isin(_UNKNOWN_LABELS)
-    known = _label_names(column.mask(unknown))
+    known = label_names(column.mask(unknown))
     if all(name is None for name in known):
         raise CommandError(f"{path}: column {column.name!r} has no label; fill in some cells")
     marks = Counter(texts[unknown & column.notna() & (texts != "")])
@@ -278,7 +278,7 @@ def _named(row: int, ids: pandas.Series | None) -> str:
     return str(row) if ids is None else f"{row} (id {ids.iloc[row]})"
 
 
-def _label_names(column: pandas.Series) -> NDArray[Any]:
+def label_names(column: pandas.Series) -> NDArray[Any]:
     """Strings, or integers if every label is written as one; None where there is none."""
     names = [
         None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from linkwise._files import replacing
 from linkwise._validation import listed
-from linkwise.cli.errors import INFEASIBLE, CommandError
+from linkwise.cli.errors import INFEASIBLE, CommandError, first_line
 from linkwise.constraints.cells import opened
 from linkwise.constraints.io import Columns, LinkList, by_id, by_row, link_list, records
 
@@ -97,7 +97,7 @@ def _read_parquet(path: Path) -> pandas.DataFrame:
             return file.read().to_pandas(types_mapper=exact.get).reset_index(drop=True)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise CommandError(
-            f"{path} is no Parquet file that can be read ({_first_line(error)}); write it again"
+            f"{path} is no Parquet file that can be read ({first_line(error)}); write it again"
         ) from None
 
 
@@ -138,7 +138,7 @@ def _read_csv(path: Path, suffix: str, text_columns: Sequence[str]) -> pandas.Da
     except _BAD_ARCHIVE as error:
         raise _damaged_archive(path, error) from None
     except (pandas.errors.ParserError, UnicodeDecodeError) as error:
-        raise CommandError(f"{path} cannot be read as CSV ({_first_line(error)}); correct it") from None
+        raise CommandError(f"{path} cannot be read as CSV ({first_line(error)}); correct it") from None
     for name in text_columns:
         # Blanks belong to ids, but a quotation mark behind them would become part of the text.
         bad = frame[name].str.match(r'\s+"', na=False) if name in names else None
@@ -239,7 +239,7 @@ def _without_formula(value: Any) -> Any:
 
 
 def _damaged_archive(path: Path, error: Exception) -> CommandError:
-    return CommandError(f"{path} is damaged ({_first_line(error)}); compress it again")
+    return CommandError(f"{path} is damaged ({first_line(error)}); compress it again")
 
 
 def _is_number(text: str) -> bool:
@@ -248,10 +248,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def read_links(

@@ -17,7 +17,7 @@ from linkwise._arrays import Ints
 from linkwise._files import replacing
 from linkwise.beliefs import ClassBeliefs
 from linkwise.cli.classes import MOST_CLASSES, present_classes, propose_classes, read_beliefs
-from linkwise.cli.errors import CommandError
+from linkwise.cli.errors import CommandError, first_line
 from linkwise.cli.samples import output_frame
 from linkwise.cli.tables import write_csv, write_frame
 from linkwise.workbench.desk import Missing
@@ -131,7 +131,7 @@ class ClassDesk:
             )  # fmt: skip
         except Exception as error:
             _log.exception("the run of CPPC failed")
-            self.run = replace(self.run, status="failed", message=f"{error}".splitlines()[0])
+            self.run = replace(self.run, status="failed", message=first_line(error))
             return
         seconds = time.monotonic() - self.run.began
         self.run = replace(

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from linkwise._validation import counted
 from linkwise.cli import options
-from linkwise.cli.ask.conversation import counted
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 

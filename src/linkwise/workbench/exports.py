@@ -16,8 +16,8 @@ from scipy.optimize import linear_sum_assignment
 
 from linkwise._arrays import Floats
 from linkwise._pages import Page, TextTable, new_figure, png_of
+from linkwise._validation import counted
 from linkwise.active.knowledge import as_constraints, learned_certainty
-from linkwise.cli.ask.conversation import counted
 from linkwise.cli.samples import output_frame, save_prepared_model
 from linkwise.cli.tables import write_csv
 from linkwise.constraints import Constraints
@@ -145,7 +145,7 @@ def report_html(desk: Desk) -> bytes:
         page.table(
             TextTable(f"{len(contradictions)} contradictions", ("answers that cannot all be right",), rows)
         )
-    doubts = [desk.line(number) for number in desk.doubts()]
+    doubts = desk.doubted_lines()
     if doubts:
         rows = [
             [*line["ids"], line["says"], line["source"] or "", f"{line['wrong']:.2f}"]

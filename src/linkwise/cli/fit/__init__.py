@@ -102,6 +102,7 @@ def fit(
         )
     if learn_noise is not None and links.path is None:
         raise typer.BadParameter("pass the links with --links.", param_hint="--learn-noise")
+    options.check_certainty(certainty, links.path)
     if learn_noise is not None and certainty is None:
         certainty = _UNKNOWN_CERTAINTY
     if n_clusters is not None:
