@@ -249,11 +249,6 @@ def _about_file(error: OSError) -> str:
     return f"{place}: {reason}; {_REMEDIES.get(error.errno, _OTHER_REMEDY)}"
 
 
-def first_line(error: Exception) -> str:
-    """The first line of what an error says, or what it is if it says nothing."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
-
-
 def close_pipe() -> None:
     """Send the rest of standard output to nowhere, so that Python's last flush finds no broken pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -14,9 +14,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from linkwise._tables import table_suffix
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Samples, read_samples
-from linkwise.cli.tables import protect_csv, read_links, table_suffix
+from linkwise.cli.tables import protect_csv, read_links
 from linkwise.constraints.io import Columns
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -16,10 +15,11 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Floats
 from linkwise._files import reading
+from linkwise._tables import MISSING, label_names, read_frame
 from linkwise._validation import listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
-from linkwise.cli.tables import MISSING, read_frame, refuse_unknown
+from linkwise.cli.tables import refuse_unknown
 from linkwise.constraints.cells import cell_text
 from linkwise.constraints.io import id_places
 
@@ -276,23 +276,6 @@ def _without_missing(
 
 def _named(row: int, ids: pandas.Series | None) -> str:
     return str(row) if ids is None else f"{row} (id {ids.iloc[row]})"
-
-
-def label_names(column: pandas.Series) -> NDArray[Any]:
-    """Strings, or integers if every label is written as one; None where there is none."""
-    names = [
-        None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)
-    ]
-    texts = [None if name is None else str(name).strip() for name in names]
-    texts = [text or None for text in texts]
-    known = [text for text in texts if text is not None]
-    result = np.empty(len(texts), dtype=object)
-    # pandas writes whole numbers as 1.0 where others are missing.
-    if known and all(re.fullmatch(r"(0|-?[1-9][0-9]*)(\.0)?", text) for text in known):
-        result[:] = [None if text is None else int(text.removesuffix(".0")) for text in texts]
-    else:
-        result[:] = texts
-    return result
 
 
 _FILE = "columns.json"

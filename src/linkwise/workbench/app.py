@@ -16,7 +16,7 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteException
 
-from linkwise.cli.errors import first_line
+from linkwise._tables import first_line
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.workbench import exports
 from linkwise.workbench.access import Access, served_hosts

@@ -15,9 +15,10 @@ import numpy as np
 
 from linkwise._arrays import Ints
 from linkwise._files import replacing
+from linkwise._tables import first_line
 from linkwise.beliefs import ClassBeliefs
 from linkwise.cli.classes import MOST_CLASSES, present_classes, propose_classes, read_beliefs
-from linkwise.cli.errors import CommandError, first_line
+from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import output_frame
 from linkwise.cli.tables import write_csv, write_frame
 from linkwise.workbench.desk import Missing

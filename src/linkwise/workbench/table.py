@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Floats
 from linkwise._files import replacing
+from linkwise._tables import first_line, label_names
 from linkwise._validation import listed
 from linkwise.cli.ask.records import UNLIKE, Records, as_numbers, printable, text_frame
-from linkwise.cli.errors import CommandError, first_line
-from linkwise.cli.samples import Preparation, Samples, checked_ids, label_names, read_samples
+from linkwise.cli.errors import CommandError
+from linkwise.cli.samples import Preparation, Samples, checked_ids, read_samples
 from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:

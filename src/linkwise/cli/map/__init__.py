@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from linkwise._tables import column_names
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.map import report as reports
@@ -22,7 +23,7 @@ from linkwise.cli.map.legend import FitSettings, beliefs_about, new_legend, rena
 from linkwise.cli.options import Covariance
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import save_prepared_model
-from linkwise.cli.tables import column_names, write_frame
+from linkwise.cli.tables import write_frame
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs

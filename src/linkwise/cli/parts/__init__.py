@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._tables import first_line, no_pyarrow
 from linkwise._validation import listed
-from linkwise.cli.errors import CommandError, first_line
+from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation
-from linkwise.cli.tables import no_pyarrow, refuse_unknown
+from linkwise.cli.tables import refuse_unknown
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
