@@ -17,6 +17,7 @@ from linkwise.cli import parts as parts_files
 from linkwise.cli.parts import fit as parts_fit
 from linkwise.cli.parts import labels as parts_labels
 from linkwise.dask import passes
+from linkwise.persistence import save_model
 
 NAMES = ["part-0", "part-1", "part-2"]
 
@@ -247,6 +248,18 @@ def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_pat
     assert not found["converged"]
     (warning,) = [text for text in found["warnings"] if "did not converge" in text]
     assert warning in html.unescape((tmp_path / "out" / "report.html").read_text())
+
+
+def test_a_cluster_without_training_rows_is_one(invoke, data, tmp_path):
+    """A model that was saved in Python does not say how many clusters there are but by its parameters."""
+    frame, _ = data
+    model = PPC(2, random_state=0).fit(frame[["a", "b"]])
+    model.labels_ = np.zeros_like(model.labels_)
+    save_model(model, "model")
+    result = invoke("predict", "model", "data/*.parquet", "-o", "new", "--json")
+    assert result.exit_code == 0, result.output
+    expected = np.bincount(model.predict(frame[["a", "b"]]), minlength=2)
+    assert json.loads(result.stdout)["sizes"] == expected.tolist()
 
 
 def test_results_of_empty_files_have_the_columns_of_all_others(invoke, data, tmp_path):

@@ -21,34 +21,18 @@ _MOST_REDUCED = 100
 class Contradiction:
     """A few answers of which at least one is wrong; without any one of them the others agree.
 
-    Attributes
-    ----------
-    answers : tuple of int
-        Their places among all answers. Of a chain the answers "same" in the order of the chain, and last the
-        answer "different" about its two ends.
-    pairs : tuple of (int, int)
-        The rows of each, turned so that a chain can be read from one end to the other.
-    says : tuple of int
-        +1 same, -1 different.
-    n_clusters : int or None
-        The number of clusters that the answers are too many groups for; None for a chain, which is wrong for
-        every number of clusters.
-
-    Examples
-    --------
     >>> from linkwise.active.knowledge import NO_ANSWERS, append
-    >>> from linkwise.active.contradictions import find_contradictions
     >>> answers = append(append(append(NO_ANSWERS, 3, 8, 1), 17, 8, 1), 3, 17, -1)
-    >>> (found,) = find_contradictions(answers)
-    >>> print(found)
+    >>> print(find_contradictions(answers)[0])
     3 = 8, 8 = 17, 3 ≠ 17
-    >>> found.answers
-    (0, 1, 2)
     """
 
+    # Places among all answers: those "same" in the order of a chain, and last "different" about its two ends.
     answers: tuple[int, ...]
+    # The rows of each, turned so that a chain can be read from one end to the other.
     pairs: tuple[tuple[int, int], ...]
-    says: tuple[int, ...]
+    says: tuple[int, ...]  # +1 same, -1 different
+    # What the answers are too many groups for; None for a chain, which is wrong for every number of clusters.
     n_clusters: int | None = None
 
     def text(self, name: Callable[[int], str] = str) -> str:

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwise._files import PathLike, naming, to_disk, try_lock
-from linkwise.active.knowledge import SAYS, Answers
+from linkwise.active.knowledge import SAYS, Answers, chosen_answers
 
 _FORMAT, _VERSION = "linkwise answers", 1
 _MARK = json.dumps({"format": _FORMAT})[:-1].encode() + b", "
@@ -337,8 +337,7 @@ def answers_beyond(own: Answers, others: Answers) -> Answers:
             known[key] -= 1
         else:
             kept.append(place)
-    source = tuple(others.source[place] for place in kept)
-    return Answers(others.pairs[kept], others.says[kept], others.certainty[kept], source)
+    return chosen_answers(others, np.array(kept, dtype=np.int64))
 
 
 def _keys(answers: Answers) -> Iterator[tuple[Any, ...]]:

@@ -25,6 +25,7 @@ SAME, DIFFERENT, UNSURE = 1, -1, 0
 
 #: The words of an answer and their numbers in ``Answers.says``.
 SAYS = {"same": SAME, "different": DIFFERENT, "unsure": UNSURE}
+WORDS = {number: word for word, number in SAYS.items()}
 
 # Certainties that are learned lie within these: no answer is ignored, and none becomes a hard link.
 _LEAST_CERTAIN, _MOST_CERTAIN = 0.55, 0.99
@@ -70,11 +71,10 @@ def first_answers(answers: Answers, number: int) -> Answers:
     return Answers(pairs[:number], says[:number], certainty[:number], source[:number])
 
 
-def without(answers: Answers, number: int) -> Answers:
-    """The answers but for the one at this place, counted from 0."""
-    kept = np.arange(len(answers.says)) != number
-    source = answers.source[:number] + answers.source[number + 1 :]
-    return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
+def chosen_answers(answers: Answers, places: Ints) -> Answers:
+    """The answers at these places (k,), counted from 0."""
+    source = tuple(answers.source[place] for place in places.tolist())
+    return Answers(answers.pairs[places], answers.says[places], answers.certainty[places], source)
 
 
 def learned_certainty(error_rate: float) -> float:

@@ -25,10 +25,12 @@ from linkwise.active.knowledge import (
     SAME,
     SAYS,
     UNSURE,
+    WORDS,
     Answers,
     Knowledge,
     append,
     as_constraints,
+    chosen_answers,
     first_answers,
     joined,
     learned_certainty,
@@ -192,8 +194,7 @@ class ActiveClustering:
         )
         self._seed = int(self.journal.header.get("seed") or 0)
         self._landscape: Landscape | None = None
-        self._look, self._choice = None, None
-        self._forget()
+        self._forget_all()
         try:
             self._check_facts(self.answers)
         except BaseException:
@@ -316,24 +317,20 @@ class ActiveClustering:
         told = told._replace(source=tuple(name or Path(journal).name for name in told.source))
         new = answers_beyond(self.answers, told)
         self._check_facts(joined(self.answers, new))
-        words = {number: word for word, number in SAYS.items()}
         for (i, j), said, sure, source in zip(*(one.tolist() for one in new[:3]), new.source, strict=True):
-            self.journal.tell(i, j, words[said], certainty=None if np.isnan(sure) else sure, source=source)
-        self._look, self._choice = None, None
-        self._forget()
+            self.journal.tell(i, j, WORDS[said], certainty=None if np.isnan(sure) else sure, source=source)
+        self._forget_all()
         return len(new.says)
 
     def undo(self) -> None:
         """Take back the last answer, or the last retraction."""
         self.journal.undo()
-        self._look, self._choice = None, None
-        self._forget()
+        self._forget_all()
 
     def retract(self, answer: int, source: str | None = None) -> None:
         """Take back the answer at this place of ``answers``, counted from 0; ``source`` is who does it."""
         self.journal.retract(answer, source=source)
-        self._look, self._choice = None, None
-        self._forget()
+        self._forget_all()
 
     def contradictions(self) -> list[Contradiction]:
         """Chains of answers that cannot all be right, the shortest first."""
@@ -343,11 +340,10 @@ class ActiveClustering:
         """Answers that are wrong with at least this probability, the most doubtful first."""
         wrong = self._knowledge.posterior.wrong[self._knowledge.n_given :]
         answers = self.answers
-        words = {number: word for word, number in SAYS.items()}
         order = np.argsort(-wrong, kind="stable")
         return [
             Doubt(
-                int(k), int(answers.pairs[k, 0]), int(answers.pairs[k, 1]), words[int(answers.says[k])],
+                int(k), int(answers.pairs[k, 0]), int(answers.pairs[k, 1]), WORDS[int(answers.says[k])],
                 float(wrong[k]), answers.source[k],
             )
             for k in order
@@ -495,11 +491,15 @@ class ActiveClustering:
         """Drop what depends on the answers."""
         self._question, self._view, self._labels, self._quality = None, None, None, None
 
+    def _forget_all(self) -> None:
+        """Drop what depends on the answers and on those of the last look and choice as well."""
+        self._look, self._choice = None, None
+        self._forget()
+
     def _facts(self, told: Answers) -> Answers:
         """Links given as facts, and these answers as far as they are facts."""
         both = joined(self._given_answers, told)
-        facts = np.flatnonzero((both.certainty == 1.0) & (both.says != UNSURE))
-        return Answers(both.pairs[facts], both.says[facts], both.certainty[facts], ("",) * len(facts))
+        return chosen_answers(both, np.flatnonzero((both.certainty == 1.0) & (both.says != UNSURE)))
 
     def _check_facts(self, told: Answers) -> None:
         """Raise InfeasibleConstraints if facts, given or told, contradict each other or ``n_clusters``."""

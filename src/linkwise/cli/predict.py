@@ -106,9 +106,7 @@ def _bare_preparation(model: Any, folder: Path) -> Preparation:
             f"{folder} does not say which columns it needs; fit it to a DataFrame, or with `linkwise fit`"
         )
     names = [str(name) for name in model.feature_names_in_]
-    labels = getattr(model, "labels_", np.zeros(1, dtype=int))
-    clusters = [str(name) for name in getattr(model, "cluster_names_", range(int(max(labels)) + 1))]
-    return Preparation(names, [0.0] * len(names), [1.0] * len(names), [], clusters)
+    return Preparation.bare(names, getattr(model, "cluster_names_", None), model)
 
 
 def _predictions(

@@ -305,9 +305,19 @@ class Preparation:
         names = [str(name) for name in samples.features.columns]
         return cls(names, centres.tolist(), scales.tolist(), medians.tolist(), clusters)
 
+    @classmethod
+    def bare(cls, columns: Sequence[str], clusters: Sequence[Any] | None, model: Any) -> Preparation:
+        """Take the columns as they are, for models that were saved in Python."""
+        flat, names = [0.0] * len(columns), range(_n_clusters(model)) if clusters is None else clusters
+        return cls(list(columns), flat, [1.0] * len(columns), [], [str(name) for name in names])
+
+    def scaled(self, values: Any) -> Any:
+        """Scale rows (n, d), or a frame of them, whose columns are those of the estimator."""
+        return (values - np.array(self.centres)) / np.array(self.scales)
+
     def apply(self, features: pandas.DataFrame) -> pandas.DataFrame:
         """Scale the columns, in the order of the estimator."""
-        return (features[self.columns] - np.array(self.centres)) / np.array(self.scales)
+        return self.scaled(features[self.columns])
 
 
 def safe_scales(spread: Floats, largest: Floats) -> Floats:

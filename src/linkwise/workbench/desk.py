@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Ints
 from linkwise.active.contradictions import Contradiction
-from linkwise.active.knowledge import SAYS, UNSURE, Answers
+from linkwise.active.knowledge import SAYS, UNSURE, WORDS, Answers
 from linkwise.active.session import ActiveClustering
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
@@ -22,7 +22,6 @@ from linkwise.workbench.model import Make, Model, Questions, View
 from linkwise.workbench.table import Table
 
 JOURNAL = "answers.journal"
-_WORDS = {number: word for word, number in SAYS.items()}
 # Seconds that a reply waits for questions which know the last answer, before one prepared earlier is given;
 # it does not wait where the last questions took longer.
 _PATIENCE = 0.12
@@ -184,7 +183,7 @@ class Desk:
             "i": i,
             "j": j,
             "ids": [self.table.name_of(i), self.table.name_of(j)],
-            "says": _WORDS[int(answers.says[number])],
+            "says": WORDS[int(answers.says[number])],
             "certainty": None if np.isnan(certainty) else certainty,
             "source": answers.source[number] or None,
             "wrong": self._wrong(answers, number),

@@ -29,7 +29,7 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier
 
 from linkwise._arrays import Floats, Ints
-from linkwise.active.knowledge import Answers, Knowledge
+from linkwise.active.knowledge import Answers, Knowledge, chosen_answers
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, counted_votes, neighbourhoods
 from linkwise.active.strategies.registry import among_landmarks, strategy
 from linkwise.constraints import Constraints
@@ -68,9 +68,7 @@ def npu(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
 
 def _without_rows(answers: Answers, rows: Ints) -> Answers:
     """The answers but for those about some rows."""
-    kept = np.flatnonzero(~np.isin(answers.pairs, rows).any(axis=1))
-    source = tuple(answers.source[place] for place in kept)
-    return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
+    return chosen_answers(answers, np.flatnonzero(~np.isin(answers.pairs, rows).any(axis=1)))
 
 
 def _leaves(X: Floats, answers: Answers, n_clusters: int) -> Ints:
