@@ -339,7 +339,7 @@ def test_compare_goes_on_after_a_method_that_gives_up(invoke, files, monkeypatch
 
     def limited(name, *rest):
         if name == "cem":
-            raise InferenceBudgetExceeded("the tables of width 40 are too large; use mean_field")
+            raise InferenceBudgetExceeded("the tables of width 40 are too large; use mean_field", 40)
         return fit(name, *rest)
 
     monkeypatch.setattr(compare, "_fit", limited)

@@ -250,6 +250,20 @@ def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_pat
     assert warning in html.unescape((tmp_path / "out" / "report.html").read_text())
 
 
+def test_certainties_in_the_file_of_links_make_them_soft(invoke, data, monkeypatch):
+    """Chunklets are made of hard must-links, as of one file in memory."""
+    pd.read_parquet("links.parquet").assign(certainty=0.9).to_parquet("links.parquet")
+    build, built = parts_fit._build, []
+
+    def kept(*given):
+        built.append(build(*given))
+        return built[-1]
+
+    monkeypatch.setattr(parts_fit, "_build", kept)
+    assert invoke(*FIT[:8], "-m", "cem", "--starts", 1, "-o", "out").exit_code == 0
+    assert [model.sampling for model in built] == ["points"]
+
+
 def test_a_cluster_without_training_rows_is_one(invoke, data, tmp_path):
     """A model that was saved in Python does not say how many clusters there are but by its parameters."""
     frame, _ = data

@@ -274,6 +274,10 @@ BeliefRepeatsOption = Annotated[
 ConfidenceOption = Annotated[
     float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
 ]
+CriterionOption = Annotated[
+    str | None,
+    typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
+]
 KnownClustersOption = Annotated[
     int | None, typer.Option("-k", "--clusters", min=1, help="Number of clusters, if it is known.")
 ]
@@ -383,6 +387,17 @@ def refuse_more_clusters(n_clusters: int | None, n_rows: int) -> None:
     """Refuse more clusters than there are rows."""
     if n_clusters is not None and n_clusters > n_rows:
         raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_rows} rows; ask for fewer")
+
+
+def check_criterion(criterion: str | None, counts: str | None) -> None:
+    """Refuse wrong numbers of clusters before a long file is read, and a criterion without any."""
+    if counts is not None:
+        count_ranges(counts)
+    elif criterion is not None:
+        raise CommandError(
+            f"--criterion {criterion} chooses among numbers of clusters, but there are none to choose from; "
+            "pass them with -k, such as -k 2:10, or leave the criterion out"
+        )
 
 
 def check_certainty(certainty: float | None, links: Path | None) -> None:

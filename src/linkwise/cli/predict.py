@@ -28,7 +28,14 @@ from linkwise.cli.parts import (
     read_piece,
 )
 from linkwise.cli.parts.labels import write_labels
-from linkwise.cli.samples import Preparation, Samples, load_prepared_model, output_frame, read_samples
+from linkwise.cli.samples import (
+    Preparation,
+    Samples,
+    cluster_columns,
+    load_prepared_model,
+    output_frame,
+    read_samples,
+)
 from linkwise.cli.tables import write_csv, write_frame
 
 if TYPE_CHECKING:
@@ -115,14 +122,11 @@ def _predictions(
     """Make the table to be written, and count the rows of every cluster."""
     X = preparation.apply(samples.features)
     labels = np.asarray(model.predict(X))
-    results: dict[str, Any] = {"cluster": labels}
-    named = preparation.clusters != [str(k) for k in range(len(preparation.clusters))]
-    if named:
-        results["name"] = np.array(preparation.clusters, dtype=object)[labels]
-    if hasattr(model, "predict_proba"):
-        probabilities = np.asarray(model.predict_proba(X))
-        results |= {f"probability_{k}": column for k, column in enumerate(probabilities.T)}
-    found = results["name" if named else "cluster"].tolist()
+    clusters = preparation.clusters
+    names = None if clusters == [str(k) for k in range(len(clusters))] else clusters
+    prob = model.predict_proba(X) if hasattr(model, "predict_proba") else None
+    results = cluster_columns(labels, names, prob)
+    found = results["cluster" if names is None else "name"].tolist()
     sizes = {str(name): count for name, count in sorted(Counter(found).items())}
     return output_frame(samples, results, note=out.warn), sizes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Floats
+from linkwise._arrays import Floats, Ints
 from linkwise._files import reading
 from linkwise._tables import MISSING, label_names, read_frame
 from linkwise._validation import listed
@@ -90,6 +90,16 @@ def output_frame(
     for name, values in results.items():
         put(name, values)
     return pandas.DataFrame(columns)
+
+
+def cluster_columns(labels: Ints, names: Sequence[str] | None, prob: Any) -> dict[str, Any]:
+    """Results as columns: the cluster (n,), its name if it has one, and probabilities (n, K) if known."""
+    columns: dict[str, Any] = {"cluster": labels}
+    if names is not None:
+        columns["name"] = np.array(names, dtype=object)[labels]
+    if prob is not None:
+        columns |= {f"probability_{k}": column for k, column in enumerate(np.asarray(prob).T)}
+    return columns
 
 
 def free_name(name: str, taken: Container[str]) -> str:

@@ -18,7 +18,7 @@ from linkwise.cli.compare import links_kept
 from linkwise.cli.fit.fitting import Fit
 from linkwise.cli.options import METHODS
 from linkwise.cli.output import REPORT, Output, write_text
-from linkwise.cli.samples import output_frame, save_prepared_model
+from linkwise.cli.samples import cluster_columns, output_frame, save_prepared_model
 from linkwise.cli.tables import link_frame, write_frame
 from linkwise.constraints.cells import cell_text
 
@@ -216,11 +216,8 @@ def _doubtful_links(done: Fit) -> TextTable:
 
 def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:
     """Tabulate the samples: id, cluster and probabilities."""
-    results: dict[str, Any] = {"cluster": done.labels}
-    if done.named:
-        results["name"] = np.array(done.preparation.clusters, dtype=object)[done.labels]
-    if done.probabilities is not None:
-        results |= {f"probability_{k}": column for k, column in enumerate(done.probabilities.T)}
+    names = done.preparation.clusters if done.named else None
+    results = cluster_columns(done.labels, names, done.probabilities)
     return output_frame(done.samples, results, note=out.warn)
 
 

@@ -168,10 +168,7 @@ def map_raster(
         typer.Option("--rename", metavar="OLD=NEW", help="Another name for a new class; may be repeated."),
     ] = None,
     confidence: options.ConfidenceOption = 1.0,
-    criterion: Annotated[
-        str | None,
-        typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
-    ] = None,
+    criterion: options.CriterionOption = None,
     repeats: options.BeliefRepeatsOption = 5,
     covariance: options.CovarianceOption = Covariance.full,
     standardize: options.StandardizeOption = True,
@@ -252,13 +249,7 @@ def _check_options(
     model: Path | None,
 ) -> None:
     """Refuse what contradicts itself before anything is read."""
-    if fitting.counts is not None:
-        options.count_ranges(fitting.counts)
-    elif fitting.criterion is not None:
-        raise CommandError(
-            f"--criterion {fitting.criterion} chooses among numbers of classes, but there are none; "
-            "pass them with -k, such as -k 2:10, or leave the criterion out"
-        )
+    options.check_criterion(fitting.criterion, fitting.counts)
     if smooth is not None and not 0.5 <= smooth < 1.0:
         raise typer.BadParameter(f"{smooth:g} is outside 0.5 (no smoothing) to 1.", param_hint="--smooth")
     if (samples is None) == (model is None):

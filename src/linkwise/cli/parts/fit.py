@@ -15,7 +15,7 @@ import numpy as np
 from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
 from linkwise.cli.errors import CommandError
-from linkwise.cli.options import METHODS, LinkFile, Rows, Settings, names
+from linkwise.cli.options import METHODS, LinkFile, Rows, Settings, has_soft, names
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.parts import Parts, Progress, check_scheduler, connected, find_parts, id_rows
 from linkwise.cli.parts.labels import Label, write_labels
@@ -70,6 +70,8 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     )
     links = _read_links(request, parts)
     _check_links(request, links)
+    soft = links is not None and has_soft(links.constraints)
+    request = replace(request, settings=replace(request.settings, soft=soft))
     check_folder(request.output, "fit", ["labels", "model", REPORT, *(["links.parquet"] if links else [])])
     progress = Progress(parts.n_rows)
     began = time.perf_counter()
