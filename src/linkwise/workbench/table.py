@@ -247,20 +247,26 @@ def _features_of(texts: list[str], session: Path) -> Floats:
     """
     key = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     kept = session / _FEATURES
-    if kept.exists():
-        try:
-            with np.load(kept, allow_pickle=False) as content:
-                if str(content["texts"]) == key:
-                    return np.asarray(content["features"], dtype=np.float64)
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-            raise CommandError(
-                f"{kept} is damaged ({first_line(error)}); restore it from a copy, or, on the machine that "
-                "made it, remove it: the same numbers are then computed again"
-            ) from None
+    known = _kept_features(kept, key) if kept.exists() else None
+    if known is not None:
+        return known
     X = word_features(texts)
     with replacing(kept) as draft, open(draft, "wb") as stream:
         np.savez_compressed(stream, texts=np.array(key), features=X)
     return X
+
+
+def _kept_features(path: Path, key: str) -> Floats | None:
+    """The features in a file; None if they are of other texts."""
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            same = str(content["texts"]) == key
+            return np.asarray(content["features"], dtype=np.float64) if same else None
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise CommandError(
+            f"{path} is damaged ({first_line(error)}); restore it from a copy, or, on the machine that made "
+            "it, remove it: the same numbers are then computed again"
+        ) from None
 
 
 def word_features(texts: Sequence[str]) -> Floats:
