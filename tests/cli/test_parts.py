@@ -250,6 +250,12 @@ def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_pat
     assert warning in html.unescape((tmp_path / "out" / "report.html").read_text())
 
 
+def test_settings_that_auto_does_not_have_are_told(invoke, data, fewer_mixtures):
+    result = invoke(*FIT[:8], "--effort", "quick", "--covariance", "diag", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "--covariance has no effect on --method auto" in result.stderr
+
+
 def test_certainties_in_the_file_of_links_make_them_soft(invoke, data, monkeypatch):
     """Chunklets are made of hard must-links, as of one file in memory."""
     pd.read_parquet("links.parquet").assign(certainty=0.9).to_parquet("links.parquet")

@@ -101,6 +101,8 @@ def fit(
     )
     if is_parts(data) or scheduler is not None:
         _refuse_in_memory(context)
+        if chooses:
+            _warn_of_ignored(context, out)
         settings = replace(
             settings,
             n_clusters=_count_of_many(n_clusters, several=chooses),
@@ -126,12 +128,7 @@ def fit(
     elif constraints.classes is not None:
         counts = [_n_classes(constraints)]
     if chooses:
-        for option in ("covariance", "starts", "repeats"):
-            if _is_given(context, option):
-                out.warn(
-                    f"--{option} has no effect on --method auto, whose candidates have their own settings; "
-                    "leave it out, or name a method, for example --method ppc"
-                )
+        _warn_of_ignored(context, out)
     settings = replace(settings, n_clusters=counts[-1] if counts else "auto", soft=has_soft(constraints))
     done = fit_samples(
         out, samples, constraints, method, settings,
@@ -201,6 +198,16 @@ def _refuse_in_memory(context: typer.Context) -> None:
         if _is_given(context, option):
             name = {"label_column": "label", "table_format": "format"}.get(option, option.replace("_", "-"))
             raise CommandError(f"--{name} is for one file in memory; leave it out, or pass one file")
+
+
+def _warn_of_ignored(context: typer.Context, out: Output) -> None:
+    """Warn of options that ``--method auto`` has not."""
+    for option in ("covariance", "starts", "repeats"):
+        if _is_given(context, option):
+            out.warn(
+                f"--{option} has no effect on --method auto, whose candidates have their own settings; "
+                "leave it out, or name a method, for example --method ppc"
+            )
 
 
 def _is_given(context: typer.Context, option: str) -> bool:
