@@ -279,7 +279,13 @@ def test_targets_follow_from_the_table(table):
 
 
 def test_harm_is_judged_by_the_mean_of_a_setting(table):
-    setting = {"method": "LinkedClustering", "set": "moons", "links": RIGHT[0].links, "flip": 0.0, "repeat": 1}
+    setting = {
+        "method": "LinkedClustering",
+        "set": "moons",
+        "links": RIGHT[0].links,
+        "flip": 0.0,
+        "repeat": 1,
+    }
     (second,) = [one for one in table if setting.items() <= one.items() and one["measure"] == "ari"]
     second["mean"] = 0.5  # the first draw has .4, the reference .5 in both
     (right,) = [one for one in targets(table) if "worse" in one.what and "right" in one.what]
