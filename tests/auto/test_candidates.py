@@ -113,6 +113,15 @@ class TestUsable:
             "k-means under hard links", "discriminant of groups", "forest of groups"
         }  # fmt: skip
 
+    def test_groups_of_one_row_teach_no_classifier(self):
+        """Disjoint pairs under hard links, of which no must-link has an end in common with a cannot-link."""
+        shape, classifiers = (30, 2), {"discriminant of groups", "forest of groups"}
+        disjoint = Constraints(30, [(0, 1), (2, 3)], [(4, 5), (6, 7), (8, 9)])
+        assert not self.names(disjoint, [2], shape) & classifiers
+        # Three rows in two groups are a row too few, four are enough.
+        assert not self.names(Constraints(30, [(0, 1)], [(0, 2)]), [2], shape) & classifiers
+        assert self.names(Constraints(30, [(0, 1), (2, 3)], [(0, 2)]), [2], shape) >= classifiers
+
 
 class TestGiven:
     def test_names_estimators_and_pairs(self):

@@ -236,9 +236,21 @@ class TestFitsOfFolds:
         for one in model.best_estimator_.estimators:
             np.testing.assert_array_equal(one.labels_, np.arange(60) % 3)
 
-    def test_have_no_vote_under_hard_links(self):
-        """Which are right, so that the final fits, which see all of them, know more."""
-        model = linked(3, self.candidates).fit(X, constraints=Constraints.sample(Y, 20, random_state=1))
+    def test_share_it_under_hard_links_that_stand_alone(self):
+        links = Constraints.sample(Y, 20, random_state=1)
+        assert len(np.unique(links.pairs)) == 40
+        model = linked(3, self.candidates).fit(X, constraints=links)
+        assert adjusted_rand_score(Y, model.labels_) == 1.0
+        for one in model.best_estimator_.estimators:
+            np.testing.assert_array_equal(one.labels_, np.arange(60) % 3)
+
+    def test_have_no_vote_where_hard_links_interlock(self):
+        """Which are right and imply others, so that the final fits, which see all of them, know more."""
+        rows = np.arange(0, 60, 4)
+        some = Constraints.sample(Y[rows], 20, overlap=True, random_state=1)
+        links = Constraints(60, rows[some.must_link], rows[some.cannot_link])
+        assert links.n_pairs == 20
+        model = linked(3, self.candidates).fit(X, constraints=links)
         assert adjusted_rand_score(np.arange(60) % 3, model.labels_) > 0.1
         assert adjusted_rand_score(Y, model.labels_) < 0.5
         assert not model.violations_.any()

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from linkwise import Constraints
 from linkwise.auto.candidates import Candidate
@@ -125,6 +126,21 @@ class TestMembers:
         assert [one.name for one in left] == ["a", "c"]
         assert len(fitted) == 2
         np.testing.assert_allclose(weights, [0.6, 0.4])
+
+    def test_warnings_say_which_candidate_they_are_about(self):
+        """What they advise concerns a parameter of the candidate, which the caller did not build."""
+
+        def answer(k, links):
+            warnings.warn("raise max_iter", ConvergenceWarning, stacklevel=1)
+            return TRUTH
+
+        loud = [scripted(name, answer)[0] for name in ("a", "b")]
+        with pytest.warns(ConvergenceWarning) as caught:
+            fit_members(loud, np.full(2, 0.5), X, None, 2, 0)
+        assert [str(one.message) for one in caught] == [
+            "candidate 'a': raise max_iter", "candidate 'b': raise max_iter"
+        ]  # fmt: skip
+        assert {one.filename for one in caught} == {__file__}
 
     def test_none_is_left(self):
         bad = scripted("b", fails(ValueError("too odd")))[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +128,8 @@ def fit_members(
     with one_thread_if_small(len(X)):
         for one in members:
             try:
-                fitted.append(one.fit(X, links, k, seed, work))
+                with _named_warnings(one.name):
+                    fitted.append(one.fit(X, links, k, seed, work))
             except (ValueError, RuntimeError) as error:
                 failures[one.name] = str(error)
     if not fitted:
@@ -139,6 +141,15 @@ def fit_members(
     stays = np.array([one.name not in failures for one in members])
     left = [one for one in members if one.name not in failures]
     return left, fitted, weights[stays] / weights[stays].sum()
+
+
+@contextmanager
+def _named_warnings(name: str) -> Iterator[None]:
+    """Say in every warning of a block which candidate it is about: its parameters are not the user's."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for one in caught:
+        warnings.warn_explicit(f"candidate {name!r}: {one.message}", one.category, one.filename, one.lineno)
 
 
 def rows_to_choose_on(
