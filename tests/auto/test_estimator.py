@@ -735,6 +735,16 @@ class TestData:
                 ValueError,
                 "about 50 samples, but X has 60 rows",
             ),
+            (
+                lambda: linked(2).fit(X, labels=LABELS),
+                InfeasibleConstraints,
+                r"the labels have 3 classes \(0, 1, 2\): .* but n_clusters=2; use n_clusters >= 3",
+            ),
+            (
+                lambda: linked().fit(pd.DataFrame(X), labels=pd.Series(LABELS).sort_index(ascending=False)),
+                ValueError,
+                r"row 0 is 59 in labels and 0 in X; pass labels.loc\[X.index\]",
+            ),
             (lambda: linked().predict(X), NotFittedError, "not fitted"),
             (lambda: linked().predict_proba(X), NotFittedError, "not fitted"),
             (lambda: three_compared().predict(X[:, :1]), ValueError, "expecting 2 features"),
