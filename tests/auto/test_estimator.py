@@ -711,6 +711,14 @@ class TestData:
         assert pipeline["model"].n_clusters_ == 3
         assert len(pipeline["model"].violations_) > 20
 
+    def test_clusters_without_rows_are_told(self):
+        few = np.repeat([[0.0, 0.0], [5.0, 0.0]], 10, axis=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = linked(4, ["k-means, no links"]).fit(few)
+        assert len(np.unique(model.labels_)) < 4
+        assert any("of n_clusters=4 clusters have rows" in str(one.message) for one in caught)
+
     def test_constant_rows(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -250,6 +250,14 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
                 doubted = doubted_links(links, log_odds)
                 self._fit_chosen(data, doubted, questions, folds, chosen, trials, seed, effort.n_members)
         self.labels_ = np.asarray(self.best_estimator_.labels_, dtype=np.int64)
+        n_found = len(np.unique(self.labels_))
+        if n_found < self.n_clusters_:
+            warnings.warn(
+                f"only {n_found} of n_clusters={self.n_clusters_} clusters have rows: there are too few "
+                "rows, or too few that differ; ask for fewer clusters",
+                UserWarning,
+                stacklevel=2,
+            )
         self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
         soft = np.empty(0, dtype=bool) if links is None else np.isfinite(links.weights)
         self.noise_ = float(self.violations_[soft].mean()) if soft.any() else np.nan

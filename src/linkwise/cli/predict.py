@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from linkwise._pages import Page, TextTable
+from linkwise._validation import counted
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
@@ -163,7 +164,7 @@ def predict_parts(
         page.table(table)
         write_text(draft / REPORT, page.html())
     out.table(table)
-    out.say(f"{done} rows in {len(parts.paths)} files written to {output / 'labels'}")
+    out.say(f"{done} rows in {counted(len(parts.paths), 'file')} written to {output / 'labels'}")
     out.finish({"n_rows": done, "n_files": len(parts.paths), "sizes": sizes, "folder": output / "labels"})
 
 

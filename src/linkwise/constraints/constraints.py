@@ -787,7 +787,7 @@ class Constraints:
         if (n_samples is None) == (index is None):
             raise ValueError(
                 "give the number of rows, n_samples, if the points are row numbers, or the ids of the rows, "
-                "index; not both and not neither"
+                "index; pass one of the two"
             )
         if certainty is not None:
             link_strength(1, 0, None, certainty)  # refuses what is no certainty
