@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
-from sklearn.utils.validation import validate_data
 
 from linkwise._arrays import Bools, Ints
 
@@ -128,6 +126,10 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
 
 def validate_rows(estimator: Any, X: Any, **options: Any) -> Any:
     """Rows (n, d) as ``validate_data`` of scikit-learn checks them; an error names the cell that is wrong."""
+    # The command has other checks from here before it loads any numerics.
+    from scipy.sparse import issparse
+    from sklearn.utils.validation import validate_data
+
     try:
         return validate_data(estimator, X, **options)
     except (TypeError, ValueError):
