@@ -20,6 +20,7 @@ LAYERS = (
         "_validation",
         "_pages",
         "_row_tables",
+        "_tables",
         "_transformers",
         "beliefs",
         "metrics",

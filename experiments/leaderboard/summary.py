@@ -200,7 +200,9 @@ _WANTED = {
     Condition("10 %", WRONG): 0.59, Condition("30 %", WRONG): 0.64, Condition("disjoint", WRONG): 0.60,
 }  # fmt: skip
 
-#: Share of cases in which it may be worse than the reference, and seconds of a fit.
+#: Share of settings in which it may be worse than the reference, and seconds of a fit. A setting is a set and
+#: a kind of links, as in the count "49 of 171 settings" that the target continues: 19 sets, three shares of
+#: linked rows and three shares of wrong links, each the mean of three draws.
 _MOST_HARM = {"right links": (RIGHT, 0.05), "15 % wrong links": (NOISY, 0.10)}
 _MOST_SECONDS = 10.0
 _PPC_WANTED = 0.58
@@ -225,15 +227,13 @@ def targets(table: Sequence[Row]) -> list[Target]:
         for condition, wanted in _WANTED.items()
     ]
     for name, (conditions, most) in _MOST_HARM.items():
-        share = harm(known, flagship, conditions=conditions).mean
-        of_means = harm_of_means(known, flagship, conditions=conditions)
+        share = harm_of_means(known, flagship, conditions=conditions)
+        of_draws = harm(known, flagship, conditions=conditions).mean
         found.append(
             Target(
                 f"{flagship} worse than the reference by more than {HARM}, {name}",
-                f"at most {most:.0%}",
-                f"{share:.1%} of the draws ({of_means:.1%} of the means over draws)"
-                if share == share
-                else "",
+                f"at most {most:.0%} of the settings",
+                f"{share:.1%} of the settings ({of_draws:.1%} of single draws)" if share == share else "",
                 _reached(most - share),
             )
         )

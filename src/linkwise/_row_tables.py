@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel, reassociating_kernel
 
 _ROWS_AS_ONE = 64
@@ -48,9 +47,7 @@ def label_sums(table: Any, labels: Ints, n_labels: int, weights: Floats | None =
 
 
 @kernel
-def _dots(
-    data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], table: Floats, labels: Ints
-) -> Floats:
+def _dots(data: Floats, indices: ShortInts, indptr: ShortInts, table: Floats, labels: Ints) -> Floats:
     """Product of each compressed row with the row of ``table`` that its label names."""
     n_rows = len(labels)
     result = np.empty(n_rows)

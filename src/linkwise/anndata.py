@@ -230,11 +230,7 @@ def _links_of_matrix(adata: AnnData, name: str) -> Constraints:
 
 
 def _estimator(
-    method: Any,
-    n_clusters: int | None,
-    types: NDArray[Any] | None,
-    beliefs: Any,
-    random_state: int | None,
+    method: Any, n_clusters: int | None, types: NDArray[Any] | None, beliefs: Any, random_state: int | None
 ) -> Any:
     """The estimator to fit, from its name or from one with settings of its own."""
     if isinstance(method, BaseEstimator):

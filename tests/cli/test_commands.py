@@ -14,8 +14,10 @@ import typer
 from PIL import Image
 
 from linkwise import PPC, Constraints
+from linkwise.cli import compare
 from linkwise.cli.app import app
 from linkwise.cli.options import METHODS
+from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.metrics import clustering_accuracy
 from linkwise.persistence import save_model
 
@@ -329,6 +331,34 @@ def test_compare_goes_on_after_a_refusal(invoke, tmp_path):
     methods = {entry["method"]: entry for entry in json.loads(result.stdout)["methods"]}
     assert methods["cop"]["note"].startswith("failed: 0 and 2 must be together")
     assert methods["ppc"]["accuracy"] == 1.0
+
+
+def test_compare_goes_on_after_a_method_that_gives_up(invoke, files, monkeypatch):
+    """Exact inference on wide links gives up with an error of its own."""
+    fit = compare._fit
+
+    def limited(name, *rest):
+        if name == "cem":
+            raise InferenceBudgetExceeded("the tables of width 40 are too large; use mean_field", 40)
+        return fit(name, *rest)
+
+    monkeypatch.setattr(compare, "_fit", limited)
+    given = ("--id", "flower", "--label", "species", "--starts", 1, "--effort", "quick", "--json")
+    methods = {
+        entry["method"]: entry
+        for entry in json.loads(invoke("compare", files / "iris.csv", *given).stdout)["methods"]
+    }
+    assert methods["cem"]["note"].startswith("failed: the tables of width 40")
+    assert methods["ppc"]["accuracy"] > 0.8
+
+
+@pytest.mark.parametrize(
+    "command", ["fit data.csv -k 3", "compare data.csv -k 3 --label y", "segment x.png -k 2"]
+)
+def test_a_certainty_without_links_is_not_ignored(refused, command):
+    """Who writes it beside --labels-column means the labels."""
+    line = refused(*command.split(), "--certainty", 0.9, code=2)
+    assert "--links" in line
 
 
 def test_classes_template_then_sweep(invoke, refused, files, tmp_path):

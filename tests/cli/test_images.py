@@ -53,6 +53,15 @@ def test_transparent_pixels_and_blocks(tmp_path):
             pixel_links(links, picture, None)
 
 
+def test_grey_that_means_transparent_is_left_out(tmp_path):
+    """PNG files may name one grey value that is transparent instead of holding an alpha channel."""
+    table = np.array([[0, 51, 255], [255, 51, 0]], dtype=np.uint8)
+    Image.fromarray(table).save(tmp_path / "grey.png", transparency=255)
+    picture = read_picture(tmp_path / "grey.png")
+    assert picture.mask.tolist() == [[True, True, False], [False, True, True]]
+    assert picture.colours().ravel().tolist() == [0.0, 0.2, 0.2, 0.0]
+
+
 @pytest.mark.parametrize(
     ("table", "channels"),
     [

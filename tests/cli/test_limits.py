@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from linkwise import Constraints
-from linkwise.cli import large_images, tables
+from linkwise import Constraints, _tables
+from linkwise.cli import large_images
 from linkwise.cli.fit.report import _class_counts
 from linkwise.cli.images import Picture
 from linkwise.cli.samples import read_samples
@@ -49,8 +49,8 @@ def test_names_of_columns_are_compared_a_few_times_each(tmp_path, monkeypatch):
     path = tmp_path / "wide.csv"
     path.write_text("a\n1\n")
     header = [Counted(f"c{number}") for number in range(n)]
-    monkeypatch.setattr(tables.csv, "reader", lambda *arguments, **options: iter([header]))
-    assert len(tables._header(path, ",")) == n
+    monkeypatch.setattr(_tables.csv, "reader", lambda *arguments, **options: iter([header]))
+    assert len(_tables._header(path, ",")) == n
     assert Counted.compared < 20 * n
 
 

@@ -8,13 +8,16 @@ import json
 import dask
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 import pytest
 
 from linkwise import PPC, Constraints
 from linkwise.auto import candidates
 from linkwise.cli import parts as parts_files
 from linkwise.cli.parts import fit as parts_fit
+from linkwise.cli.parts import labels as parts_labels
 from linkwise.dask import passes
+from linkwise.persistence import save_model
 
 NAMES = ["part-0", "part-1", "part-2"]
 
@@ -24,7 +27,7 @@ def data(tmp_path, monkeypatch):
     """Three files of 40 rows each in data/, some of whose row groups are small, and links by id."""
     monkeypatch.setattr(passes, "_FEWEST_NUMBERS", 1)
     monkeypatch.setattr(parts_files, "_CHUNK_NUMBERS", 60)
-    monkeypatch.setattr(parts_fit, "_ROWS_AT_ONCE", 50)
+    monkeypatch.setattr(parts_labels, "_ROWS_AT_ONCE", 50)
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 120)
     frame = pd.DataFrame(50 * (rng.normal(size=(120, 3)) + 4 * np.eye(3)[y]), columns=["a", "b", "c"])
@@ -137,19 +140,19 @@ def test_an_interrupted_fit_resumes_and_leaves_earlier_results(invoke, data, tmp
     kept = [path.name for path in (tmp_path / "out").glob(".checkpoint-*/*")]
     assert kept == ["start-0.npz"]
     n_before, count["fails"], count["emsums"] = count["emsums"], None, 0
-    write = parts_fit.write_part
+    write = parts_labels._write
 
     def stopped(folder, parts, file, *rest):
         if file == 2:
             raise Interrupted
         write(folder, parts, file, *rest)
 
-    monkeypatch.setattr(parts_fit, "write_part", stopped)
+    monkeypatch.setattr(parts_labels, "_write", stopped)
     assert invoke(*FIT).exit_code == 130
     resumed = count["emsums"]
     pd.testing.assert_frame_equal(labels_in(tmp_path / "out"), before)
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")] == []
-    monkeypatch.setattr(parts_fit, "write_part", write)
+    monkeypatch.setattr(parts_labels, "_write", write)
     count["emsums"] = 0
     assert invoke(*FIT).exit_code == 0
     assert resumed < count["emsums"] < resumed + n_before
@@ -245,6 +248,52 @@ def test_a_fit_that_did_not_converge_says_so_in_the_report(invoke, data, tmp_pat
     assert not found["converged"]
     (warning,) = [text for text in found["warnings"] if "did not converge" in text]
     assert warning in html.unescape((tmp_path / "out" / "report.html").read_text())
+
+
+def test_settings_that_auto_does_not_have_are_told(invoke, data, fewer_mixtures):
+    result = invoke(*FIT[:8], "--effort", "quick", "--covariance", "diag", "-o", "out")
+    assert result.exit_code == 0, result.output
+    assert "--covariance has no effect on --method auto" in result.stderr
+
+
+def test_certainties_in_the_file_of_links_make_them_soft(invoke, data, monkeypatch):
+    """Chunklets are made of hard must-links, as of one file in memory."""
+    pd.read_parquet("links.parquet").assign(certainty=0.9).to_parquet("links.parquet")
+    build, built = parts_fit._build, []
+
+    def kept(*given):
+        built.append(build(*given))
+        return built[-1]
+
+    monkeypatch.setattr(parts_fit, "_build", kept)
+    assert invoke(*FIT[:8], "-m", "cem", "--starts", 1, "-o", "out").exit_code == 0
+    assert [model.sampling for model in built] == ["points"]
+
+
+def test_a_cluster_without_training_rows_is_one(invoke, data, tmp_path):
+    """A model that was saved in Python does not say how many clusters there are but by its parameters."""
+    frame, _ = data
+    model = PPC(2, random_state=0).fit(frame[["a", "b"]])
+    model.labels_ = np.zeros_like(model.labels_)
+    save_model(model, "model")
+    result = invoke("predict", "model", "data/*.parquet", "-o", "new", "--json")
+    assert result.exit_code == 0, result.output
+    expected = np.bincount(model.predict(frame[["a", "b"]]), minlength=2)
+    assert json.loads(result.stdout)["sizes"] == expected.tolist()
+
+
+def test_results_of_empty_files_have_the_columns_of_all_others(invoke, data, tmp_path):
+    """The first file tells a reader of the folder which columns there are, and of which type."""
+    frame, _ = data
+    frame[:0].to_parquet("data/empty.parquet", index=False)
+    assert invoke(*FIT).exit_code == 0
+    assert invoke("predict", "out", "data/*.parquet", "--id", "id", "-o", "new").exit_code == 0
+    for folder in ("out", "new"):
+        schemas = [
+            pyarrow.parquet.read_schema(f"{folder}/labels/{name}.parquet") for name in ("empty", *NAMES)
+        ]
+        assert all(schema.remove_metadata() == schemas[1].remove_metadata() for schema in schemas)
+        assert pd.read_parquet(f"{folder}/labels").shape == (120, 5)
 
 
 def test_only_checkpoints_of_the_command_are_cleared_away(invoke, data, tmp_path):

@@ -8,9 +8,10 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from linkwise._tables import read_frame
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation, read_samples
-from linkwise.cli.tables import read_frame, write_frame
+from linkwise.cli.tables import write_frame
 
 
 def written(tmp_path, content, name="data.csv"):
@@ -40,17 +41,17 @@ def written(tmp_path, content, name="data.csv"):
 )
 def test_bad_csv(tmp_path, content, words):
     path = written(tmp_path, content)
-    with pytest.raises(CommandError, match=words) as caught:
+    with pytest.raises(ValueError, match=words) as caught:
         read_samples(path)
     assert str(path) in str(caught.value)
 
 
 def test_other_bad_files(tmp_path):
-    with pytest.raises(CommandError, match="no Parquet file"):
+    with pytest.raises(ValueError, match="no Parquet file"):
         read_frame(written(tmp_path, "a,b\n1,2\n", "data.parquet"))
-    with pytest.raises(CommandError, match=r"\.csv, \.tsv and \.parquet files, not \.xlsx"):
+    with pytest.raises(ValueError, match=r"\.csv, \.tsv and \.parquet files, not \.xlsx"):
         read_frame(tmp_path / "data.xlsx")
-    with pytest.raises(CommandError, match="is a folder"):
+    with pytest.raises(ValueError, match="is a folder"):
         read_frame(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_frame(tmp_path / "nothing.csv")
@@ -154,13 +155,13 @@ def test_standardised_columns(tmp_path):
 def test_parquet_with_two_columns_of_one_name(tmp_path):
     path = tmp_path / "data.parquet"
     pyarrow.parquet.write_table(pyarrow.table([[1, 2], [3, 4]], names=["a", "a"]), path)
-    with pytest.raises(CommandError, match="several columns named 'a'; rename them"):
+    with pytest.raises(ValueError, match="several columns named 'a'; rename them"):
         read_samples(path)
 
 
 def test_short_lines_are_not_taken_for_missing_labels(tmp_path):
     path = written(tmp_path, "id,x,class\na,1,red\nb,2\n")
-    with pytest.raises(CommandError, match="line 3: fewer cells"):
+    with pytest.raises(ValueError, match="line 3: fewer cells"):
         read_samples(path, id_column="id", label_column="class")
     path = written(tmp_path, "id,x,class\na,1,red\n\nb,2,\n\n")
     assert read_samples(path, id_column="id", label_column="class").labels.tolist() == ["red", None]
@@ -175,7 +176,7 @@ def test_blanks_belong_to_ids_but_not_to_numbers_and_labels(tmp_path):
     assert samples.labels.tolist() == ["red", "red", None]
     with pytest.raises(CommandError, match="'id' is empty in row 1"):
         read_samples(written(tmp_path, "id,x\na,1\n  ,2\n"), id_column="id")
-    with pytest.raises(CommandError, match="'class' has blanks before a quotation mark in row 1"):
+    with pytest.raises(ValueError, match="'class' has blanks before a quotation mark in row 1"):
         read_samples(written(tmp_path, 'x,class\n1,"red"\n2, "red"\n'), label_column="class")
 
 

@@ -25,8 +25,8 @@ from experiments.spectral.methods import (
 from linkwise import Constraints
 from linkwise.datasets import make_rings
 from linkwise.spectral.kernels import gaussian_kernel, local_scale
-from linkwise.spectral.propagation import equivalent_kernel
 from tests.repeats import for_seeds
+from tests.spectral.spectral_oracle import equivalent_kernel
 
 RNG = np.random.default_rng
 

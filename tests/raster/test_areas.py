@@ -70,6 +70,10 @@ def test_files_and_arrays_agree(tmp_path):
     from_file, from_memory = areas(tmp_path / "map.tif"), areas(classes, names=["a", "b", "c"])
     assert from_file == from_memory or [a[:3] for a in from_file] == [a[:3] for a in from_memory]
     assert [area.pixels for area in from_file] == np.bincount(codes.ravel())[1:].tolist()
+    with pytest.raises(ValueError, match="whole numbers, not float64"):
+        areas(classes.astype(float))
+    with pytest.raises(ValueError, match="class -1 is none"):
+        areas(classes.astype(int) - 1)
     with pytest.raises(ValueError, match="3 classes, but there are 2 names"):
         areas(classes, names=["a", "b"])
     with pytest.raises(ValueError, match="confusion has shape"):

@@ -85,6 +85,24 @@ def test_points(tmp_path, stack, values, kind, degrees):
     assert rows.skipped == []
 
 
+def test_tables_are_read_as_by_every_command(tmp_path, stack):
+    """Lines with a cell too many had their cells one column to the left, the first one left out."""
+    path, frame = tmp_path / "points.csv", points_frame()
+    lines = ["x,y,class", *(f"{row.x},{row.y},{row[3]},seen" for row in frame.itertuples())]
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(ValueError, match="more cells than the first line has names"):
+        training_rows(stack, path, label="class")
+    frame.to_csv(path, index=False, sep=";")
+    with pytest.raises(ValueError, match="separated by semicolons"):
+        training_rows(stack, path, label="class")
+    # Names of classes stay as they are written, but whole numbers beside gaps are whole numbers.
+    for told, names in ((["NA", "007", ""] * 2, ["NA", "007"]), (["1.0", "2.0", ""] * 2, ["1", "2"])):
+        frame.assign(**{"class": told}).to_csv(path, index=False)
+        rows = training_rows(stack, path, label="class")
+        assert sorted(set(rows.y.tolist())) == sorted(names)
+        assert rows.skipped == ["2 samples without a class"]
+
+
 def test_columns_and_crs_of_points(stack):
     frame = points_frame(degrees=True).rename(columns={"lon": "east", "lat": "north"})
     rows = training_rows(stack, frame, label="class", x="east", y="north", crs="EPSG:4326")

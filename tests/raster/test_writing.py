@@ -126,6 +126,14 @@ def test_bad_input_leaves_nothing(tmp_path, stack, fitted):
         MapWriter(tmp_path / "map.tif", like=stack, legend=NAMES) as w,
     ):
         w.write(Window(0, 0, 90, 69), *(part[:69] for part in whole))
+    codes = whole[0].astype(np.int64)
+    codes[69, 89] = -1  # some programs write this for unknown
+    for wrong, words in ((codes, "class -1 is none"), (0.5 * codes, "whole numbers, not float64")):
+        with (
+            pytest.raises(ValueError, match=words),
+            MapWriter(tmp_path / "map.tif", like=stack, legend=NAMES) as w,
+        ):
+            w.write(Window(0, 0, 90, 70), wrong, whole[1])
     assert names_in(tmp_path) == ["scene"]
 
 

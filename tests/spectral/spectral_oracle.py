@@ -65,3 +65,17 @@ def random_links(rng, n_points, n_links):
     every = np.array([(i, j) for i in range(n_points) for j in range(i + 1, n_points)])
     pairs = every[rng.choice(len(every), size=min(n_links, len(every)), replace=False)]
     return pairs, rng.choice([-1.0, 1.0], size=len(pairs))
+
+
+def equivalent_kernel(K, first, second, kind, *, softness=0.0):
+    """The kernel after one link, in closed form.
+
+    With u = k(., i) - k(., j) for a must-link, k(., i) + k(., j) for a cannot-link, and s = u(i) -+ u(j),
+    kbar(x, y) = k(x, y) - u(x) u(y) / (s + e²); s = 2 (1 -+ K_ij) for a unit diagonal. The printed Eqs. 6
+    and 7 belong to another convention of e (errata E2); Eq. 8 lacks its "K -" (E3). A hard must-link (e =
+    0) between points that the kernel cannot tell apart leaves K as it is.
+    """
+    sign = -1.0 if kind == "must" else 1.0
+    column = K[:, first] + sign * K[:, second]
+    variance = column[first] + sign * column[second] + softness**2
+    return K - np.outer(column, column) / variance if variance > 0.0 else K

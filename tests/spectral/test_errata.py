@@ -12,13 +12,12 @@ from scipy.stats import multivariate_normal
 from linkwise.spectral.algorithm_b import cannot_link_vectors, weakest_affinity
 from linkwise.spectral.normalised_cut import CutSettings, constrained_affinity
 from linkwise.spectral.propagation import (
-    equivalent_kernel,
     link_columns,
     propagate,
     propagated_kernel,
     signed_links,
 )
-from tests.spectral.spectral_oracle import gaussian, incidence, precision_of_links
+from tests.spectral.spectral_oracle import equivalent_kernel, gaussian, incidence, precision_of_links
 
 
 @pytest.fixture

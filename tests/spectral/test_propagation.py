@@ -6,7 +6,6 @@ from threadpoolctl import threadpool_limits
 
 from linkwise.spectral.propagation import (
     SignedLinks,
-    equivalent_kernel,
     kernel_profile,
     link_columns,
     propagate,
@@ -18,6 +17,7 @@ from tests.repeats import for_seeds
 from tests.spectral.spectral_oracle import (
     by_inverses,
     by_svd,
+    equivalent_kernel,
     gaussian,
     incidence,
     precision_of_links,
@@ -199,8 +199,8 @@ class TestEquivalentKernel:
 
     def test_other_kinds_are_refused(self):
         with pytest.raises(ValueError, match="must be"):
-            equivalent_kernel(np.eye(2), 0, 1, "maybe")
+            kernel_profile([0.0, 1.0], 0.0, [0.0, 1.0], "maybe")
 
     def test_hard_must_link_between_duplicates_changes_nothing(self):
-        K = np.ones((3, 3))
-        np.testing.assert_array_equal(equivalent_kernel(K, 0, 1, "must"), K)
+        seen = kernel_profile([0.0, 1.0, 2.0], 0.0, [1.0, 1.0], "must")
+        np.testing.assert_array_equal(seen.equivalent, seen.original)

@@ -13,6 +13,7 @@ import pytest
 from linkwise import Constraints
 from linkwise.active import LabelOracle
 from linkwise.beliefs import ClassBeliefs
+from linkwise.workbench import classes
 from tests import warm_python
 from tests.workbench.conftest import Client, serving
 
@@ -78,6 +79,19 @@ def test_a_run_merges_what_is_believed_to_be_one(server, client):
     report = client.get("/api/export/classes.html").text
     assert "&lt;b&gt;set" in report
     assert "<b>set" not in report
+
+
+def test_a_run_that_fails_without_a_message_ends(server, client, monkeypatch):
+    """Python's own MemoryError says nothing; the next run can begin all the same."""
+
+    def fail(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(classes, "propose_classes", fail)
+    client.post("/api/classes/run", json={})
+    run = finished(client)
+    assert (run["status"], run["message"]) == ("failed", "MemoryError")
+    assert client.post("/api/classes/run", json={}).status_code == 200
 
 
 def test_without_classes_there_are_no_beliefs(iris, tmp_path):

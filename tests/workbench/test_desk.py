@@ -13,7 +13,10 @@ from sklearn.metrics import adjusted_rand_score, homogeneity_score
 
 from linkwise import Constraints
 from linkwise.active import ActiveClustering, LabelOracle
+from linkwise.cli.errors import CommandError
 from linkwise.workbench import desk
+from linkwise.workbench.classes import ClassDesk
+from linkwise.workbench.table import Table, read_table
 from tests import warm_python
 from tests.workbench.conftest import Client, serving
 
@@ -308,6 +311,24 @@ def test_an_answer_that_cannot_be_kept_is_refused(server, client):
     assert client.json_of("/api/answer", i=0, j=1, says="same")["state"]["n_answers"] == 1
 
 
+def test_lists_of_answers_hold_together_while_somebody_takes_one_back(server, client, monkeypatch):
+    """Requests are answered in threads: the last answer goes while a list of all is being written."""
+    here, name_of = server.desk, Table.name_of
+
+    def undoing(table, row):
+        if len(here.answers.says) == 3:
+            here.undo()
+        return name_of(table, row)
+
+    for ends, says in (((0, 1), "same"), ((1, 2), "same"), ((0, 2), "different")):
+        here.tell(*ends, says)
+    monkeypatch.setattr(Table, "name_of", undoing)
+    assert [line["says"] for line in client.json_of("/api/answers")] == ["same", "same", "different"]
+    here.tell(0, 2, "different")
+    (found,) = client.json_of("/api/contradictions")
+    assert [line["says"] for line in found["answers"]] == ["same", "same", "different"]
+
+
 def test_facts_that_contradict_are_refused_and_not_kept(server, client):
     client.json_of("/api/answer", i=0, j=1, says="same", certainty=1.0)
     reply = client.post("/api/answer", json={"i": 1, "j": 0, "says": "different", "certainty": 1.0})
@@ -347,3 +368,22 @@ def test_texts_are_clustered_by_their_words(tmp_path):
             answer = client.get("/api/export/model.zip")
             assert (answer.status_code, "words" in answer.json()["error"]) == (404, True)
     assert homogeneity_score([line.endswith("sea") for line in lines[1:]], labels) > 0.8
+
+
+def test_a_text_labelled_minus_one_is_of_no_class(tmp_path):
+    """As where rows are clustered by numbers."""
+    lines = ["text,class", "red wine,1", "white wine,2", "green tea,10", "black tea,-1", "coffee,"]
+    (tmp_path / "texts.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table = read_table(
+        tmp_path / "texts.csv", session=tmp_path / "s", text_column="text", label_column="class"
+    )
+    assert ClassDesk(table, None).classes == [1, 2, 10]
+
+
+def test_damaged_features_of_texts_are_named(tmp_path):
+    (tmp_path / "texts.csv").write_text("text\nred wine\nwhite wine\ngreen tea\n", encoding="utf-8")
+    read_table(tmp_path / "texts.csv", session=tmp_path, text_column="text")
+    kept = tmp_path / "text_features.npz"
+    kept.write_bytes(kept.read_bytes()[:100])
+    with pytest.raises(CommandError, match=r"text_features.npz is damaged .*; .*remove it"):
+        read_table(tmp_path / "texts.csv", session=tmp_path, text_column="text")

@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 
 from linkwise.active import ActiveClustering, LabelOracle
-from linkwise.active.knowledge import append, first_answers, without
+from linkwise.active.knowledge import append, chosen_answers, first_answers
 from linkwise.workbench import model as models
 from linkwise.workbench.model import Model
 
@@ -71,7 +71,7 @@ def test_it_says_what_a_session_says_also_after_undo_and_retraction(rows, watche
     for kept in (
         answers,
         first_answers(answers, len(answers.says) - 1),
-        without(answers, 3),
+        chosen_answers(answers, np.delete(np.arange(12), 3)),
         append(answers, 0, 3, -1, 0.8, "ben"),
         answers,
     ):
@@ -89,7 +89,7 @@ def test_clusters_keep_their_numbers(rows, watched):
     X, y = rows
     answers = told_by(X, y, 20)
     before = watched.after(answers)
-    after = watched.after(without(answers, 2))
+    after = watched.after(chosen_answers(answers, np.delete(np.arange(len(answers.says)), 2)))
     assert after.version == before.version + 1
     assert (before.labels == after.labels).mean() > 0.8
     assert after.labels.max() < 10

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas
 import pytest
 
 from linkwise.active import ActiveClustering
@@ -77,6 +78,29 @@ def test_files_of_the_user_beside_the_journal_are_left_alone(tmp_path):
     assert status == 200
     assert (tmp_path / "beliefs.csv").read_text(encoding="utf-8") == "of the user"
     assert (tmp_path / "mine.linkwise" / "beliefs.csv").exists()
+
+
+def test_a_defect_is_answered_too(made, monkeypatch):
+    """Else the page waits a minute and then says that the notebook does not answer."""
+    _, widget = made
+
+    def broken():
+        raise RuntimeError("no such luck")
+
+    monkeypatch.setattr(widget.desk, "state", broken)
+    status, reply = asked(widget, "GET", "/api/state")
+    assert status == 500
+    assert "RuntimeError: no such luck" in reply["error"]
+
+
+def test_classes_that_pandas_marks_as_missing_are_unknown(made):
+    session, _ = made
+    labels = pandas.array(["a", "b", pandas.NA] * 10, dtype="string")
+    widget = session.widget(labels=labels)
+    beliefs = asked(widget, "GET", "/api/beliefs")[1]
+    widget.desk.close()
+    widget.close()
+    assert (beliefs["classes"], beliefs["counts"]) == (["a", "b"], [10, 10])
 
 
 def test_records_and_labels_need_a_line_for_each_row(made):

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_array
 
+from linkwise._arrays import Ints
 from linkwise._validation import check_whole_number
-
-__all__ = ["checked_count", "checked_metric", "checked_pairs", "checked_rows"]
 
 
 def checked_rows(X: Any, metric: Any) -> NDArray[Any]:
@@ -73,7 +72,7 @@ def checked_metric(metric: Any, rows: NDArray[Any]) -> Any:
     )
 
 
-def checked_pairs(pairs: Any, n_samples: int) -> NDArray[np.int64]:
+def checked_pairs(pairs: Any, n_samples: int) -> Ints:
     """Questions as the strategy gave them, (q, 2), if they are about pairs of rows."""
     found = np.asarray(pairs)
     if found.size and (found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu"):

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Ints
 from linkwise.active.knowledge import DIFFERENT, SAME, Answers
 from linkwise.graph import check_feasibility, group_labels, unique_pairs
-
-__all__ = ["Contradiction", "find_contradictions"]
 
 # A proof with more answers than this is shown as it is: making it smaller costs a search for each of them.
 _MOST_REDUCED = 100
@@ -23,34 +21,18 @@ _MOST_REDUCED = 100
 class Contradiction:
     """A few answers of which at least one is wrong; without any one of them the others agree.
 
-    Attributes
-    ----------
-    answers : tuple of int
-        Their places among all answers. Of a chain the answers "same" in the order of the chain, and last the
-        answer "different" about its two ends.
-    pairs : tuple of (int, int)
-        The rows of each, turned so that a chain can be read from one end to the other.
-    says : tuple of int
-        +1 same, -1 different.
-    n_clusters : int or None
-        The number of clusters that the answers are too many groups for; None for a chain, which is wrong for
-        every number of clusters.
-
-    Examples
-    --------
     >>> from linkwise.active.knowledge import NO_ANSWERS, append
-    >>> from linkwise.active.contradictions import find_contradictions
     >>> answers = append(append(append(NO_ANSWERS, 3, 8, 1), 17, 8, 1), 3, 17, -1)
-    >>> (found,) = find_contradictions(answers)
-    >>> print(found)
+    >>> print(find_contradictions(answers)[0])
     3 = 8, 8 = 17, 3 ≠ 17
-    >>> found.answers
-    (0, 1, 2)
     """
 
+    # Places among all answers: those "same" in the order of a chain, and last "different" about its two ends.
     answers: tuple[int, ...]
+    # The rows of each, turned so that a chain can be read from one end to the other.
     pairs: tuple[tuple[int, int], ...]
-    says: tuple[int, ...]
+    says: tuple[int, ...]  # +1 same, -1 different
+    # What the answers are too many groups for; None for a chain, which is wrong for every number of clusters.
     n_clusters: int | None = None
 
     def text(self, name: Callable[[int], str] = str) -> str:
@@ -102,9 +84,9 @@ def find_contradictions(answers: Answers, n_clusters: int | None = None) -> list
 def _contradiction(
     chosen: list[int],
     pairs: list[tuple[int, int]],
-    told: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    same: NDArray[np.bool_],
+    told: Ints,
+    rows: Ints,
+    same: Bools,
     n_clusters: int | None = None,
 ) -> Contradiction:
     """The record, in the numbers of all rows and answers."""
@@ -116,9 +98,7 @@ def _contradiction(
     )
 
 
-def _neighbours(
-    n_nodes: int, ends: NDArray[np.int64], same: NDArray[np.bool_]
-) -> list[list[tuple[int, int]]]:
+def _neighbours(n_nodes: int, ends: Ints, same: Bools) -> list[list[tuple[int, int]]]:
     """For every node the nodes that answers "same" join to it, and the place of each answer."""
     neighbours: list[list[tuple[int, int]]] = [[] for _ in range(n_nodes)]
     for place in np.flatnonzero(same).tolist():
@@ -146,7 +126,7 @@ def _shortest_chain(neighbours: list[list[tuple[int, int]]], start: int, end: in
     return chain[::-1]
 
 
-def _points(chain: NDArray[np.int64], start: int) -> list[int]:
+def _points(chain: Ints, start: int) -> list[int]:
     """The nodes along a chain of pairs."""
     points = [start]
     for i, j in chain.tolist():
@@ -154,7 +134,7 @@ def _points(chain: NDArray[np.int64], start: int) -> list[int]:
     return points
 
 
-def _too_many_groups(ends: NDArray[np.int64], same: NDArray[np.bool_], n_clusters: int) -> NDArray[np.int64]:
+def _too_many_groups(ends: Ints, same: Bools, n_clusters: int) -> Ints:
     """Places of answers that this many clusters cannot satisfy, none of which can be left out; or none."""
     proof = _proof(ends, same, n_clusters)
     if proof.size > _MOST_REDUCED:
@@ -166,7 +146,7 @@ def _too_many_groups(ends: NDArray[np.int64], same: NDArray[np.bool_], n_cluster
     return proof
 
 
-def _proof(ends: NDArray[np.int64], same: NDArray[np.bool_], n_clusters: int) -> NDArray[np.int64]:
+def _proof(ends: Ints, same: Bools, n_clusters: int) -> Ints:
     """Places of the answers in a witness that these need more clusters; the first one about each pair."""
     n_nodes = int(ends.max(initial=-1)) + 1
     pairs, row_of = unique_pairs(n_nodes, ends)

@@ -17,33 +17,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.active.knowledge import UNSURE, Answers
 from linkwise.active.landscape import Landscape
 from linkwise.active.predictors import SMALLEST, inverse_of
-
-__all__ = [
-    "LEAST_SIMILARITY",
-    "MOST",
-    "Asked",
-    "Evidence",
-    "Split",
-    "Told",
-    "asked_landmarks",
-    "asked_novelty",
-    "divide",
-    "log_total",
-    "merge_chances",
-    "novelty",
-    "operators_of",
-    "quick_operators",
-    "quick_prob",
-    "told_landmarks",
-    "unite",
-]
 
 #: An answer counts at most this many nats.
 MOST = 30.0
@@ -64,8 +44,8 @@ class Split(NamedTuple):
 
     chance: float
     group: int
-    rows: NDArray[np.int64]
-    others: NDArray[np.int64]
+    rows: Ints
+    others: Ints
 
 
 @dataclass(eq=False)
@@ -76,13 +56,13 @@ class Told:
     (q,) the answers that were not "unsure", ``number`` (q,) their places among all.
     """
 
-    places: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-    says: NDArray[np.int64]
-    certainty: NDArray[np.float64]
-    number: NDArray[np.int64]
+    places: Ints
+    pairs: Ints
+    says: Ints
+    certainty: Floats
+    number: Ints
 
-    def strength(self, error_rate: float) -> NDArray[np.float64]:
+    def strength(self, error_rate: float) -> Floats:
         """Log-odds of each answer, positive for "same"."""
         certainty = np.where(np.isnan(self.certainty), 1.0 - error_rate, self.certainty)
         with np.errstate(divide="ignore"):
@@ -99,13 +79,13 @@ class Asked(Told):
     these, and how many of them are wrong. ``operators`` keeps what ``operators_of`` computed.
     """
 
-    kernels: NDArray[np.float64]
-    nearness: NDArray[np.float64]
+    kernels: Floats
+    nearness: Floats
     beyond: tuple[float, float] = (0.0, 0.0)
-    operators: dict[bytes, NDArray[np.float64]] = field(default_factory=dict)
+    operators: dict[bytes, Floats] = field(default_factory=dict)
 
     @cached_property
-    def nearness_before(self) -> NDArray[np.float64]:
+    def nearness_before(self) -> Floats:
         """Nearness of each to those that were asked about before it, (t, t), else 0."""
         return np.tril(self.nearness, -1)
 
@@ -113,13 +93,7 @@ class Asked(Told):
 class Evidence:
     """Evidence of groupings in which the same asked landmarks, ``known`` (t,) bool, have a group."""
 
-    def __init__(
-        self,
-        asked: Asked,
-        known: NDArray[np.bool_],
-        strength: NDArray[np.float64],
-        alpha: float,
-    ) -> None:
+    def __init__(self, asked: Asked, known: Bools, strength: Floats, alpha: float) -> None:
         n_asked = len(asked.places)
         self.asked, self.known, self.strength = asked, known, strength
         self.operators = operators_of(asked, known)
@@ -131,15 +105,15 @@ class Evidence:
         self.signed = signed + signed.T
         self.signed_known = np.ascontiguousarray(self.signed[:, known])
 
-    def scores(self, label: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, label: Ints) -> Floats:
         """Log score of each group, and last of a new one, for each row with its answers, (t, g + 1)."""
         return self._scores(*self._told(label))
 
-    def value(self, label: NDArray[np.int64]) -> float:
+    def value(self, label: Ints) -> float:
         """Log probability of the grouping (t,) and the answers, up to a constant."""
         return self._value(label, *self._told(label))
 
-    def merged_values(self, label: NDArray[np.int64]) -> NDArray[np.float64]:
+    def merged_values(self, label: Ints) -> Floats:
         """``value`` if group b < a were one with group a, at [a, b] of (g, g); 0 elsewhere.
 
         Sums over a union are sums of sums: all unions cost little more than one grouping.
@@ -155,7 +129,7 @@ class Evidence:
                 values[a, b] = self._value(merged - (merged > a), prob, _united_columns(answers, a, b))
         return values
 
-    def improved(self, label: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+    def improved(self, label: Ints) -> tuple[Ints, float]:
         """Move rows to where other rows and answers put them; the best labels (t,) met, and their value."""
         told = self._told(label)
         best, best_value = label, self._value(label, *told)
@@ -171,26 +145,24 @@ class Evidence:
                 best, best_value = label, value
         return best, best_value
 
-    def _told(self, label: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _told(self, label: Ints) -> tuple[Floats, Floats]:
         """What other rows and what answers say of each group for each row, both (t, g)."""
         group, n_groups = label[self.known], int(label.max()) + 1
         prob = quick_prob(self.operators, group, n_groups)
         return prob, _sums_by_group(self.signed_known, group, n_groups)
 
-    def _value(
-        self, label: NDArray[np.int64], prob: NDArray[np.float64], answers: NDArray[np.float64]
-    ) -> float:
+    def _value(self, label: Ints, prob: Floats, answers: Floats) -> float:
         """``value`` from what ``_told`` gave."""
         return float(_log_value(prob, answers, label, self.new, self.new_when_asked))
 
-    def _scores(self, prob: NDArray[np.float64], answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _scores(self, prob: Floats, answers: Floats) -> Floats:
         """``scores`` from what ``_told`` gave."""
         scores = np.column_stack([np.log(prob) + np.log1p(-self.new)[:, None], np.log(self.new)])
         scores[:, :-1] += answers
         return scores
 
 
-def operators_of(asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def operators_of(asked: Asked, known: Bools) -> Floats:
     """``quick_operators`` of the asked landmarks, computed once for each set of known ones."""
     key = known.tobytes()
     if key not in asked.operators:
@@ -198,7 +170,7 @@ def operators_of(asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
     return asked.operators[key]
 
 
-def quick_operators(asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float64]:
+def quick_operators(asked: Asked, known: Bools) -> Floats:
     """Matrices (3, t, m) that make predictions of m group indicators; of known rows without themselves."""
     n_known = int(known.sum())
     operators = np.empty((len(_QUICK), len(known), n_known))
@@ -210,17 +182,13 @@ def quick_operators(asked: Asked, known: NDArray[np.bool_]) -> NDArray[np.float6
     return operators
 
 
-def quick_prob(
-    operators: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
-) -> NDArray[np.float64]:
+def quick_prob(operators: Floats, group: Ints, n_groups: int) -> Floats:
     """Mean of the quick predictions, (t, g), from the groups (m,) of known rows."""
     return mean_shares(group_sums(operators, group, n_groups))
 
 
 @kernel
-def group_sums(
-    operators: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
-) -> NDArray[np.float64]:
+def group_sums(operators: Floats, group: Ints, n_groups: int) -> Floats:
     """Quick predictions before they are made shares, (3, t, g), from the groups (m,) of known rows."""
     n_kernels, n_rows, n_known = operators.shape
     sums = np.zeros((n_kernels, n_rows, n_groups))
@@ -232,7 +200,7 @@ def group_sums(
 
 
 @kernel
-def mean_shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+def mean_shares(sums: Floats) -> Floats:
     """Mean over kernels, (t, g), of sums (3, t, g) as shares."""
     n_kernels, n_rows, n_groups = sums.shape
     mean = np.zeros((n_rows, n_groups))
@@ -246,7 +214,7 @@ def mean_shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     return mean
 
 
-def _united_columns(values: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
+def _united_columns(values: Floats, a: int, b: int) -> Floats:
     """Values with group a of the last axis, behind b, added to group b."""
     united = np.ascontiguousarray(np.delete(values, a, axis=-1))
     united[..., b] += values[..., a]
@@ -254,9 +222,7 @@ def _united_columns(values: NDArray[np.float64], a: int, b: int) -> NDArray[np.f
 
 
 @kernel
-def _sums_by_group(
-    values: NDArray[np.float64], group: NDArray[np.int64], n_groups: int
-) -> NDArray[np.float64]:
+def _sums_by_group(values: Floats, group: Ints, n_groups: int) -> Floats:
     """Sum of the columns (t, m) of each group, (t, g)."""
     total = np.zeros((len(values), n_groups))
     for i in range(len(values)):
@@ -266,13 +232,7 @@ def _sums_by_group(
 
 
 @kernel
-def _log_value(
-    prob: NDArray[np.float64],
-    answers: NDArray[np.float64],
-    label: NDArray[np.int64],
-    new: NDArray[np.float64],
-    new_when_asked: NDArray[np.float64],
-) -> float:
+def _log_value(prob: Floats, answers: Floats, label: Ints, new: Floats, new_when_asked: Floats) -> float:
     """Evidence of a grouping (t,) from predictions and strengths of answers (t, g): see the module."""
     n_groups = prob.shape[1]
     founded = np.zeros(n_groups, dtype=np.bool_)
@@ -297,19 +257,19 @@ def _log_value(
     return total
 
 
-def log_total(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_total(scores: Floats) -> Floats:
     """Logarithm of the sum of exponentials by row, (t,)."""
     top = scores.max(axis=1)
     return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)), dtype=np.float64)
 
 
-def merge_chances(evidence: Evidence, label: NDArray[np.int64]) -> NDArray[np.float64]:
+def merge_chances(evidence: Evidence, label: Ints) -> Floats:
     """Chance that two groups are one, (g, g), from the evidence for either."""
     chance = np.tril(expit(evidence.merged_values(label) - evidence.value(label)), -1)
     return chance + chance.T
 
 
-def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], list[Split]]:
+def divide(evidence: Evidence, label: Ints, most: int) -> tuple[Ints, list[Split]]:
     """Divide groups where that is likelier than not; returns the labels (t,) and the divisions not made."""
     value = evidence.value(label)
     refused: list[Split] = []
@@ -321,7 +281,7 @@ def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDA
         group = left.pop()
         rows = np.flatnonzero(label == group)
         signed = evidence.signed[np.ix_(rows, rows)] / MOST
-        sides: dict[bytes, NDArray[np.bool_]] = {}  # two kernels often propose the same
+        sides: dict[bytes, Bools] = {}  # two kernels often propose the same
         for k in _QUICK:
             away = _other_side(evidence.asked.kernels[k][np.ix_(rows, rows)] + signed)
             if away.any():
@@ -346,9 +306,7 @@ def divide(evidence: Evidence, label: NDArray[np.int64], most: int) -> tuple[NDA
     return label, refused
 
 
-def unite(
-    evidence: Evidence, label: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], list[Split], NDArray[np.float64]]:
+def unite(evidence: Evidence, label: Ints) -> tuple[Ints, list[Split], Floats]:
     """Make one group of two where that is likelier than not, the likeliest first.
 
     Two groups far apart are predicted nearly as well as one, and one less has to be founded: rows must be
@@ -376,7 +334,7 @@ def unite(
         label = label - (label > a)
 
 
-def _other_side(similarity: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _other_side(similarity: Floats) -> Bools:
     """The rows on the other side than the first, if rows are divided by the leading eigenvector."""
     centred = similarity - similarity.mean(axis=0) - similarity.mean(axis=1)[:, None] + similarity.mean()
     vector = np.linalg.eigh(centred)[1][:, -1]
@@ -411,9 +369,7 @@ def asked_landmarks(
     return Asked(one.places, one.pairs, one.says, one.certainty, one.number, kernels, nearness, beyond)
 
 
-def novelty(
-    landscape: Landscape, known: NDArray[np.int64], trust: NDArray[np.float64], alpha: float
-) -> NDArray[np.float64]:
+def novelty(landscape: Landscape, known: Ints, trust: Floats, alpha: float) -> Floats:
     """Chance that a landmark founds a group, (l,), given those ``known`` (m,) that are trusted by ``trust``.
 
     A known one does not count for itself.
@@ -423,11 +379,11 @@ def novelty(
     return _chance_of_new(trust @ alike, alpha)
 
 
-def asked_novelty(asked: Asked, trust: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+def asked_novelty(asked: Asked, trust: Floats, alpha: float) -> Floats:
     """``novelty`` of asked landmarks, given those of them that are trusted by ``trust`` (t,)."""
     return _chance_of_new(asked.nearness @ trust, alpha)
 
 
-def _chance_of_new(alike: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+def _chance_of_new(alike: Floats, alpha: float) -> Floats:
     """Chance of a new group, from the similarity (t,) to known rows."""
     return np.asarray(alpha / (alpha + alike + LEAST_SIMILARITY), dtype=np.float64)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.evidence import (
     LEAST_SIMILARITY,
     MOST,
@@ -34,8 +34,6 @@ from linkwise.active.evidence import (
     quick_prob,
     unite,
 )
-
-__all__ = ["SURE", "Groups", "find_groups", "join"]
 
 #: A group is founded, or a row is taken as known, when it is this probable.
 SURE = 0.9
@@ -54,9 +52,9 @@ class Groups:
     ``merge_chance`` (g, g) and ``splits`` as in ``Posterior``.
     """
 
-    label: NDArray[np.int64]
-    open_prob: NDArray[np.float64]
-    merge_chance: NDArray[np.float64]
+    label: Ints
+    open_prob: Floats
+    merge_chance: Floats
     alpha: float
     splits: list[Split]
 
@@ -67,18 +65,18 @@ class _Found(NamedTuple):
     There can be at most ``most`` groups.
     """
 
-    label: NDArray[np.int64]
-    prob: NDArray[np.float64]
-    merge_chance: NDArray[np.float64]
+    label: Ints
+    prob: Floats
+    merge_chance: Floats
     alpha: float
     most: int
 
 
 def find_groups(
     asked: Asked,
-    strength: NDArray[np.float64],
+    strength: Floats,
     n_clusters: int | None = None,
-    others: Sequence[NDArray[np.int64]] = (),
+    others: Sequence[Ints] = (),
     n_likely: int = 2,
 ) -> Groups:
     """Groups among the asked landmarks: joined rows that nothing known resembles, or answers set apart.
@@ -106,11 +104,7 @@ def find_groups(
 
 
 def _founded(
-    asked: Asked,
-    strength: NDArray[np.float64],
-    n_clusters: int | None,
-    n_likely: int,
-    first: NDArray[np.int64] | None = None,
+    asked: Asked, strength: Floats, n_clusters: int | None, n_likely: int, first: Ints | None = None
 ) -> _Found:
     """Groups one after the other: ``first`` (t,) or the part asked about first, then what belongs to none."""
     if first is None:
@@ -144,9 +138,7 @@ def _founded(
     return _Found(group_of[part], prob[part][:, :n_groups], chance + chance.T, alpha, most)
 
 
-def _parts(
-    asked: Asked, strength: NDArray[np.float64], n_likely: int, first: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _parts(asked: Asked, strength: Floats, n_likely: int, first: Ints) -> Ints:
     """Parts (t,) that answers join, numbered by their first row; each group of ``first`` (t,) in its own."""
     known = first >= 0
     name = np.arange(len(first)) + int(first.max()) + 1
@@ -168,13 +160,8 @@ def _parts(
 
 
 def _with_more_evidence(
-    evidence: Evidence,
-    label: NDArray[np.int64],
-    groups: NDArray[np.int64],
-    alpha: float,
-    n_clusters: int | None,
-    n_likely: int,
-) -> tuple[NDArray[np.int64], Evidence]:
+    evidence: Evidence, label: Ints, groups: Ints, alpha: float, n_clusters: int | None, n_likely: int
+) -> tuple[Ints, Evidence]:
     """The groups ``label`` (t,) found so far, or others (t,) if these have more evidence.
 
     The others are improved, and open rows found groups beside them as they do beside those found so far: an
@@ -190,12 +177,12 @@ def _with_more_evidence(
     return (groups, own) if value > evidence.value(label) else (label, evidence)
 
 
-def _renumbered(split: Split, asked: Asked, label: NDArray[np.int64]) -> Split:
+def _renumbered(split: Split, asked: Asked, label: Ints) -> Split:
     """The division of a group that has another number now."""
     return split._replace(group=int(label[np.flatnonzero(asked.places == split.rows[0])[0]]))
 
 
-def _numbered(label: NDArray[np.int64]) -> NDArray[np.int64]:
+def _numbered(label: Ints) -> Ints:
     """Labels numbered from 0 in the order of their first row; -1 stays."""
     known = label >= 0
     names, first = np.unique(label[known], return_index=True)
@@ -204,13 +191,7 @@ def _numbered(label: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.where(known, number[label], -1), dtype=np.int64)
 
 
-def _part_probabilities(
-    asked: Asked,
-    part: NDArray[np.int64],
-    group_of: NDArray[np.int64],
-    between: NDArray[np.float64],
-    alpha: float,
-) -> NDArray[np.float64]:
+def _part_probabilities(asked: Asked, part: Ints, group_of: Ints, between: Floats, alpha: float) -> Floats:
     """Probability of each group, and last of a new one, for parts that are no group yet: (parts, g + 1)."""
     n_groups = int(group_of.max()) + 1
     known = group_of[part] >= 0
@@ -225,7 +206,7 @@ def _part_probabilities(
     return np.asarray(np.exp(by_part - log_total(by_part)[:, None]), dtype=np.float64)
 
 
-def _restaurant(asked: Asked, group: NDArray[np.int64]) -> float:
+def _restaurant(asked: Asked, group: Ints) -> float:
     """Posterior mean of alpha: which rows with a group founded it, in the order in which they were asked."""
     seated = np.flatnonzero(group >= 0)
     alike = (asked.nearness_before @ (group >= 0).astype(np.float64))[seated]
@@ -239,9 +220,7 @@ def _restaurant(asked: Asked, group: NDArray[np.int64]) -> float:
     return float(density @ _ALPHAS / density.sum())
 
 
-def join(
-    n: int, pairs: NDArray[np.int64], strength: NDArray[np.float64], least: float = 0.0
-) -> NDArray[np.int64]:
+def join(n: int, pairs: Ints, strength: Floats, least: float = 0.0) -> Ints:
     """Parts (n,) of n nodes from pairs (m, 2) of a strength (m,): positive says same, negative different.
 
     The two parts with the strongest pairs for being one are joined, and what was said of either holds for

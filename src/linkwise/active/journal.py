@@ -32,9 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from linkwise._files import PathLike, naming, to_disk, try_lock
-from linkwise.active.knowledge import SAYS, Answers
-
-__all__ = ["AnswerLog", "Journal", "answers_beyond", "fingerprint_of", "read_answers", "written_from"]
+from linkwise.active.knowledge import SAYS, Answers, chosen_answers
 
 _FORMAT, _VERSION = "linkwise answers", 1
 _MARK = json.dumps({"format": _FORMAT})[:-1].encode() + b", "
@@ -158,21 +156,9 @@ class AnswerLog:
 class Journal:
     """The answers of a session, each on disk before the call that gives it returns.
 
-    Parameters
-    ----------
-    path : path or None
-        The file; it is made if it is missing, and continued if it holds answers about the same rows. None:
-        the answers are only kept in memory.
-    n_samples : int
-    fingerprint : str
-        Tells the data apart from other data, see ``fingerprint_of``.
-    seed, strategy : optional
-        Kept in the header of a new file.
-
-    Attributes
-    ----------
-    header : dict
-        n_samples, fingerprint, seed and strategy with which the file began.
+    The file at ``path`` is made if it is missing, and continued if it holds answers about the same rows;
+    without a path answers are kept in memory alone. ``header`` has n_samples, fingerprint, seed and strategy
+    with which the file began.
     """
 
     def __init__(
@@ -351,8 +337,7 @@ def answers_beyond(own: Answers, others: Answers) -> Answers:
             known[key] -= 1
         else:
             kept.append(place)
-    source = tuple(others.source[place] for place in kept)
-    return Answers(others.pairs[kept], others.says[kept], others.certainty[kept], source)
+    return chosen_answers(others, np.array(kept, dtype=np.int64))
 
 
 def _keys(answers: Answers) -> Iterator[tuple[Any, ...]]:

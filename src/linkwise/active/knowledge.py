@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels, unique_pairs
 
@@ -19,51 +20,24 @@ if TYPE_CHECKING:
     from linkwise.active.landscape import Landscape
     from linkwise.active.posterior import Posterior
 
-__all__ = [
-    "DIFFERENT",
-    "NO_ANSWERS",
-    "SAME",
-    "SAYS",
-    "UNSURE",
-    "Answers",
-    "Knowledge",
-    "answered_groups",
-    "append",
-    "as_constraints",
-    "first_answers",
-    "joined",
-    "learned_certainty",
-    "without",
-]
 
 SAME, DIFFERENT, UNSURE = 1, -1, 0
 
 #: The words of an answer and their numbers in ``Answers.says``.
 SAYS = {"same": SAME, "different": DIFFERENT, "unsure": UNSURE}
+WORDS = {number: word for word, number in SAYS.items()}
 
 # Certainties that are learned lie within these: no answer is ignored, and none becomes a hard link.
 _LEAST_CERTAIN, _MOST_CERTAIN = 0.55, 0.99
 
 
 class Answers(NamedTuple):
-    """What was told about m pairs, in the order of telling.
+    """What was told about m pairs, in the order of telling."""
 
-    Attributes
-    ----------
-    pairs : (m, 2) int64
-        Rows i != j, in the order in which they were asked about.
-    says : (m,) int8
-        +1 same, -1 different, 0 unsure.
-    certainty : (m,) float64
-        P(answer | truth) in (0.5, 1]; NaN where it was not given.
-    source : tuple of str
-        Who answered, "" where nobody is named.
-    """
-
-    pairs: NDArray[np.int64]
-    says: NDArray[np.int8]
-    certainty: NDArray[np.float64]
-    source: tuple[str, ...]
+    pairs: Ints  # (m, 2) rows i != j, in the order in which they were asked about
+    says: NDArray[np.int8]  # (m,) +1 same, -1 different, 0 unsure
+    certainty: Floats  # (m,) P(answer | truth) in (0.5, 1]; NaN where it was not given
+    source: tuple[str, ...]  # who answered, "" where nobody is named
 
 
 NO_ANSWERS = Answers(np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int8), np.empty(0), ())
@@ -97,11 +71,10 @@ def first_answers(answers: Answers, number: int) -> Answers:
     return Answers(pairs[:number], says[:number], certainty[:number], source[:number])
 
 
-def without(answers: Answers, number: int) -> Answers:
-    """The answers but for the one at this place, counted from 0."""
-    kept = np.arange(len(answers.says)) != number
-    source = answers.source[:number] + answers.source[number + 1 :]
-    return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
+def chosen_answers(answers: Answers, places: Ints) -> Answers:
+    """The answers at these places (k,), counted from 0."""
+    source = tuple(answers.source[place] for place in places.tolist())
+    return Answers(answers.pairs[places], answers.says[places], answers.certainty[places], source)
 
 
 def learned_certainty(error_rate: float) -> float:
@@ -128,7 +101,7 @@ def as_constraints(answers: Answers, n_samples: int, *, certainty: float = 0.95)
     )
 
 
-def answered_groups(answers: Answers, n_samples: int) -> NDArray[np.int64]:
+def answered_groups(answers: Answers, n_samples: int) -> Ints:
     """Group of each row, (n,): rows joined by answers "same", numbered by the first row asked about.
 
     A row that was only found different from others is a group of its own; a row without an answer "same" or
@@ -153,27 +126,14 @@ def answered_groups(answers: Answers, n_samples: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False)
 class Knowledge:
-    """What a strategy sees: the rows, the answers, and what follows from both.
+    """What a strategy sees: the rows, the answers, and what follows from both."""
 
-    Attributes
-    ----------
-    X : (n, d) float64
-        Standardised rows.
-    answers : Answers
-    n_clusters : int or None
-        None: not known.
-    landscape : Landscape or None
-        What is known about the rows without answers, if it was computed before. Rows that were asked about
-        must be among its landmarks.
-    n_given : int
-        So many of the answers were links given at first.
-    """
-
-    X: NDArray[np.float64]
+    X: Floats  # (n, d) standardised rows
     answers: Answers = NO_ANSWERS
-    n_clusters: int | None = None
+    n_clusters: int | None = None  # None: not known
+    # computed before, if at all; rows that were asked about are among its landmarks
     landscape: Landscape | None = None
-    n_given: int = 0
+    n_given: int = 0  # so many of the answers were links given at first
 
     @property
     def n_samples(self) -> int:
@@ -181,7 +141,7 @@ class Knowledge:
         return len(self.X)
 
     @cached_property
-    def groups(self) -> NDArray[np.int64]:
+    def groups(self) -> Ints:
         """Group of each row, (n,), -1 where nothing is known: see ``answered_groups``."""
         return answered_groups(self.answers, self.n_samples)
 
@@ -191,7 +151,7 @@ class Knowledge:
         return int(self.groups.max(initial=-1)) + 1
 
     @cached_property
-    def asked(self) -> NDArray[np.int64]:
+    def asked(self) -> Ints:
         """Pairs that were asked about, also in vain: (q, 2), i < j, sorted, each once."""
         return unique_pairs(self.n_samples, self.answers.pairs)[0]
 

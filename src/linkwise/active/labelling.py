@@ -14,6 +14,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.landscape import Landscape, landmarks
 from linkwise.active.posterior import Posterior
@@ -21,16 +22,6 @@ from linkwise.constraints import Constraints
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.graph import compact
 from linkwise.inference import PottsField, best_labels
-
-__all__ = [
-    "are_few",
-    "better_clusters",
-    "foretold_share",
-    "keep_facts",
-    "label_landmarks",
-    "label_rows",
-    "last_choice",
-]
 
 #: Clusters without answers stay whole up to so many known landmarks, if they agree with this share of the
 #: answers and predict known landmarks at most so many nats worse than the predictors. On half A of the
@@ -53,22 +44,16 @@ _ROWS = 400
 
 
 def label_rows(
-    landscape: Landscape,
-    posterior: Posterior,
-    n_clusters: int | None = None,
-    clusters: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
+    landscape: Landscape, posterior: Posterior, n_clusters: int | None = None, clusters: Ints | None = None
+) -> Ints:
     """Labels of all rows, (n,), numbered from 0: each row has that of the nearest landmark."""
     labels = label_landmarks(landscape, posterior, n_clusters, clusters)[landscape.nearest]
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def label_landmarks(
-    landscape: Landscape,
-    posterior: Posterior,
-    n_clusters: int | None = None,
-    clusters: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
+    landscape: Landscape, posterior: Posterior, n_clusters: int | None = None, clusters: Ints | None = None
+) -> Ints:
     """Labels of the landmarks, (l,): the likeliest group found, or a number above all groups.
 
     A landmark that is likelier in a group not found yet keeps the cluster that it had without answers; if all
@@ -105,7 +90,7 @@ def label_landmarks(
     return np.asarray(labels, dtype=np.int64)
 
 
-def _votes(landscape: Landscape, posterior: Posterior) -> NDArray[np.int64] | None:
+def _votes(landscape: Landscape, posterior: Posterior) -> Ints | None:
     """Group of most known landmarks of each cluster without answers, else its own number; or None.
 
     If no landmark of a cluster is known, the predictors may say which of two groups or more it is part of.
@@ -135,13 +120,13 @@ def _votes(landscape: Landscape, posterior: Posterior) -> NDArray[np.int64] | No
     return np.where(counts.any(axis=1), counts.argmax(axis=1), unknown)
 
 
-def _groups_of(clusters: NDArray[np.int64], posterior: Posterior) -> NDArray[np.int64]:
+def _groups_of(clusters: Ints, posterior: Posterior) -> Ints:
     """Group of most known landmarks of each of the ``clusters`` (l,), else a number above all groups."""
     counts = _counts(clusters, posterior)
     return np.where(counts.any(axis=1), counts.argmax(axis=1), posterior.n_groups + np.arange(len(counts)))
 
 
-def _counts(clusters: NDArray[np.int64], posterior: Posterior) -> NDArray[np.float64]:
+def _counts(clusters: Ints, posterior: Posterior) -> Floats:
     """Known landmarks of each cluster that are of each group, (c, g)."""
     known = posterior.group >= 0
     counts = np.zeros((int(clusters.max()) + 1, posterior.n_groups))
@@ -149,9 +134,7 @@ def _counts(clusters: NDArray[np.int64], posterior: Posterior) -> NDArray[np.flo
     return counts
 
 
-def _with_lost_groups(
-    votes: NDArray[np.int64], start: NDArray[np.int64], posterior: Posterior
-) -> NDArray[np.int64]:
+def _with_lost_groups(votes: Ints, start: Ints, posterior: Posterior) -> Ints:
     """Labels (l,) by the votes of clusters, which groups without a cluster divide as the predictors say.
 
     The answers may have found more groups than there are clusters without answers. Such a group would else
@@ -169,9 +152,7 @@ def _with_lost_groups(
     return labels
 
 
-def keep_facts(
-    labels: NDArray[np.int64], pairs: NDArray[np.int64], says: NDArray[np.int8]
-) -> NDArray[np.int64]:
+def keep_facts(labels: Ints, pairs: Ints, says: NDArray[np.int8]) -> Ints:
     """The labels (n,) with as few changes as can be found so that facts (m, 2), which can hold, do."""
     if ((labels[pairs[:, 0]] == labels[pairs[:, 1]]) == (says > 0)).all():
         return labels
@@ -200,7 +181,7 @@ def are_few(n_links: int, n_clusters: int) -> bool:
     return n_links <= _LINKS_PER_CLUSTER * n_clusters
 
 
-def better_clusters(knowledge: Knowledge, links: Constraints) -> NDArray[np.int64] | None:
+def better_clusters(knowledge: Knowledge, links: Constraints) -> Ints | None:
     """Clusters (l,) of the landmarks that foretell left-out answers better than the predictors do, or None.
 
     ``links`` among all rows are those given at first and the answers. There are as many clusters as the

@@ -20,16 +20,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances, pairwise_distances_argmin
+
+from linkwise._arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from linkwise.active.posterior import Remembered
     from linkwise.constraints import Constraints
 
-__all__ = ["N_LANDMARKS", "Landscape", "landmarks", "survey"]
 
 #: More rows than this are represented by as many of them.
 N_LANDMARKS = 1000
@@ -50,66 +50,47 @@ _MUCH_BETTER = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Landscape:
-    """What is known about the rows before anybody was asked.
+    """What is known about the rows before anybody was asked."""
 
-    Attributes
-    ----------
-    X : (n, d) array
-        All rows; with ``metric="precomputed"`` their distances, (n, n).
-    rows : (l,) int64
-        The landmarks, in increasing order.
-    features : (l, d) float64
-        Standardised features of the landmarks, or coordinates that stand for their distances.
-    distances : (l, l) float64
-    kernels : (7, l, l) float64
-    n_clusters : int or None
-        For the first clustering; None: not known.
-    metric : str or callable
-    seed : int
-    links : Constraints or None
-        Links among the landmarks that were given at first.
-    earlier : dict
-        What fewer answers said (``posterior.Remembered``), by these answers: kept by ``posterior.infer``,
-        which would find it again.
-    """
-
-    X: Any
-    rows: NDArray[np.int64]
-    features: NDArray[np.float64]
-    distances: NDArray[np.float64]
-    kernels: NDArray[np.float64]
-    n_clusters: int | None
+    X: Any  # (n, d) all rows; with metric="precomputed" their distances, (n, n)
+    rows: Ints  # (l,) the landmarks, in increasing order
+    # (l, d) standardised features of the landmarks, or coordinates that stand for their distances
+    features: Floats
+    distances: Floats  # (l, l)
+    kernels: Floats  # (7, l, l)
+    n_clusters: int | None  # of the first clustering; None: not known
     metric: Any
     seed: int
-    links: Constraints | None = None
+    links: Constraints | None = None  # links among the landmarks that were given at first
+    # what fewer answers said, by these answers: kept by ``posterior.infer``, which would find it again
     earlier: dict[bytes, Remembered] = field(default_factory=dict)
 
     @property
-    def together(self) -> NDArray[np.float64]:
+    def together(self) -> Floats:
         """Share of the clusterings that put two landmarks together, (l, l)."""
         return self.kernels[-1]
 
     @cached_property
-    def nearness(self) -> NDArray[np.float64]:
+    def nearness(self) -> Floats:
         """Chance that both of two clusterings put two landmarks together, (l, l): coarse ones count less."""
         return np.asarray(self.together**2, dtype=np.float64)
 
     @cached_property
-    def place(self) -> NDArray[np.int64]:
+    def place(self) -> Ints:
         """Number of a row among the landmarks, (n,); -1 for other rows."""
         place = np.full(self.X.shape[0], -1, dtype=np.int64)
         place[self.rows] = np.arange(len(self.rows))
         return place
 
     @cached_property
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> Floats:
         """Features (l, d) whose unit does not matter: mixtures add a constant to variances."""
         points = self.features - self.features.mean(axis=0)
         spread, largest = float(points.std()), float(np.abs(self.features).max())
         return points / spread if spread > 1e-12 * largest else self.features
 
     @cached_property
-    def start(self) -> NDArray[np.int64]:
+    def start(self) -> Ints:
         """Labels of the landmarks by the best clustering without answers, with the links given, (l,)."""
         from linkwise.auto.estimator import LinkedClustering
 
@@ -137,7 +118,7 @@ class Landscape:
         return int(members[self.together[np.ix_(members, members)].sum(axis=1).argmax()])
 
     @cached_property
-    def nearest(self) -> NDArray[np.int64]:
+    def nearest(self) -> Ints:
         """Number of the landmark nearest to each row, (n,)."""
         if len(self.rows) == self.X.shape[0]:
             return np.arange(len(self.rows))
@@ -154,7 +135,7 @@ class Landscape:
 def survey(
     X: Any,
     *,
-    asked: NDArray[np.int64] | tuple[int, ...] = (),
+    asked: Ints | tuple[int, ...] = (),
     n_clusters: int | None = None,
     metric: Any = "euclidean",
     seed: int = 0,
@@ -192,8 +173,8 @@ def survey(
 
 
 def landmarks(
-    n: int, asked: NDArray[np.int64] | tuple[int, ...] = (), *, n_landmarks: int = N_LANDMARKS, seed: int = 0
-) -> NDArray[np.int64]:
+    n: int, asked: Ints | tuple[int, ...] = (), *, n_landmarks: int = N_LANDMARKS, seed: int = 0
+) -> Ints:
     """Numbers of the landmarks, increasing: rows in ``asked``, and of the others a fixed random sample.
 
     A row of the sample that is asked about changes nothing, and another one takes the place of a row of it.
@@ -206,7 +187,7 @@ def landmarks(
     return np.union1d(asked, others[: max(0, n_landmarks - len(asked))])
 
 
-def _coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _coordinates(distances: Floats) -> Floats:
     """Points whose distances are near the given ones (classical scaling)."""
     n = len(distances)
     squared = distances**2
@@ -219,14 +200,14 @@ def _coordinates(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(points[:, spread >= 1e-9 * spread.max()], dtype=np.float64)
 
 
-def _gaussian_kernels(distances: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _gaussian_kernels(distances: Floats) -> list[Floats]:
     """exp(-(d / width)^2 / 2) for widths that are shares of the median distance."""
     positive = distances[distances > 0.0]
     median = float(np.median(positive)) if len(positive) else 1.0
     return [np.exp(-0.5 * (distances / (width * median)) ** 2) for width in _WIDTHS]
 
 
-def _semidefinite(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+def _semidefinite(kernel: Floats) -> Floats:
     """A kernel without negative eigenvalues, by a larger diagonal that is then made 1 again.
 
     Distances that no points in space have, such as those of warped time series, give negative eigenvalues,
@@ -240,9 +221,7 @@ def _semidefinite(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
     return kernel
 
 
-def _graph_and_clusterings(
-    distances: NDArray[np.float64], features: NDArray[np.float64], rng: np.random.Generator
-) -> list[NDArray[np.float64]]:
+def _graph_and_clusterings(distances: Floats, features: Floats, rng: np.random.Generator) -> list[Floats]:
     """The kernels of the graph of neighbours, and the one of clusterings."""
     values, vectors = np.linalg.eigh(_normalised_graph(distances))
     found = []
@@ -263,7 +242,7 @@ def _graph_and_clusterings(
     return found
 
 
-def _k_means(points: NDArray[np.float64], grain: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _k_means(points: Floats, grain: int, rng: np.random.Generator) -> Ints:
     """Labels by one start of K-means."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct points than clusters
@@ -271,7 +250,7 @@ def _k_means(points: NDArray[np.float64], grain: int, rng: np.random.Generator) 
         return np.asarray(model.fit_predict(points), dtype=np.int64)
 
 
-def _normalised_graph(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _normalised_graph(distances: Floats) -> Floats:
     """D^-1/2 W D^-1/2 of the graph of nearest neighbours; each row has a scale of its own (self-tuning)."""
     n = len(distances)
     k = min(_N_NEIGHBOURS, n - 1)

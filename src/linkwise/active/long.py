@@ -24,26 +24,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.special import expit, logit
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.active.evidence import Told
 from linkwise.active.groups import join
 from linkwise.active.knowledge import DIFFERENT, SAME, Answers
-
-__all__ = [
-    "N_EXACT",
-    "N_ROWS",
-    "Contracted",
-    "choose_core",
-    "contract",
-    "hand_on",
-    "last_look",
-    "looks",
-    "steps",
-    "summarise",
-]
 
 #: Rows of the core; links that are given about at most so many rows are taken as they are.
 N_ROWS = 200
@@ -94,30 +81,14 @@ def steps(n_given: int, n_answers: int) -> Iterator[int]:
 
 
 class Contracted(NamedTuple):
-    """Answers in terms of the core.
+    """Answers in terms of the core."""
 
-    Attributes
-    ----------
-    kept : (k,) int64
-        Places of the answers that say something about two rows of the core, or rows that stand for others.
-    pairs : (k, 2) int64
-        Their rows, numbered in the core.
-    dropped : (r,) int64
-        Places of answers between two rows for which one row stands.
-    """
-
-    kept: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-    dropped: NDArray[np.int64]
+    kept: Ints  # (k,) places of the answers about two rows of the core, or rows that stand for others
+    pairs: Ints  # (k, 2) their rows, numbered in the core
+    dropped: Ints  # (r,) places of answers between two rows for which one row stands
 
 
-def choose_core(
-    group: NDArray[np.int64],
-    sure: NDArray[np.float64],
-    recent: NDArray[np.bool_],
-    seed: int,
-    n_rows: int = N_ROWS,
-) -> NDArray[np.bool_]:
+def choose_core(group: Ints, sure: Floats, recent: Bools, seed: int, n_rows: int = N_ROWS) -> Bools:
     """Which asked rows (t,) are in the core, from the groups remembered, -1 for none, and how sure each was.
 
     Rows are in the order in which they were asked about. ``recent`` rows are always in the core.
@@ -139,7 +110,7 @@ def choose_core(
     return inside
 
 
-def contract(told: Told, inside: NDArray[np.bool_], group: NDArray[np.int64]) -> Contracted:
+def contract(told: Told, inside: Bools, group: Ints) -> Contracted:
     """The answers, with the first row of its group for every row outside of the core.
 
     Nothing stands for a row outside that has no group: answers about it are neither kept nor dropped.
@@ -156,12 +127,7 @@ def contract(told: Told, inside: NDArray[np.bool_], group: NDArray[np.int64]) ->
     return Contracted(kept, number[ends[kept]], np.flatnonzero(whole & one))
 
 
-def hand_on(
-    old: NDArray[np.int64],
-    inside: NDArray[np.bool_],
-    found: NDArray[np.int64],
-    predicted: NDArray[np.float64],
-) -> NDArray[np.int64]:
+def hand_on(old: Ints, inside: Bools, found: Ints, predicted: Floats) -> Ints:
     """Groups (t,) of all rows: those ``found`` (c,) in the core, and for others where their old group is now.
 
     A group may have become part of another one, or several groups; of several, a row is in the one that
@@ -219,14 +185,14 @@ def summarise(given: Answers, n_rows: int = N_ROWS, seed: int = 0) -> Answers:
     )
 
 
-def _members(part: NDArray[np.int64], rng: np.random.Generator) -> list[NDArray[np.int64]]:
+def _members(part: Ints, rng: np.random.Generator) -> list[Ints]:
     """Rows of each part in random order."""
     order = rng.permutation(len(part))
     order = order[np.argsort(part[order], kind="stable")]
     return np.split(order, np.cumsum(np.bincount(part))[:-1])
 
 
-def _apart(ends: NDArray[np.int64], odds: NDArray[np.float64], n_parts: int) -> list[dict[int, float]]:
+def _apart(ends: Ints, odds: Floats, n_parts: int) -> list[dict[int, float]]:
     """For each part the parts that links set it apart from, and how strongly."""
     outside = ends[:, 0] != ends[:, 1]
     total = coo_array((odds[outside], ends[outside].T), shape=(n_parts, n_parts)).tocsr()

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from linkwise._validation import as_generator, check_number, label_codes
 
-__all__ = ["LabelOracle"]
-
 
 class LabelOracle:
     """Answer questions about pairs from known classes: a stand-in for a person in experiments and tests.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.evidence import (
     MOST,
     Asked,
@@ -34,8 +34,6 @@ from linkwise.active.long import N_EXACT, N_ROWS, choose_core, contract, hand_on
 from linkwise.active.predictors import Guess, guess_groups, learn_more
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
-
-__all__ = ["Posterior", "Remembered", "infer"]
 
 #: A row that answers leave open is learned from when a group is this probable.
 _LIKELY = 0.7
@@ -59,48 +57,21 @@ _FEWEST_NEW, _MOST_NEW = 2, 8
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Probabilities given the answers.
+    """Probabilities given the answers: of t landmarks in answers, all l landmarks, g groups and m answers."""
 
-    Attributes
-    ----------
-    asked : (t,) int64
-        Landmarks in answers; the centre of the landscape if there are none.
-    group : (t,) int64
-        Likeliest group of each; -1: none found yet.
-    trust : (t,) float64
-        How far each is learned from: 0 for open rows, 1 for certain ones.
-    prob : (l, g + 1) float64
-        Probability of each group for each landmark; last that of a group not found yet.
-    held_out : (t, g) float64
-        What the predictors say about each asked landmark without itself.
-    wrong : (m,) float64
-        Probability that each answer is wrong; 0 for "unsure".
-    error_rate : float
-        Share of wrong answers, learned.
-    kernel_weights : (7,) float64
-        How well each kernel of the landscape predicts; their sum is 1.
-    merge_chance : (g, g) float64
-        Chance that two groups are one after all, as it was when the later one was found.
-    splits : list of Split
-        Divisions of groups that were considered and found less likely than not.
-    converged : bool
-        Whether the last inference in the Potts field came to rest.
-    start_kept : float
-        Share of the answers with which the clusters without answers agree.
-    """
-
-    asked: NDArray[np.int64]
-    group: NDArray[np.int64]
-    trust: NDArray[np.float64]
-    prob: NDArray[np.float64]
-    held_out: NDArray[np.float64]
-    wrong: NDArray[np.float64]
-    error_rate: float
-    kernel_weights: NDArray[np.float64]
-    merge_chance: NDArray[np.float64]
-    splits: list[Split]
-    converged: bool = True
-    start_kept: float = 0.0
+    asked: Ints  # (t,) landmarks in answers; the centre of the landscape if there are none
+    group: Ints  # (t,) likeliest group of each; -1: none found yet
+    trust: Floats  # (t,) how far each is learned from: 0 for open rows, 1 for certain ones
+    prob: Floats  # (l, g + 1) probability of each group for each landmark; last that of a group not found yet
+    held_out: Floats  # (t, g) what the predictors say about each asked landmark without itself
+    wrong: Floats  # (m,) probability that each answer is wrong; 0 for "unsure"
+    error_rate: float  # share of wrong answers, learned
+    kernel_weights: Floats  # (7,) how well each kernel of the landscape predicts; their sum is 1
+    # (g, g) chance that two groups are one after all, as it was when the later one was found
+    merge_chance: Floats
+    splits: list[Split]  # divisions of groups that were considered and found less likely than not
+    converged: bool = True  # whether the last inference in the Potts field converged
+    start_kept: float = 0.0  # share of the answers with which the clusters without answers agree
 
     @property
     def n_groups(self) -> int:
@@ -114,9 +85,9 @@ class Remembered(NamedTuple):
     Rows in answers (t,), the group of each, -1 for none, how probable it was, and the share of wrong answers.
     """
 
-    rows: NDArray[np.int64]
-    group: NDArray[np.int64]
-    sure: NDArray[np.float64]
+    rows: Ints
+    group: Ints
+    sure: Floats
     error_rate: float
     n_answers: int
 
@@ -127,14 +98,14 @@ class _Settled(NamedTuple):
     asked: Told
     groups: Groups
     guess: Guess
-    prob: NDArray[np.float64]
-    trust: NDArray[np.float64]
-    wrong: NDArray[np.float64]
+    prob: Floats
+    trust: Floats
+    wrong: Floats
     error_rate: float
     converged: bool
 
     @property
-    def group(self) -> NDArray[np.int64]:
+    def group(self) -> Ints:
         """Likeliest group of each, (t,); -1: none found yet."""
         group = np.where(self.trust > 0.0, self.prob[:, :-1].argmax(axis=1), -1)
         return np.asarray(group, dtype=np.int64)
@@ -174,11 +145,7 @@ def infer(
 
 
 def _settled_after(
-    landscape: Landscape,
-    answers: Answers,
-    n_clusters: int | None,
-    n_given: int,
-    before: Remembered | None,
+    landscape: Landscape, answers: Answers, n_clusters: int | None, n_given: int, before: Remembered | None
 ) -> _Settled:
     """What these answers say about the landmarks in them, given what fewer of them said."""
     others = [_first_groups(landscape, answers)]
@@ -201,7 +168,7 @@ def _remembered(landscape: Landscape, settled: _Settled, n_answers: int) -> Reme
     return Remembered(rows, settled.group, sure, settled.error_rate, n_answers)
 
 
-def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
+def _first_groups(landscape: Landscape, answers: Answers) -> Ints:
     """Clusters (l,) without answers of the landmarks in answers; -1 for the others."""
     rows = np.unique(answers.pairs[answers.says != UNSURE])
     groups = np.full(len(landscape.rows), -1, dtype=np.int64)
@@ -211,11 +178,7 @@ def _first_groups(landscape: Landscape, answers: Answers) -> NDArray[np.int64]:
 
 
 def _settle(
-    landscape: Landscape,
-    asked: Asked,
-    n_clusters: int | None,
-    others: list[NDArray[np.int64]],
-    remembered: float,
+    landscape: Landscape, asked: Asked, n_clusters: int | None, others: list[Ints], remembered: float
 ) -> _Settled:
     """Posterior of the landmarks in answers; ``others`` (l,) are groups to compare with those of the answers.
 
@@ -239,11 +202,7 @@ def _circles(asked: Told) -> int:
 
 
 def _settle_from(
-    landscape: Landscape,
-    asked: Asked,
-    n_clusters: int | None,
-    others: list[NDArray[np.int64]],
-    error_rate: float,
+    landscape: Landscape, asked: Asked, n_clusters: int | None, others: list[Ints], error_rate: float
 ) -> _Settled:
     """Posterior of the landmarks in answers if the share of wrong answers is ``error_rate`` at first."""
     n_likely = n_clusters or int(landscape.start.max()) + 1
@@ -271,11 +230,7 @@ def _settle_from(
 
 
 def _settle_core(
-    landscape: Landscape,
-    told: Told,
-    n_clusters: int | None,
-    others: list[NDArray[np.int64]],
-    before: Remembered,
+    landscape: Landscape, told: Told, n_clusters: int | None, others: list[Ints], before: Remembered
 ) -> _Settled:
     """``_settle`` for the core of a long session; rows outside follow it (``hand_on``)."""
     places = told.places
@@ -321,9 +276,7 @@ def _settle_core(
     return found._replace(asked=told, guess=guess, prob=prob, trust=trust, wrong=wrong)
 
 
-def _strength_by_group(
-    told: Told, error_rate: float, group: NDArray[np.int64], n_groups: int
-) -> NDArray[np.float64]:
+def _strength_by_group(told: Told, error_rate: float, group: Ints, n_groups: int) -> Floats:
     """Log-odds of the answers about each row for each group, (t, g)."""
     total = np.zeros((len(group), n_groups))
     strength = told.strength(error_rate)
@@ -340,7 +293,7 @@ def _start_kept(landscape: Landscape, asked: Told) -> float:
     return float(agree.mean()) if len(agree) else 1.0
 
 
-def _targets(groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _targets(groups: Groups) -> tuple[Floats, Floats]:
     """What to learn at first: groups as they were found, and open rows that are likely in one."""
     n_groups = groups.open_prob.shape[1]
     targets = np.where(groups.label[:, None] >= 0, np.eye(n_groups)[groups.label], groups.open_prob)
@@ -349,7 +302,7 @@ def _targets(groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return targets / np.maximum(targets.sum(axis=1, keepdims=True), 1e-12), trust
 
 
-def _learned(prob: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _learned(prob: Floats) -> tuple[Floats, Floats]:
     """What to learn next: the posterior of asked landmarks, where a group is likely."""
     best = prob[:, :-1].max(axis=1)
     total = np.maximum(prob[:, :-1].sum(axis=1, keepdims=True), 1e-12)
@@ -360,12 +313,12 @@ def _believe(
     landscape: Landscape,
     asked: Asked,
     groups: Groups,
-    targets: NDArray[np.float64],
-    trust: NDArray[np.float64],
+    targets: Floats,
+    trust: Floats,
     error_rate: float,
     n_clusters: int | None,
     n_likely: int,
-) -> tuple[Guess, NDArray[np.float64], NDArray[np.float64], bool]:
+) -> tuple[Guess, Floats, Floats, bool]:
     """Predictors, posterior of asked landmarks (t, g + 1), agreement of answers' rows, and convergence.
 
     Two rows whose groups are not found yet may be in two of them: there is a state for each.

@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotri, sposv
 from scipy.special import softmax
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.active.landscape import Landscape
-
-__all__ = ["SMALLEST", "Guess", "guess_groups", "inverse_of", "learn_more", "ridge", "shares"]
 
 #: Probabilities are kept above this.
 SMALLEST = 1e-3
@@ -35,35 +33,21 @@ _LEAST_WEIGHT = 0.02
 
 
 class Guess(NamedTuple):
-    """The mean of all predictors.
+    """The mean of all predictors."""
 
-    Attributes
-    ----------
-    held_out : (m, g) float64
-        Probability of each group for the known landmarks, each without itself.
-    known : (m,) int64
-        The landmarks that were learned from.
-    duals : (7, m, g) float64
-        Coefficients of the ridge regressions.
-    discriminant : tuple of (d, g) and (g,) float64, or None
-        Slopes and offsets of log densities.
-    weights : (7,) or (8,) float64
-        Weight of each predictor, with sum 1.
-    """
-
-    held_out: NDArray[np.float64]
-    known: NDArray[np.int64]
-    duals: NDArray[np.float64]
-    discriminant: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    weights: NDArray[np.float64]
+    held_out: Floats  # (m, g) probability of each group for the known landmarks, each without itself
+    known: Ints  # (m,) the landmarks that were learned from
+    duals: Floats  # (7, m, g) coefficients of the ridge regressions
+    discriminant: tuple[Floats, Floats] | None  # slopes (d, g) and offsets (g,) of log densities
+    weights: Floats  # (7,) or (8,) weight of each predictor, with sum 1
 
     @property
-    def kernel_weights(self) -> NDArray[np.float64]:
+    def kernel_weights(self) -> Floats:
         """Weight of each kernel of the landscape, (7,), with sum 1."""
         weights = self.weights[: len(self.duals)]
         return np.asarray(weights / weights.sum(), dtype=np.float64)
 
-    def prob(self, landscape: Landscape, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def prob(self, landscape: Landscape, rows: Ints) -> Floats:
         """Probability of each group for these landmarks, (r, g)."""
         total = np.zeros((len(rows), self.held_out.shape[1]))
         for kernel, dual, weight in zip(landscape.kernels, self.duals, self.weights, strict=False):
@@ -80,11 +64,7 @@ class Guess(NamedTuple):
 
 
 def guess_groups(
-    landscape: Landscape,
-    known: NDArray[np.int64],
-    targets: NDArray[np.float64],
-    trust: NDArray[np.float64],
-    kernels: NDArray[np.float64] | None = None,
+    landscape: Landscape, known: Ints, targets: Floats, trust: Floats, kernels: Floats | None = None
 ) -> Guess:
     """Learn from landmarks ``known`` (m,) with group probabilities (m, g), trusted by ``trust`` (m,).
 
@@ -101,13 +81,7 @@ def guess_groups(
     return Guess(np.tensordot(weights, held_out, 1), known, duals, discriminant, weights)
 
 
-def learn_more(
-    guess: Guess,
-    landscape: Landscape,
-    known: NDArray[np.int64],
-    targets: NDArray[np.float64],
-    trust: NDArray[np.float64],
-) -> Guess:
+def learn_more(guess: Guess, landscape: Landscape, known: Ints, targets: Floats, trust: Floats) -> Guess:
     """The same predictors with the same weights, learned from more landmarks; ``held_out`` stays as it is.
 
     Predictors that hardly count, with weights below ``_LEAST_WEIGHT``, are left out: each costs the third
@@ -133,9 +107,7 @@ def learn_more(
     return Guess(guess.held_out, known, duals, discriminant, weights)
 
 
-def ridge(
-    kernels: NDArray[np.float64], targets: NDArray[np.float64], penalty: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def ridge(kernels: Floats, targets: Floats, penalty: Floats) -> tuple[Floats, Floats]:
     """Kernel ridge regressions: coefficients (c, m, g), and probabilities of each row left out, (c, m, g)."""
     inverse = np.stack([inverse_of(kernel + np.diag(penalty)) for kernel in kernels])
     dual = inverse @ targets
@@ -143,7 +115,7 @@ def ridge(
     return dual, shares(targets - dual / diagonal[:, :, None])
 
 
-def inverse_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def inverse_of(matrix: Floats) -> Floats:
     """Inverse of a symmetric matrix (m, m), at half the cost if all its eigenvalues are positive."""
     factor, failed = dpotrf(matrix.T, lower=True)
     if failed:  # a kernel of the graph whose entries were clipped may have a negative eigenvalue
@@ -152,15 +124,13 @@ def inverse_of(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(lower + np.tril(lower, -1).T, dtype=np.float64)
 
 
-def shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares(values: Floats) -> Floats:
     """Values above 0 as shares of their sum over the last axis."""
     values = np.maximum(values, SMALLEST)
     return np.asarray(values / values.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
-def _discriminant(
-    points: NDArray[np.float64], targets: NDArray[np.float64]
-) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]:
+def _discriminant(points: Floats, targets: Floats) -> tuple[tuple[Floats, Floats], Floats]:
     """Linear discriminant of points (m, d): slopes and offsets; probabilities of each without its fold."""
     groups, n_groups = targets.argmax(axis=1), targets.shape[1]
     fold = np.arange(len(points)) % _N_FOLDS
@@ -173,9 +143,7 @@ def _discriminant(
     return (slopes[-1], offsets[-1]), held_out
 
 
-def _discriminant_fits(
-    points: NDArray[np.float64], indicators: NDArray[np.float64], inside: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _discriminant_fits(points: Floats, indicators: Floats, inside: Bools) -> tuple[Floats, Floats]:
     """Slopes (f, d, g) and offsets (f, g) of log densities; fit f is to the points (m, d) ``inside`` (f, m).
 
     A group without a point has the offset minus infinity.
@@ -194,7 +162,7 @@ def _discriminant_fits(
     return slopes, offsets
 
 
-def _shrunk_covariances(points: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+def _shrunk_covariances(points: Floats, n: Ints) -> Floats:
     """Covariances (f, d, d) of sets of n (f,) points around 0, shrunk as Ledoit and Wolf (2004) do.
 
     The arrays (f, m, d) have zeros in place of points that are not in a set. scikit-learn's function has the
@@ -211,9 +179,7 @@ def _shrunk_covariances(points: NDArray[np.float64], n: NDArray[np.int64]) -> ND
     return np.asarray((1.0 - share) * covariance + share * mean * np.eye(d), dtype=np.float64)
 
 
-def _stack(
-    held_out: NDArray[np.float64], targets: NDArray[np.float64], trust: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _stack(held_out: Floats, targets: Floats, trust: Floats) -> Floats:
     """Weights (c,) of predictors under which the targets are likeliest, with a flat prior; EM."""
     likelihood = np.einsum("cmg,mg->cm", held_out, targets)
     prior = np.full(len(held_out), _PRIOR_COUNT / len(held_out))

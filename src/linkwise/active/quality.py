@@ -15,14 +15,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.labelling import label_landmarks
 from linkwise.active.landscape import Landscape
 from linkwise.active.posterior import Posterior
 from linkwise.metrics import rand_score
-
-__all__ = ["Quality", "estimate_quality"]
 
 _N_DRAWS = 100
 #: Errors, and errors foretold, that are assumed before any answer.
@@ -54,7 +52,7 @@ def estimate_quality(
     posterior: Posterior,
     n_clusters: int | None,
     rng: np.random.Generator,
-    clusters: NDArray[np.int64] | None = None,
+    clusters: Ints | None = None,
 ) -> Quality:
     """Estimate from drawn labellings of the landmarks; ``clusters`` as in ``label_landmarks``."""
     labels = label_landmarks(landscape, posterior, n_clusters, clusters)
@@ -80,7 +78,7 @@ def _errors(posterior: Posterior) -> tuple[float, float]:
     return float(wrong.sum()), float((1.0 - guess.max(axis=1)).sum())
 
 
-def _as_sure_of(labels: NDArray[np.int64], prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def _as_sure_of(labels: Ints, prob: Floats) -> Floats:
     """Probabilities (l, g + 1) that are as high for the label of a row as they were for its likeliest group.
 
     Clusters label because they foretell more answers than the predictors. Without this they would count as
@@ -89,20 +87,11 @@ def _as_sure_of(labels: NDArray[np.int64], prob: NDArray[np.float64]) -> NDArray
     found = np.flatnonzero(labels < prob.shape[1] - 1)
     likeliest = prob[found].argmax(axis=1)
     prob = prob.copy()
-    prob[found, likeliest], prob[found, labels[found]] = (
-        prob[found, labels[found]],
-        prob[found, likeliest],
-    )
+    prob[found, likeliest], prob[found, labels[found]] = (prob[found, labels[found]], prob[found, likeliest])
     return prob
 
 
-def _draw(
-    landscape: Landscape,
-    prob: NDArray[np.float64],
-    best: NDArray[np.float64],
-    factor: float,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
+def _draw(landscape: Landscape, prob: Floats, best: Floats, factor: float, rng: np.random.Generator) -> Ints:
     """A labelling of the landmarks, (l,), from probabilities whose chances of error are multiplied."""
     error = 1.0 - best
     wanted = np.minimum(factor * error, np.maximum(error, 0.9))

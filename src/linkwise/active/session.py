@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from linkwise._arrays import Floats, Ints
 from linkwise._validation import align_rows, check_constraints, check_whole_number, refuse_dask
 from linkwise.active import long as long_session
 from linkwise.active.checks import checked_count, checked_metric, checked_pairs, checked_rows
@@ -24,10 +25,12 @@ from linkwise.active.knowledge import (
     SAME,
     SAYS,
     UNSURE,
+    WORDS,
     Answers,
     Knowledge,
     append,
     as_constraints,
+    chosen_answers,
     first_answers,
     joined,
     learned_certainty,
@@ -45,8 +48,6 @@ from linkwise.active.long import last_look, summarise
 from linkwise.active.quality import Quality, estimate_quality
 from linkwise.active.strategies import Strategy, find_strategy
 from linkwise.constraints import Constraints
-
-__all__ = ["ActiveClustering", "Doubt", "StopHint", "suggest_pairs"]
 
 #: More landmarks are drawn when more than this share of them was asked about: a quarter of the first number
 #: each time, since time and memory grow with their square and more.
@@ -155,10 +156,10 @@ class ActiveClustering:
     """
 
     _question: tuple[int, int] | None
-    _look: tuple[int, NDArray[np.int64]] | None
-    _choice: tuple[int, Landscape, NDArray[np.int64] | None] | None
+    _look: tuple[int, Ints] | None
+    _choice: tuple[int, Landscape, Ints | None] | None
     _view: Knowledge | None
-    _labels: NDArray[np.int64] | None
+    _labels: Ints | None
     _quality: Quality | None
 
     def __init__(
@@ -193,8 +194,7 @@ class ActiveClustering:
         )
         self._seed = int(self.journal.header.get("seed") or 0)
         self._landscape: Landscape | None = None
-        self._look, self._choice = None, None
-        self._forget()
+        self._forget_all()
         try:
             self._check_facts(self.answers)
         except BaseException:
@@ -236,14 +236,14 @@ class ActiveClustering:
             pair = more[0]
         return int(pair[0]), int(pair[1])
 
-    def suggest(self, n_pairs: int = 1) -> NDArray[np.int64]:
+    def suggest(self, n_pairs: int = 1) -> Ints:
         """Pairs whose answers tell most now, the most useful first: (n_pairs, 2), fewer if no more are left.
 
         Several people can answer them at the same time, or one while the next ones are looked for.
         """
         return self._questions(self.n_answers, check_whole_number(n_pairs, "n_pairs"))
 
-    def _questions(self, n_answers: int, n_pairs: int) -> NDArray[np.int64]:
+    def _questions(self, n_answers: int, n_pairs: int) -> Ints:
         """Questions that the strategy has after the first so many answers, the best first."""
         knowledge = self._knowledge if n_answers == self.n_answers else self._known_after(n_answers)
         rng = np.random.default_rng([self._seed, n_answers])
@@ -317,24 +317,20 @@ class ActiveClustering:
         told = told._replace(source=tuple(name or Path(journal).name for name in told.source))
         new = answers_beyond(self.answers, told)
         self._check_facts(joined(self.answers, new))
-        words = {number: word for word, number in SAYS.items()}
         for (i, j), said, sure, source in zip(*(one.tolist() for one in new[:3]), new.source, strict=True):
-            self.journal.tell(i, j, words[said], certainty=None if np.isnan(sure) else sure, source=source)
-        self._look, self._choice = None, None
-        self._forget()
+            self.journal.tell(i, j, WORDS[said], certainty=None if np.isnan(sure) else sure, source=source)
+        self._forget_all()
         return len(new.says)
 
     def undo(self) -> None:
         """Take back the last answer, or the last retraction."""
         self.journal.undo()
-        self._look, self._choice = None, None
-        self._forget()
+        self._forget_all()
 
     def retract(self, answer: int, source: str | None = None) -> None:
         """Take back the answer at this place of ``answers``, counted from 0; ``source`` is who does it."""
         self.journal.retract(answer, source=source)
-        self._look, self._choice = None, None
-        self._forget()
+        self._forget_all()
 
     def contradictions(self) -> list[Contradiction]:
         """Chains of answers that cannot all be right, the shortest first."""
@@ -344,11 +340,10 @@ class ActiveClustering:
         """Answers that are wrong with at least this probability, the most doubtful first."""
         wrong = self._knowledge.posterior.wrong[self._knowledge.n_given :]
         answers = self.answers
-        words = {number: word for word, number in SAYS.items()}
         order = np.argsort(-wrong, kind="stable")
         return [
             Doubt(
-                int(k), int(answers.pairs[k, 0]), int(answers.pairs[k, 1]), words[int(answers.says[k])],
+                int(k), int(answers.pairs[k, 0]), int(answers.pairs[k, 1]), WORDS[int(answers.says[k])],
                 float(wrong[k]), answers.source[k],
             )
             for k in order
@@ -366,7 +361,7 @@ class ActiveClustering:
         return len(self.journal)
 
     @property
-    def labels_(self) -> NDArray[np.int64]:
+    def labels_(self) -> Ints:
         """Cluster of each row, given the answers so far."""
         if self._labels is None:
             knowledge = self._knowledge
@@ -385,12 +380,12 @@ class ActiveClustering:
         return self._labels
 
     @property
-    def landmark_of_(self) -> NDArray[np.int64]:
+    def landmark_of_(self) -> Ints:
         """The landmark, a row, that each row has its label from: (n,). A landmark has itself."""
         surveyed = self._knowledge.surveyed
         return np.asarray(surveyed.rows[surveyed.nearest], dtype=np.int64)
 
-    def cluster_probabilities(self, rows: ArrayLike) -> NDArray[np.float64]:
+    def cluster_probabilities(self, rows: ArrayLike) -> Floats:
         """Probability of each cluster of ``labels_`` for these rows, and last of one not found yet.
 
         They are those of the landmark of each row, so the sum can be less than 1 by groups that have no row.
@@ -496,11 +491,15 @@ class ActiveClustering:
         """Drop what depends on the answers."""
         self._question, self._view, self._labels, self._quality = None, None, None, None
 
+    def _forget_all(self) -> None:
+        """Drop what depends on the answers and on those of the last look and choice as well."""
+        self._look, self._choice = None, None
+        self._forget()
+
     def _facts(self, told: Answers) -> Answers:
         """Links given as facts, and these answers as far as they are facts."""
         both = joined(self._given_answers, told)
-        facts = np.flatnonzero((both.certainty == 1.0) & (both.says != UNSURE))
-        return Answers(both.pairs[facts], both.says[facts], both.certainty[facts], ("",) * len(facts))
+        return chosen_answers(both, np.flatnonzero((both.certainty == 1.0) & (both.says != UNSURE)))
 
     def _check_facts(self, told: Answers) -> None:
         """Raise InfeasibleConstraints if facts, given or told, contradict each other or ``n_clusters``."""
@@ -513,7 +512,7 @@ class ActiveClustering:
             self._view = self._known_after(self.n_answers)
         return self._view
 
-    def _better_clusters(self) -> NDArray[np.int64] | None:
+    def _better_clusters(self) -> Ints | None:
         """Clusters (l,) of the landmarks that label rows better than the predictors do, or None.
 
         They depend on the answers at the last choice alone.
@@ -574,7 +573,7 @@ def suggest_pairs(
     n_clusters: int | str = "auto",
     metric: Any = "euclidean",
     random_state: int | None = None,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Pairs of rows whose answers tell most, given the links so far; each pair differs from the others.
 
     Parameters

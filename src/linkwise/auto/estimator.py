@@ -333,7 +333,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         if links is None:
             return given
         links.check(given[-1])
-        return [k for k in given if _allows(links, k)]
+        return [k for k in given if allows(links, k)]
 
     def _compare(
         self,
@@ -631,7 +631,7 @@ def _fold_consensus(
     return consensus_labels([chosen[m].memberships[number] for m in members], weights, k, fold.kept, seed)
 
 
-def _allows(links: Constraints, n_clusters: int) -> bool:
+def allows(links: Constraints, n_clusters: int) -> bool:
     """Tell whether so many clusters can keep the hard links."""
     try:
         links.check(n_clusters)

@@ -10,11 +10,12 @@ import numpy as np
 import typer
 
 from linkwise._pages import TextTable
+from linkwise._tables import read_frame
 from linkwise.cli import options
 from linkwise.cli.errors import INFEASIBLE, CommandError
 from linkwise.cli.output import Output
 from linkwise.cli.samples import Samples, checked_ids
-from linkwise.cli.tables import LinkList, read_frame, read_link_list, refuse_unknown
+from linkwise.cli.tables import LinkList, read_link_list, refuse_unknown
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints

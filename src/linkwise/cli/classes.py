@@ -18,13 +18,7 @@ from linkwise.cli.errors import CommandError
 from linkwise.cli.fit.fitting import sweep_counts
 from linkwise.cli.options import Covariance
 from linkwise.cli.output import REPORT, Output, check_folder, write_results, write_text
-from linkwise.cli.samples import (
-    Preparation,
-    Samples,
-    free_name,
-    output_frame,
-    save_prepared_model,
-)
+from linkwise.cli.samples import Preparation, Samples, free_name, output_frame, save_prepared_model
 from linkwise.cli.tables import write_frame
 
 if TYPE_CHECKING:
@@ -34,7 +28,7 @@ if TYPE_CHECKING:
     from linkwise.model_selection import ComponentSweep
 
 # Beliefs are a square table: this many classes make four million of them.
-MOST_CLASSES = 2000
+_MOST_CLASSES = 2000
 
 
 @options.with_groups
@@ -61,12 +55,7 @@ def classes(
         ),
     ] = None,
     confidence: options.ConfidenceOption = 1.0,
-    criterion: Annotated[
-        str | None,
-        typer.Option(
-            "--criterion", help="Criterion that chooses among the numbers of -k: cbic (default), bic or icl."
-        ),
-    ] = None,
+    criterion: options.CriterionOption = None,
     repeats: options.BeliefRepeatsOption = 5,
     rows: options.Rows,
     covariance: options.CovarianceOption = Covariance.full,
@@ -88,20 +77,9 @@ def classes(
     tables_written = ("labels", chosen_by, "separability", "decisions", "mislabelled")
     names = ["model", REPORT, *(f"{name}{suffix}" for name in tables_written)]
     check_folder(output, "classes", [] if beliefs is None else names)
-    if n_clusters is not None:
-        options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
-    elif criterion is not None:
-        raise CommandError(
-            f"--criterion {criterion} chooses among numbers of clusters, but there are none to choose from; "
-            "pass them with -k, such as -k 2:10, or leave the criterion out"
-        )
+    options.check_criterion(criterion, n_clusters)
     samples = rows.read(data, label_column=label_column)
     present = present_classes(samples, label_column)
-    if len(present) > MOST_CLASSES:
-        raise CommandError(
-            f"{data}: column {label_column!r} names {len(present)} classes, more than the {MOST_CLASSES} "
-            "that a table of beliefs can be about; pass another --label"
-        )
     if beliefs is None:
         _write_template(out, present, output)
         return
@@ -152,7 +130,7 @@ def classes(
 
 
 def present_classes(samples: Samples, column: str) -> list[Any]:
-    """The classes in the column of labels, sorted; two at least."""
+    """The classes in the column of labels, sorted; two at least, and not too many for a table of beliefs."""
     assert samples.labels is not None
     names = {name for name in samples.labels.tolist() if name is not None and name != -1}
     if len(names) < 2:
@@ -160,6 +138,11 @@ def present_classes(samples: Samples, column: str) -> list[Any]:
         raise CommandError(
             f"{samples.path}: column {column!r} names {found}; pass --label with a column of two "
             "classes or more"
+        )
+    if len(names) > _MOST_CLASSES:
+        raise CommandError(
+            f"{samples.path}: column {column!r} names {len(names)} classes, more than the {_MOST_CLASSES} "
+            "that a table of beliefs can be about; pass another --label"
         )
     return sorted(names)
 

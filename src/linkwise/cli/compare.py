@@ -102,6 +102,7 @@ def compare(
         raise typer.BadParameter(
             "missing; say how many clusters, or name the column of known classes.", param_hint="-k"
         )
+    options.check_certainty(certainty, links.path)
     suffix = options.chosen_format(table_format, data)
     check_folder(output, "compare", [f"comparison{suffix}", REPORT])
     samples = rows.read(data, label_column=label_column)
@@ -186,29 +187,40 @@ def compare_methods(
     held_out: Sequence[HeldOut] = (),
 ) -> list[Comparison]:
     """Fit every method with all links, and to score it with parts left out; one that refuses says why."""
-    unlinked = np.ones(len(X), dtype=bool)
-    unlinked[links.pairs.ravel()] = False
     rows = []
     with out.progress("comparing", len(_PLAIN) + len(METHODS)) as advance:
         for name in [*_PLAIN, *METHODS]:
-            began = time.perf_counter()
-            labels, note, by_links = None, "", None
-            try:
-                labels, note = _fit(name, X, links, settings)
-                if held_out:
-                    by_links = _score_held_out(name, X, labels, settings, held_out)
-            except ValueError as error:
-                labels, note = None, f"failed: {error}"
-            seconds = time.perf_counter() - began
-            kept = "–" if labels is None else links_kept(links, labels)
-            title = _PLAIN.get(name) or METHODS[name].title
-            scores = rest = None
-            if labels is not None:
-                scores = score_truth(truth, labels)
-                rest = score_truth(truth, labels, unlinked) if links.n_pairs else scores
-            rows.append(Comparison(name, title, labels, scores, rest, kept, seconds, note, by_links))
+            rows.append(_compared(name, X, truth, links, settings, held_out))
             advance()
     return rows
+
+
+def _compared(
+    name: str,
+    X: Any,
+    truth: NDArray[Any] | None,
+    links: Constraints,
+    settings: Settings,
+    held_out: Sequence[HeldOut],
+) -> Comparison:
+    """Fit one method with all links, and to score it with parts left out."""
+    title = _PLAIN.get(name) or METHODS[name].title
+    began = time.perf_counter()
+    by_links = None
+    try:
+        labels, note = _fit(name, X, links, settings)
+        if held_out:
+            by_links = _score_held_out(name, X, labels, settings, held_out)
+    except (ValueError, RuntimeError) as error:  # also budgets that are exceeded
+        seconds = time.perf_counter() - began
+        return Comparison(name, title, None, None, None, "–", seconds, f"failed: {error}")
+    seconds = time.perf_counter() - began
+    unlinked = np.ones(len(X), dtype=bool)
+    unlinked[links.pairs.ravel()] = False
+    scores = score_truth(truth, labels)
+    rest = score_truth(truth, labels, unlinked) if links.n_pairs else scores
+    kept = links_kept(links, labels)
+    return Comparison(name, title, labels, scores, rest, kept, seconds, note, by_links)
 
 
 def _score_held_out(

@@ -108,7 +108,7 @@ def read_picture(path: str | Path, block: int = 1) -> Picture:
                     f'{path} is a GeoTIFF, whose georeference needs rasterio; pip install "linkwise[raster]"'
                 )
             grey = image.mode in ("1", "L", "I", "F") or image.mode.startswith("I;16")
-            if grey:
+            if grey and not (image.mode in ("1", "L") and "transparency" in image.info):
                 table = np.asarray(image, dtype=np.float64)[:, :, np.newaxis]
                 largest = (
                     65535.0 if image.mode.startswith("I") else 1.0 if image.mode in ("1", "F") else 255.0

@@ -14,9 +14,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from linkwise._tables import table_suffix
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Samples, read_samples
-from linkwise.cli.tables import protect_csv, read_links, table_suffix
+from linkwise.cli.tables import protect_csv, read_links
 from linkwise.constraints.io import Columns
 
 if TYPE_CHECKING:
@@ -273,6 +274,10 @@ BeliefRepeatsOption = Annotated[
 ConfidenceOption = Annotated[
     float, typer.Option("--confidence", min=0.0, help="How much beliefs weigh against the data.")
 ]
+CriterionOption = Annotated[
+    str | None,
+    typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
+]
 KnownClustersOption = Annotated[
     int | None, typer.Option("-k", "--clusters", min=1, help="Number of clusters, if it is known.")
 ]
@@ -382,6 +387,27 @@ def refuse_more_clusters(n_clusters: int | None, n_rows: int) -> None:
     """Refuse more clusters than there are rows."""
     if n_clusters is not None and n_clusters > n_rows:
         raise CommandError(f"-k {n_clusters} clusters cannot be made of {n_rows} rows; ask for fewer")
+
+
+def check_criterion(criterion: str | None, counts: str | None) -> None:
+    """Refuse wrong numbers of clusters before a long file is read, and a criterion without any."""
+    if counts is not None:
+        count_ranges(counts)
+    elif criterion is not None:
+        raise CommandError(
+            f"--criterion {criterion} chooses among numbers of clusters, but there are none to choose from; "
+            "pass them with -k, such as -k 2:10, or leave the criterion out"
+        )
+
+
+def check_certainty(certainty: float | None, links: Path | None) -> None:
+    """Refuse a certainty of links that are not there: it may be meant for labels."""
+    if certainty is not None and links is None:
+        raise typer.BadParameter(
+            "it is that of links, and there are none; pass them with --links (labels have --labels-certainty "
+            "in `linkwise fit`).",
+            param_hint="--certainty",
+        )
 
 
 def _is_count(text: str) -> bool:

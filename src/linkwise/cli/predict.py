@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
 from linkwise._validation import counted
 from linkwise.cli import options
@@ -25,8 +28,15 @@ from linkwise.cli.parts import (
     is_parts,
     read_piece,
 )
-from linkwise.cli.parts.fit import batches, write_part
-from linkwise.cli.samples import Preparation, Samples, load_prepared_model, output_frame, read_samples
+from linkwise.cli.parts.labels import write_labels
+from linkwise.cli.samples import (
+    Preparation,
+    Samples,
+    cluster_columns,
+    load_prepared_model,
+    output_frame,
+    read_samples,
+)
 from linkwise.cli.tables import write_csv, write_frame
 
 if TYPE_CHECKING:
@@ -104,9 +114,7 @@ def _bare_preparation(model: Any, folder: Path) -> Preparation:
             f"{folder} does not say which columns it needs; fit it to a DataFrame, or with `linkwise fit`"
         )
     names = [str(name) for name in model.feature_names_in_]
-    labels = getattr(model, "labels_", np.zeros(1, dtype=int))
-    clusters = [str(name) for name in getattr(model, "cluster_names_", range(int(max(labels)) + 1))]
-    return Preparation(names, [0.0] * len(names), [1.0] * len(names), [], clusters)
+    return Preparation.bare(names, getattr(model, "cluster_names_", None), model)
 
 
 def _predictions(
@@ -115,14 +123,11 @@ def _predictions(
     """Make the table to be written, and count the rows of every cluster."""
     X = preparation.apply(samples.features)
     labels = np.asarray(model.predict(X))
-    results: dict[str, Any] = {"cluster": labels}
-    named = preparation.clusters != [str(k) for k in range(len(preparation.clusters))]
-    if named:
-        results["name"] = np.array(preparation.clusters, dtype=object)[labels]
-    if hasattr(model, "predict_proba"):
-        probabilities = np.asarray(model.predict_proba(X))
-        results |= {f"probability_{k}": column for k, column in enumerate(probabilities.T)}
-    found = results["name" if named else "cluster"].tolist()
+    clusters = preparation.clusters
+    names = None if clusters == [str(k) for k in range(len(clusters))] else clusters
+    prob = model.predict_proba(X) if hasattr(model, "predict_proba") else None
+    results = cluster_columns(labels, names, prob)
+    found = results["cluster" if names is None else "name"].tolist()
     sizes = {str(name): count for name, count in sorted(Counter(found).items())}
     return output_frame(samples, results, note=out.warn), sizes
 
@@ -141,39 +146,31 @@ def predict_parts(
     check_scheduler(scheduler)
     parts = find_parts(data, id_column=id_column, features=preparation.columns)
     check_folder(output, "predict", ["labels", REPORT])
-    sizes = np.zeros(len(preparation.clusters), dtype=np.int64)
-    progress, done = Progress(parts.n_rows), 0
+    progress, n_clusters = Progress(parts.n_rows), len(preparation.clusters)
     with connected(scheduler), writing_results(output, "predict") as draft:
-        for batch in batches(parts):
-            numbers = [number for file in batch for number in parts.pieces_of(parts.paths[file])]
-            found = iter(_predicted(parts, numbers, model, preparation))
-            for file in batch:
-                mine = [next(found) for _ in parts.pieces_of(parts.paths[file])]
-                labels = np.concatenate([np.empty(0, dtype=np.int64), *(one for one, _ in mine)])
-                prob = None
-                if mine and mine[0][1] is not None:
-                    prob = np.concatenate([one for _, one in mine])
-                write_part(draft / "labels", parts, file, done, labels, prob)
-                sizes += np.bincount(labels, minlength=len(sizes))
-                done += len(labels)
-            progress.say(f"{done} of {parts.n_rows} rows")
-        progress.end()
+        label = partial(_predicted, parts, model, preparation)
+        sizes = write_labels(draft / "labels", parts, label, n_clusters, progress)
         names = [[name, str(size)] for name, size in zip(preparation.clusters, sizes.tolist(), strict=True)]
         table = TextTable("Clusters", ["cluster", "rows"], names, 1)
         page = Page(f"Clusters of {data}")
         page.table(table)
         write_text(draft / REPORT, page.html())
     out.table(table)
-    out.say(f"{done} rows in {counted(len(parts.paths), 'file')} written to {output / 'labels'}")
-    out.finish({"n_rows": done, "n_files": len(parts.paths), "sizes": sizes, "folder": output / "labels"})
+    out.say(f"{parts.n_rows} rows in {counted(len(parts.paths), 'file')} written to {output / 'labels'}")
+    out.finish(
+        {"n_rows": parts.n_rows, "n_files": len(parts.paths), "sizes": sizes, "folder": output / "labels"}
+    )
 
 
 def _predicted(
-    parts: Parts, numbers: list[int], model: Any, preparation: Preparation
-) -> list[tuple[Any, Any]]:
-    """Labels and probabilities of some pieces."""
+    parts: Parts, model: Any, preparation: Preparation, numbers: list[int]
+) -> tuple[Ints, NDArray[np.floating] | None]:
+    """Labels, and probabilities if the model has them, of the rows of some pieces."""
     import dask
 
+    if not numbers:
+        nothing = np.empty((0, len(preparation.clusters)), dtype=parts.dtype)
+        return np.empty(0, dtype=np.int64), nothing if hasattr(model, "predict_proba") else None
     shared = dask.delayed((model, parts.columns, parts.dtype, preparation), traverse=False, pure=True)
     found = dask.compute(*(dask.delayed(_predict_piece)(shared, parts.pieces[number]) for number in numbers))
     for number, result in zip(numbers, found, strict=True):
@@ -181,7 +178,8 @@ def _predicted(
             row = sum(piece.n_rows for piece in parts.pieces[:number]) + result.row
             what = "is missing" if np.isnan(result.value) else "is infinite"
             raise ValueError(f"{parts.place(row)}: {parts.columns[result.column]!r} {what}; fill it in")
-    return list(found)
+    labels, prob = zip(*found, strict=True)
+    return np.concatenate(labels), None if prob[0] is None else np.concatenate(prob)
 
 
 class _Bad(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -14,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Floats
+from linkwise._arrays import Floats, Ints
 from linkwise._files import reading
+from linkwise._tables import MISSING, label_names, read_frame
 from linkwise._validation import counted, listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
-from linkwise.cli.tables import MISSING, read_frame, refuse_unknown
+from linkwise.cli.tables import refuse_unknown
 from linkwise.constraints.cells import cell_text
 from linkwise.constraints.io import id_places
 
@@ -92,6 +92,16 @@ def output_frame(
     return pandas.DataFrame(columns)
 
 
+def cluster_columns(labels: Ints, names: Sequence[str] | None, prob: Any) -> dict[str, Any]:
+    """Results as columns: the cluster (n,), its name if it has one, and probabilities (n, K) if known."""
+    columns: dict[str, Any] = {"cluster": labels}
+    if names is not None:
+        columns["name"] = np.array(names, dtype=object)[labels]
+    if prob is not None:
+        columns |= {f"probability_{k}": column for k, column in enumerate(np.asarray(prob).T)}
+    return columns
+
+
 def free_name(name: str, taken: Container[str]) -> str:
     """Add ``_linkwise`` to the name of a result until no other column has it."""
     while name in taken:
@@ -134,7 +144,7 @@ def read_samples(
     labels = None
     if label_column is not None:
         _refuse_rounded(path, frame[label_column])
-        labels = _label_names(frame[label_column])
+        labels = label_names(frame[label_column])
     known = None if known_column is None else _known_labels(path, frame[known_column], notes)
     return Samples(path, table, ids, labels, known, tuple(notes))
 
@@ -157,7 +167,7 @@ def _known_labels(path: Path, column: pandas.Series, notes: list[str]) -> NDArra
     _refuse_rounded(path, column)
     texts = column.map(cell_text).str.strip()
     unknown = texts.isin(_UNKNOWN_LABELS)
-    known = _label_names(column.mask(unknown))
+    known = label_names(column.mask(unknown))
     if all(name is None for name in known):
         raise CommandError(f"{path}: column {column.name!r} has no label; fill in some cells")
     marks = Counter(texts[unknown & column.notna() & (texts != "")])
@@ -280,23 +290,6 @@ def _named(row: int, ids: pandas.Series | None) -> str:
     return str(row) if ids is None else f"{row} (id {ids.iloc[row]})"
 
 
-def _label_names(column: pandas.Series) -> NDArray[Any]:
-    """Strings, or integers if every label is written as one; None where there is none."""
-    names = [
-        None if missing else value for value, missing in zip(column.tolist(), column.isna(), strict=True)
-    ]
-    texts = [None if name is None else str(name).strip() for name in names]
-    texts = [text or None for text in texts]
-    known = [text for text in texts if text is not None]
-    result = np.empty(len(texts), dtype=object)
-    # pandas writes whole numbers as 1.0 where others are missing.
-    if known and all(re.fullmatch(r"(0|-?[1-9][0-9]*)(\.0)?", text) for text in known):
-        result[:] = [None if text is None else int(text.removesuffix(".0")) for text in texts]
-    else:
-        result[:] = texts
-    return result
-
-
 _FILE = "columns.json"
 # Marks in a column of labels that name no class.
 _UNKNOWN_LABELS = frozenset({*MISSING, "-1", "-1.0", "?"})
@@ -324,9 +317,19 @@ class Preparation:
         names = [str(name) for name in samples.features.columns]
         return cls(names, centres.tolist(), scales.tolist(), medians.tolist(), clusters)
 
+    @classmethod
+    def bare(cls, columns: Sequence[str], clusters: Sequence[Any] | None, model: Any) -> Preparation:
+        """Take the columns as they are, for models that were saved in Python."""
+        flat, names = [0.0] * len(columns), range(_n_clusters(model)) if clusters is None else clusters
+        return cls(list(columns), flat, [1.0] * len(columns), [], [str(name) for name in names])
+
+    def scaled(self, values: Any) -> Any:
+        """Scale rows (n, d), or a frame of them, whose columns are those of the estimator."""
+        return (values - np.array(self.centres)) / np.array(self.scales)
+
     def apply(self, features: pandas.DataFrame) -> pandas.DataFrame:
         """Scale the columns, in the order of the estimator."""
-        return (features[self.columns] - np.array(self.centres)) / np.array(self.scales)
+        return self.scaled(features[self.columns])
 
 
 def safe_scales(spread: Floats, largest: Floats) -> Floats:

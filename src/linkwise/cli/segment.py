@@ -118,6 +118,7 @@ def segment(
     """
     if connectivity not in (4, 8):
         raise typer.BadParameter(f"{connectivity} is neither 4 nor 8.", param_hint="--connectivity")
+    options.check_certainty(certainty, links)
     out = Output(as_json)
     folder = output or Path(f"{image.stem}_segments")
     check_folder(folder, "segment", ["labels.png", "labels.tif", "labels.qml", "segments.png", REPORT])

@@ -28,8 +28,6 @@ class RowIds:
     @classmethod
     def of(cls, ids: Any, n_samples: int | None = None) -> RowIds:
         """Check ids given by a user: one for each row, all known and all different."""
-        if isinstance(ids, RowIds):
-            return ids
         found = cls.unchecked(ids, "index")
         if n_samples is not None and len(found) != n_samples:
             raise ValueError(

@@ -108,8 +108,10 @@ class DaskEstimator:
             or type(X).__module__.split(".")[0] == "zarr"
         )
 
-    def _lazily(self, X: Any, method: str, dtype: Any, n_columns: int | None = None) -> da.Array:
-        """The result of a method of the estimator in memory, chunk by chunk."""
+    def _lazily(self, X: Any, method: str, dtype: Any, n_columns: int | None = None) -> Any:
+        """The result of a method of the estimator in memory, chunk by chunk; at once for rows in memory."""
+        if not self._is_lazy(X):
+            return getattr(self.local_class, method)(self, X)
         check_is_fitted(self)
         array: Any
         array, names = lazy_array(X)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import column_extremes
 from linkwise.mixture.gaussian.data import points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
@@ -19,9 +20,9 @@ class Overview(NamedTuple):
     """What a first look tells of columns (D,); the first bad entry; rows (t, D) that were asked for."""
 
     n_rows: int
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    total: NDArray[np.float64]
+    low: Floats
+    high: Floats
+    total: Floats
     bad: tuple[int, int, float] | None
     taken: NDArray[np.floating]
 
@@ -46,7 +47,7 @@ class Look:
 
     dtype: np.dtype[Any]
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Overview:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Overview:
         """Look at rows."""
         low, high = (end.astype(np.float64) for end in column_extremes(block))
         bad = None
@@ -61,10 +62,10 @@ class ColumnMoments:
     """Sums of the distance to the offset and of its square, see ``column_moments``."""
 
     dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
+    offset: Floats
     covariance_type: str = "diag"
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Floats:
         """Sum over rows."""
         return column_moments(points_of(block, self.offset), self.covariance_type)
 
@@ -74,11 +75,11 @@ class EMSums:
     """E-step and sums of all rows but the chosen ones, which carry links."""
 
     dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
+    offset: Floats
     gaussians: Gaussians
-    log_weights: NDArray[np.float64]
+    log_weights: Floats
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> Statistics:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Statistics:
         """Sum over rows."""
         return em_pass(points_of(block, self.offset), self.gaussians, self.log_weights, excluded=chosen)
 
@@ -88,11 +89,11 @@ class LabelCounts:
     """Number of rows (2, K) whose most probable component is each: of all rows, and of the chosen ones."""
 
     dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
+    offset: Floats
     gaussians: Gaussians
-    log_weights: NDArray[np.float64]
+    log_weights: Floats
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Ints:
         """Count rows."""
         points, n_components = points_of(block, self.offset), len(self.log_weights)
         labels = posterior_pass(points, self.gaussians, self.log_weights, labels=True).labels
@@ -105,15 +106,13 @@ class Probabilities:
     """Probability (n, K) of each cluster; ``model`` is a fitted mixture in memory."""
 
     dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
+    offset: Floats
     model: Any
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Floats:
         """Compute the table of some rows."""
         found = self.model._posterior(points_of(block, self.offset), probabilities=True)
-        table: NDArray[np.float64] = self.model._sum_clusters(
-            found.probabilities.astype(np.float64, copy=False)
-        )
+        table: Floats = self.model._sum_clusters(found.probabilities.astype(np.float64, copy=False))
         return table
 
 
@@ -122,17 +121,17 @@ class RowLabels:
     """Most probable cluster (n,), by the probabilities where there are links, as in memory."""
 
     dtype: np.dtype[Any]
-    offset: NDArray[np.float64]
+    offset: Floats
     model: Any
     linked: bool
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Ints:
         """Label some rows."""
         if self.linked:
             table = Probabilities(self.dtype, self.offset, self.model)(block, chosen)
             return table.argmax(axis=1).astype(np.int64)
         points = points_of(block, self.offset)
-        labels: NDArray[np.int64] = self.model._labels_of(self.model._posterior(points, labels=True))
+        labels: Ints = self.model._labels_of(self.model._posterior(points, labels=True))
         return labels
 
 
@@ -144,7 +143,7 @@ class ClusterSizes:
     labels: RowLabels
     n_clusters: int
 
-    def __call__(self, block: NDArray[np.floating], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def __call__(self, block: NDArray[np.floating], chosen: Ints) -> Ints:
         """Count rows."""
         labels = np.delete(self.labels(block, chosen), chosen)
         return np.bincount(labels, minlength=self.n_clusters)

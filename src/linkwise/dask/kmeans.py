@@ -146,15 +146,11 @@ class _DaskKMeans(ScoredDaskEstimator):
 
     def predict(self, X: Any) -> Any:
         """Return the cluster of each row, lazy (n,); of rows in memory an array."""
-        base: Any = super()
-        return self._lazily(X, "predict", np.int64) if self._is_lazy(X) else base.predict(X)
+        return self._lazily(X, "predict", np.int64)
 
     def transform(self, X: Any) -> Any:
         """Return the cost of each row in each cluster, lazy (n, K); of rows in memory an array."""
         own: Any = self
-        base: Any = super()
-        if not self._is_lazy(X):
-            return base.transform(X)
         return self._lazily(X, "transform", np.float64, own.n_clusters)
 
     def _lazy_score(self, X: Any, sample_weight: Any) -> float:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Floats, Ints
 from linkwise._compat import with_callbacks
@@ -29,21 +30,17 @@ class DaskPrediction(ScoredDaskEstimator):
 
     def predict(self, X: Any) -> Any:
         """Return the most probable cluster of each row, lazy (n,); of rows in memory an array."""
-        base: Any = super()
-        return self._lazily(X, "predict", np.int64) if self._is_lazy(X) else base.predict(X)
+        return self._lazily(X, "predict", np.int64)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the probability of each cluster, a lazy Dask array (n, K); of rows in memory an array."""
+        check_is_fitted(self)
         own: Any = self
-        base: Any = super()
-        if not self._is_lazy(X):
-            return base.predict_proba(X)
         return self._lazily(X, "predict_proba", None, own._n_clusters)
 
     def score_samples(self, X: Any) -> Any:
         """Return the log-likelihood of each row, a lazy Dask array (n,); of rows in memory an array."""
-        base: Any = super()
-        return self._lazily(X, "score_samples", np.float64) if self._is_lazy(X) else base.score_samples(X)
+        return self._lazily(X, "score_samples", np.float64)
 
     def icl(self, X: Any) -> float:
         """Compute the integrated classification likelihood on these rows, as in memory."""

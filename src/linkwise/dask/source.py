@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._threads import Workers
 from linkwise.dask.checkpoint import values_identity
 from linkwise.dask.collections import Table
@@ -22,7 +23,7 @@ from linkwise.mixture.gaussian.source import Sample
 SAMPLE_ROWS = 1 << 17
 
 
-def sample_rows(n_samples: int, kept: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+def sample_rows(n_samples: int, kept: Ints, seed: int) -> Ints:
     """Rows, ascending, to make starts from: all of few, else those to be kept and some drawn at random."""
     if n_samples <= SAMPLE_ROWS:
         return np.arange(n_samples)
@@ -31,7 +32,7 @@ def sample_rows(n_samples: int, kept: NDArray[np.int64], seed: int) -> NDArray[n
     return np.union1d(kept, drawn)
 
 
-def first_look(runner: Runner, rows: NDArray[np.int64]) -> Overview:
+def first_look(runner: Runner, rows: Ints) -> Overview:
     """One pass that checks all rows and takes some (r,), ascending; an entry that is no number is named."""
     table = runner.table
     found: Overview = runner.sum(Look(table.dtype), local_rows(runner.groups, rows))
@@ -50,7 +51,7 @@ def _column(table: Table, column: int) -> str:
 class DaskRows:
     """The ``Source`` of a Dask collection; the rows ``kept``, with links or labels, are gathered once."""
 
-    def __init__(self, runner: Runner, kept: NDArray[np.int64], reg_covar: float, seed: int) -> None:
+    def __init__(self, runner: Runner, kept: Ints, reg_covar: float, seed: int) -> None:
         self.runner = runner
         self.workers = Workers()
         table = runner.table
@@ -68,8 +69,8 @@ class DaskRows:
         held = self._held = np.ascontiguousarray(look.taken, dtype=self.dtype)
         self.points: Points = points_of(held, self.offset)
         self._for_starts = rows_for_starts(held, self.offset, look.low, look.high)
-        self._moments: dict[str, NDArray[np.float64]] = {}
-        self._excluded: tuple[NDArray[np.int64], list[NDArray[np.int64]]] | None = None
+        self._moments: dict[str, Floats] = {}
+        self._excluded: tuple[Ints, list[Ints]] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -81,37 +82,28 @@ class DaskRows:
         """Number of columns."""
         return self.runner.table.n_features
 
-    def of_groups(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def of_groups(self, rows: Ints) -> list[Ints]:
         """Rows as places in the groups of chunks; those of a fit are the same in every pass."""
         if self._excluded is None or self._excluded[0] is not rows:
             self._excluded = (rows, local_rows(self.runner.groups, rows))
         return self._excluded[1]
 
-    def em_statistics(
-        self,
-        gaussians: Gaussians,
-        log_weights: NDArray[np.float64],
-        excluded: NDArray[np.int64] | None,
-    ) -> Statistics:
+    def em_statistics(self, gaussians: Gaussians, log_weights: Floats, excluded: Ints | None) -> Statistics:
         """One pass on the workers."""
         chosen = None if excluded is None else self.of_groups(excluded)
         found: Statistics = self.runner.sum(EMSums(self.dtype, self.offset, gaussians, log_weights), chosen)
         return found
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def places(self, rows: Ints) -> Ints:
         """Places of kept rows among those that are held."""
         return np.searchsorted(self._rows, rows)
 
-    def log_density(self, gaussians: Gaussians, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_density(self, gaussians: Gaussians, rows: Ints) -> Floats:
         """From the rows that are held."""
         return log_density_pass(self.points, gaussians, rows=self.places(rows), workers=self.workers)
 
     def statistics(
-        self,
-        means: NDArray[np.float64],
-        responsibilities: NDArray[np.float64],
-        covariance_type: str,
-        rows: NDArray[np.int64],
+        self, means: Floats, responsibilities: Floats, covariance_type: str, rows: Ints
     ) -> Statistics:
         """From the rows that are held."""
         return statistics_pass(
@@ -123,16 +115,14 @@ class DaskRows:
             workers=self.workers,
         )
 
-    def column_moments(self, covariance_type: str = "diag") -> NDArray[np.float64]:
+    def column_moments(self, covariance_type: str = "diag") -> Floats:
         """One pass on the workers, done once for each type."""
         if covariance_type not in self._moments:
             job = ColumnMoments(self.dtype, self.offset, covariance_type)
             self._moments[covariance_type] = np.asarray(self.runner.sum(job))
         return self._moments[covariance_type]
 
-    def label_counts(
-        self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def label_counts(self, gaussians: Gaussians, log_weights: Floats, rows: Ints) -> tuple[Ints, Ints]:
         """One pass on the workers."""
         job = LabelCounts(self.dtype, self.offset, gaussians, log_weights)
         every, some = self.runner.sum(job, self.of_groups(rows))
@@ -143,6 +133,6 @@ class DaskRows:
         whole = len(self._rows) == self.n_samples
         return Sample(self._for_starts, self.points, None if whole else self._rows)
 
-    def held(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+    def held(self, rows: Ints) -> NDArray[Any]:
         """Kept rows (r, d) themselves."""
         return self._held[self.places(rows)]

@@ -12,8 +12,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 from linkwise.datasets.points import check_count, check_scale
 
-__all__ = ["make_noisy_objects", "make_occluder", "make_texture_mosaic", "texture_features"]
-
 Image = tuple[Floats, Ints]
 
 # Wavelength in pixels, direction in degrees, bandwidth in cycles per pixel.

@@ -11,8 +11,6 @@ import numpy as np
 from linkwise._arrays import Floats, Ints
 from linkwise._validation import as_generator
 
-__all__ = ["make_four_blobs", "make_ppc_artificial", "make_rings", "make_spirals", "make_two_moons"]
-
 Points = tuple[Floats, Ints]
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from linkwise._validation import as_generator
 from linkwise.datasets.points import GaussianPart, Points, check_count, draw_parts
 
-__all__ = ["load_bundled", "make_eleven_gaussians", "make_waveform"]
-
 _NAMES = ("breast_cancer", "digits", "iris", "wine")
 
 # (class, mean) in the order of the paper's four situations.

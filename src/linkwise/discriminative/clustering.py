@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import refuse_vanishing
 from linkwise._shared_work import SharedWork, shared
 from linkwise._transformers import LinkedTransformerMixin
@@ -38,8 +39,6 @@ from linkwise.discriminative.objective import (
 )
 from linkwise.inference import PottsField, best_labels
 from linkwise.spectral.constrained import ConstrainedSpectralClustering
-
-__all__ = ["DiscriminativeClustering"]
 
 #: The start is a spectral clustering with links that reach this far.
 _START_TIME = 5.0
@@ -134,11 +133,6 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     >>> adjusted_rand_score(y, model.labels_) > 0.9
     True
     """
-
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
-    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
 
     def __init__(
         self,
@@ -235,12 +229,12 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
 
     def _learn(
         self,
-        rows: NDArray[np.float64],
+        rows: Floats,
         links: Constraints | None,
         seed: int,
         kind: tuple[Any, ...],
         work: SharedWork | None,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Find the coefficients from rows and the links among them; return the features (n, b + 1).
 
         ``kind`` has what features depend on; its entries after the second are what scaled rows depend on.
@@ -279,12 +273,12 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
 
     def _start(
         self,
-        rows: NDArray[np.float64],
+        rows: Floats,
         links: Constraints | None,
         seed: int,
         scale: tuple[Any, ...],
         work: SharedWork | None,
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Labels (n,) by a spectral clustering of the scaled rows."""
         first = ConstrainedSpectralClustering(
             int(self.n_clusters), diffusion_time=_START_TIME, random_state=seed
@@ -296,7 +290,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
             warnings.simplefilter("ignore")  # it is a start
             return first._fit_sharing(of_scaled, scaled, links).labels_
 
-    def _store_labels(self, links: Constraints | None, features: NDArray[np.float64]) -> None:
+    def _store_labels(self, links: Constraints | None, features: Floats) -> None:
         """Label all rows by their features; under hard links the likeliest labels that keep them."""
         log_prob = self._log_prob(features)
         self.labels_ = log_prob.argmax(axis=1)
@@ -320,21 +314,19 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
         self._store_cluster_names(links, int(self.n_clusters))
 
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
+    def fit_predict(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
         """Fit and return ``labels_``."""
         return self.fit(X, y, constraints=constraints).labels_
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, X: ArrayLike) -> Ints:
         """Cluster (n,) of new rows: the likeliest, without links."""
         return np.asarray(self._new_log_prob(X).argmax(axis=1), dtype=np.int64)
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike) -> Floats:
         """Probabilities (n, K) of the clusters of new rows, without links."""
         return np.exp(self._new_log_prob(X))
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+    def transform(self, X: ArrayLike) -> Floats:
         """Probabilities (n, K), as ``predict_proba``."""
         return self.predict_proba(X)
 
@@ -355,16 +347,16 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
         return information(self._new_log_prob(X), weights)
 
-    def _new_log_prob(self, X: ArrayLike) -> NDArray[np.float64]:
+    def _new_log_prob(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         refuse_dask(X)
         return self._log_prob(self._feature_rows(validate_rows(self, X, dtype=np.float64, reset=False)))
 
-    def _log_prob(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _log_prob(self, features: Floats) -> Floats:
         """Log-probabilities (n, K) of rows with these features (n, b + 1)."""
         return np.asarray(log_softmax(features @ self.coefficients_, axis=1))
 
-    def _feature_rows(self, data: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _feature_rows(self, data: Floats) -> Floats:
         """Features (n, b + 1) of rows (n, d)."""
         return feature_rows(self._features(), data)
 
@@ -386,7 +378,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
 
 def _rows_to_learn_from(
     n_samples: int, links: Constraints | None, n_rows: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+) -> Ints:
     """Sorted rows: all with links, and others until there are ``n_rows``, at least half of that number."""
     if n_samples <= n_rows:
         return np.arange(n_samples)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.metrics import pairwise_distances
 
+from linkwise._arrays import Floats
 from linkwise._row_tables import exact_origin, from_origin
 from linkwise.spectral.kernels import (
     nearest_neighbours,
@@ -24,8 +25,6 @@ from linkwise.spectral.kernels import (
     normalised_adjacency,
     self_tuning_graph,
 )
-
-__all__ = ["FEATURES", "Features", "feature_rows", "learn_features", "scaled_rows"]
 
 #: Penalty of a coefficient for each kind of features. On half A of the leaderboard's sets (one draw, right
 #: links over 30 % of the rows) mean adjusted Rand indices were .453 .465 .453 with a tenth of it, this, and
@@ -56,15 +55,15 @@ class Features(NamedTuple):
     """
 
     kind: str
-    centre: NDArray[np.float64]
+    centre: Floats
     unit: float
-    directions: NDArray[np.float64] | None
+    directions: Floats | None
     width: float
-    landmarks: NDArray[np.float64]
-    table: NDArray[np.float64]
+    landmarks: Floats
+    table: Floats
 
 
-def learn_features(X: NDArray[np.float64], kind: str, width: float, *, whiten: bool = False) -> Features:
+def learn_features(X: Floats, kind: str, width: float, *, whiten: bool = False) -> Features:
     """Learn features from rows (l, d). ``width`` is relative to the median distance of two rows."""
     centre = X.mean(axis=0)
     unit = float(np.sqrt(X.var(axis=0).mean())) or 1.0
@@ -88,13 +87,13 @@ def learn_features(X: NDArray[np.float64], kind: str, width: float, *, whiten: b
     return Features(kind, centre, unit, directions, 1.0, rows, table)
 
 
-def scaled_rows(features: Features, X: NDArray[np.floating]) -> NDArray[np.float64]:
+def scaled_rows(features: Features, X: NDArray[np.floating]) -> Floats:
     """Rows (n, d) around the centre in the common unit, uncorrelated (n, r) if the features want it."""
     rows = (np.asarray(X, dtype=np.float64) - features.centre) / features.unit
     return rows if features.directions is None else np.asarray(rows @ features.directions)
 
 
-def feature_rows(features: Features, X: NDArray[np.floating]) -> NDArray[np.float64]:
+def feature_rows(features: Features, X: NDArray[np.floating]) -> Floats:
     """Features (n, b + 1) of rows (n, d); the last is 1."""
     bands = [
         _band(features, scaled_rows(features, X[start : start + _BAND])) for start in range(0, len(X), _BAND)
@@ -103,7 +102,7 @@ def feature_rows(features: Features, X: NDArray[np.floating]) -> NDArray[np.floa
     return np.column_stack([values, np.ones(len(values))])
 
 
-def _whitening(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _whitening(rows: Floats) -> Floats:
     """Directions (d, r) in which centred rows have variance 1 and are uncorrelated, the widest first."""
     _, spread, directions = np.linalg.svd(rows, full_matrices=False)
     count = min(len(spread), max(1, len(rows) // _ROWS_PER_DIRECTION))
@@ -111,7 +110,7 @@ def _whitening(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(directions[:count].T * (np.sqrt(len(rows)) / np.maximum(spread[:count], 1e-300)))
 
 
-def _band(features: Features, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _band(features: Features, rows: Floats) -> Floats:
     """Features (n, b) of scaled rows."""
     if features.kind == "linear":
         return rows
@@ -127,13 +126,13 @@ def _band(features: Features, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.einsum("nm,nmb->nb", neighbour_weights(distances), features.table[nearest])
 
 
-def _products(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _products(rows: Floats) -> Floats:
     """Products (n, d (d + 1) / 2) of all pairs of columns, squares included."""
     first, second = np.triu_indices(rows.shape[1])
     return np.asarray(rows[:, first] * rows[:, second])
 
 
-def _leading(matrix: NDArray[np.float64], count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _leading(matrix: Floats, count: int) -> tuple[Floats, Floats]:
     """Largest eigenvalues (b,) of a symmetric matrix and their eigenvectors (n, b), with a fixed sign."""
     n = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(max(0, n - count), n - 1))

@@ -18,12 +18,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-__all__ = ["Boundaries", "LinkTable", "boundary_objective", "information", "learn_boundaries", "link_table"]
+from linkwise._arrays import Bools, Floats, Ints
 
 #: Certainty of a hard link here. A boundary cannot obey every link, and one that it breaks must not outweigh
 #: all others; labels are made to keep hard links afterwards.
@@ -44,29 +43,24 @@ class LinkTable(NamedTuple):
     second: sparse.csr_array
     to_first: sparse.csc_array
     to_second: sparse.csc_array
-    together: NDArray[np.bool_]
-    certainty: NDArray[np.float64]
-    times: NDArray[np.float64]
+    together: Bools
+    certainty: Floats
+    times: Floats
 
 
 #: Features (n, r), their penalty (r,), and the way back (b, r) to the given ones, None if they are these.
-RowSpace = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+RowSpace = tuple[Floats, Floats, Floats | None]
 
 
 class Boundaries(NamedTuple):
     """Coefficients (b, K) that were found, the objective after every step, and whether it came to rest."""
 
-    coefficients: NDArray[np.float64]
-    objectives: NDArray[np.float64]
+    coefficients: Floats
+    objectives: Floats
     converged: bool
 
 
-def link_table(
-    n_rows: int,
-    pairs: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    count: NDArray[np.float64] | None = None,
-) -> LinkTable:
+def link_table(n_rows: int, pairs: Ints, weights: Floats, count: Floats | None = None) -> LinkTable:
     """Links with weights (m,) between rows (m, 2), counted ``count`` (m,) times, for the objective."""
     m = len(pairs)
     ends = [sparse.csr_array((np.ones(m), column, np.arange(m + 1)), shape=(m, n_rows)) for column in pairs.T]
@@ -75,7 +69,7 @@ def link_table(
     return LinkTable(ends[0], ends[1], ends[0].T, ends[1].T, weights > 0, certainty, count)
 
 
-def information(log_prob: NDArray[np.float64], sample_weight: NDArray[np.float64] | None = None) -> float:
+def information(log_prob: Floats, sample_weight: Floats | None = None) -> float:
     """Mutual information of rows and clusters in nats, given log-probabilities (n, K)."""
     prob = np.exp(log_prob)
     mean = np.average(prob, axis=0, weights=sample_weight)
@@ -84,12 +78,8 @@ def information(log_prob: NDArray[np.float64], sample_weight: NDArray[np.float64
 
 
 def boundary_objective(
-    coefficients: NDArray[np.float64],
-    features: NDArray[np.float64],
-    links: LinkTable,
-    information_weight: float,
-    penalty: NDArray[np.float64],
-) -> tuple[float, NDArray[np.float64]]:
+    coefficients: Floats, features: Floats, links: LinkTable, information_weight: float, penalty: Floats
+) -> tuple[float, Floats]:
     """J(W) and its gradient (b, K), for coefficients (b, K), features (n, b) and a penalty (b,) of each."""
     log_prob = log_softmax(features @ coefficients, axis=1)
     prob = np.exp(log_prob)
@@ -114,12 +104,12 @@ def boundary_objective(
 
 
 def learn_boundaries(
-    features: NDArray[np.float64],
+    features: Floats,
     links: LinkTable,
-    start: NDArray[np.int64],
+    start: Ints,
     n_clusters: int,
     information_weight: float,
-    penalty: NDArray[np.float64],
+    penalty: Floats,
     *,
     max_iter: int,
     tol: float,
@@ -135,7 +125,7 @@ def learn_boundaries(
     ridge = _START_PENALTY * len(features) * np.eye(b)
     first = np.linalg.solve(features.T @ features + ridge, features.T @ target).astype(np.float64).ravel()
 
-    def descend(flat: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def descend(flat: Floats) -> tuple[float, Floats]:
         value, gradient = boundary_objective(
             flat.reshape(b, n_clusters), features, links, information_weight, penalty
         )
@@ -156,7 +146,7 @@ def learn_boundaries(
     return Boundaries(coefficients, np.array(objectives), bool(found.status == 0))
 
 
-def in_row_space(features: NDArray[np.float64], penalty: NDArray[np.float64]) -> RowSpace:
+def in_row_space(features: Floats, penalty: Floats) -> RowSpace:
     """Fewer features (n, r) with the same best boundaries, their penalty (r,), and the way back (b, r).
 
     Features beyond the number of rows only repeat what the rows span: of all coefficients with the same

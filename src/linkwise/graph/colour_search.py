@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Bools, Ints
 from linkwise._kernels import kernel
@@ -72,8 +71,7 @@ def _most_saturated(heads: Ints, after: Ints, priority: Ints) -> int:
 
 @kernel
 def _blame(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    graph: Adjacency,
     node: int,
     colours: Ints,
     level_of: Ints,
@@ -84,6 +82,7 @@ def _blame(
     in_proof: Bools,
 ) -> int:
     """Add to the conflict, for each colour refused to ``node``, the earliest level that refuses it."""
+    indptr, neighbours = graph.indptr, graph.neighbours
     culprit[:] = -1
     for slot in range(indptr[node], indptr[node + 1]):
         colour = colours[neighbours[slot]]
@@ -104,15 +103,10 @@ def _blame(
 
 @kernel
 def _search(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    n_colours: int,
-    clique: Ints,
-    priority: Ints,
-    by_priority: Ints,
-    budget: int,
+    graph: Adjacency, n_colours: int, clique: Ints, priority: Ints, by_priority: Ints, budget: int
 ) -> tuple[int, Ints, Bools, int]:
     """One run of the search; nodes that get stuck rise in ``priority``, in place."""
+    indptr, neighbours = graph.indptr, graph.neighbours
     n_nodes = indptr.size - 1
     colours = np.full(n_nodes, -1, dtype=np.int64)
     refusals = np.zeros((n_nodes, n_colours), dtype=np.int32)
@@ -189,9 +183,7 @@ def _search(
                 continue
 
         priority[stuck] += 1
-        size = _blame(
-            indptr, neighbours, stuck, colours, level_of, culprit, in_conflict, conflict, size, in_proof
-        )
+        size = _blame(graph, stuck, colours, level_of, culprit, in_conflict, conflict, size, in_proof)
         target = level
         if exhausted:
             if size == 0:
@@ -247,13 +239,7 @@ def search_colouring(graph: Adjacency, n_colours: int, *, clique: Ints, budget: 
     spent = 0
     while True:
         status, colours, in_proof, spent_now = _search(
-            graph.indptr,
-            graph.neighbours,
-            n_colours,
-            clique,
-            priority,
-            np.argsort(priority, kind="stable"),
-            min(run, budget - spent),
+            graph, n_colours, clique, priority, np.argsort(priority, kind="stable"), min(run, budget - spent)
         )
         spent += spent_now
         if status != OUT_OF_BUDGET or spent_now < run:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Ints
+from linkwise._arrays import Bools, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.graph.colour_search import COLOURED, OUT_OF_BUDGET, REFUTED, search_colouring
@@ -22,9 +21,7 @@ _STEPS_AT_ONCE = 10_000_000
 
 
 @kernel
-def _later_neighbours(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints
-) -> tuple[Ints, Ints]:
+def _later_neighbours(indptr: ShortInts, neighbours: ShortInts, order: Ints) -> tuple[Ints, Ints]:
     """For the node at each place of the order, the places of its neighbours after it."""
     n_nodes = indptr.size - 1
     place = np.empty(n_nodes, dtype=np.int64)
@@ -160,9 +157,7 @@ def find_clique(graph: Adjacency, size: int, *, work: int = 20_000_000) -> Ints:
 
 
 @kernel
-def _random_colours(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], n_colours: int
-) -> tuple[Ints, NDArray[np.int32], int]:
+def _random_colours(indptr: ShortInts, neighbours: ShortInts, n_colours: int) -> tuple[Ints, ShortInts, int]:
     """Random colours, how often the neighbours of each node show each colour, and the clashing edges."""
     n_nodes = indptr.size - 1
     colours = np.empty(n_nodes, dtype=np.int64)
@@ -179,13 +174,13 @@ def _random_colours(
 
 @kernel
 def _anneal(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     first: int,
     last: int,
     n_sweeps: int,
     colours: Ints,
-    shown: NDArray[np.int32],
+    shown: ShortInts,
     clashes: int,
 ) -> int:
     """The Metropolis sweeps ``first`` to ``last`` while the temperature falls, in place; clashing edges."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Ints
+from linkwise._arrays import Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph.csr import Adjacency
 
 
 @kernel
-def first_fit(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, colours: Ints) -> None:
+def first_fit(indptr: ShortInts, neighbours: ShortInts, order: Ints, colours: Ints) -> None:
     """Give each node of ``order`` the smallest colour its coloured (>= 0) neighbours leave, in place."""
     last_refused = np.full(indptr.size, -1, dtype=np.int64)
     for node in order:
@@ -25,7 +24,7 @@ def first_fit(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: I
         colours[node] = colour
 
 
-def _largest_degree_first(indptr: NDArray[np.int32]) -> Ints:
+def _largest_degree_first(indptr: ShortInts) -> Ints:
     """Nodes by falling degree, ties by index."""
     return np.argsort(-np.diff(indptr), kind="stable")
 
@@ -39,15 +38,10 @@ def greedy_colouring(graph: Adjacency) -> Ints:
 
 @kernel
 def _smallest_last(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    order: Ints,
-    degree: Ints,
-    place: Ints,
-    bucket_start: Ints,
-    cores: Ints,
+    graph: Adjacency, order: Ints, degree: Ints, place: Ints, bucket_start: Ints, cores: Ints
 ) -> None:
     """Removal order and core numbers; the nodes left stay sorted by current degree in ``order``."""
+    indptr, neighbours = graph.indptr, graph.neighbours
     n_nodes = indptr.size - 1
     core = 0
     for rank in range(n_nodes):
@@ -82,7 +76,7 @@ def core_numbers(graph: Adjacency) -> tuple[Ints, Ints]:
     place[order] = np.arange(n_nodes)
     bucket_start = np.append(0, np.cumsum(np.bincount(degree, minlength=n_nodes)[:n_nodes]))
     cores = np.empty(n_nodes, dtype=np.int64)
-    _smallest_last(graph.indptr, graph.neighbours, order, degree, place, bucket_start, cores)
+    _smallest_last(graph, order, degree, place, bucket_start, cores)
     return order, cores
 
 
@@ -124,7 +118,7 @@ def _drop_top(heap: Ints, size: int) -> None:
 
 
 @kernel
-def _dsatur(indptr: NDArray[np.int32], neighbours: NDArray[np.int32], by_degree: Ints) -> Ints:
+def _dsatur(indptr: ShortInts, neighbours: ShortInts, by_degree: Ints) -> Ints:
     """DSATUR with a lazy heap of (saturation, degree, index) keys."""
     n_nodes = indptr.size - 1
     rank = np.empty(n_nodes, dtype=np.int64)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from linkwise._arrays import Ints
+from linkwise._arrays import Ints, ShortInts
 from linkwise._kernels import kernel
 
 #: More nodes than this have pairs of numbers that no single 64-bit number tells apart.
@@ -24,9 +23,9 @@ class Adjacency(NamedTuple):
     ``neighbours`` and ``edges`` (2 m,) have 32 bits, because a mixture keeps the graph between EM steps.
     """
 
-    indptr: NDArray[np.int32]
-    neighbours: NDArray[np.int32]
-    edges: NDArray[np.int32]
+    indptr: ShortInts
+    neighbours: ShortInts
+    edges: ShortInts
 
 
 def adjacency(n_nodes: int, pairs: Ints) -> Adjacency:
@@ -40,7 +39,7 @@ def adjacency(n_nodes: int, pairs: Ints) -> Adjacency:
     return Adjacency(indptr, neighbours, order)
 
 
-def counting_sort(values: NDArray[np.int32], n_values: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def counting_sort(values: ShortInts, n_values: int) -> tuple[ShortInts, ShortInts]:
     """Places of each value 0, 1, ... in order and where they begin, by scipy's stable conversion."""
     n_places = len(values)
     marks = sparse.csc_array(
@@ -51,9 +50,7 @@ def counting_sort(values: NDArray[np.int32], n_values: int) -> tuple[NDArray[np.
 
 
 @kernel
-def _breadth_first(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], starts: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _breadth_first(indptr: ShortInts, neighbours: ShortInts, starts: ShortInts) -> ShortInts:
     """Nodes in the order in which breadth-first searches from each start not yet seen meet them."""
     order = np.empty(starts.shape[0], dtype=np.int32)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)
@@ -77,7 +74,7 @@ def _breadth_first(
     return order
 
 
-def breadth_first_order(graph: Adjacency, nodes: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+def breadth_first_order(graph: Adjacency, nodes: ShortInts | None = None) -> ShortInts:
     """Order (n,) of nodes that keeps neighbours close in memory; components stay contiguous."""
     if nodes is None:
         nodes = np.arange(len(graph.indptr) - 1, dtype=np.int32)
@@ -108,7 +105,7 @@ def unique_pairs(n_nodes: int, pairs: Ints) -> tuple[Ints, Ints]:
 
 
 @kernel
-def reversed_slots(edges: NDArray[np.int32], n_links: int) -> NDArray[np.int32]:
+def reversed_slots(edges: ShortInts, n_links: int) -> ShortInts:
     """For each half-edge the other half-edge of the same link; rows of ``pairs`` are below ``n_links``."""
     reverse = np.empty_like(edges)
     slot_of = np.full(n_links, -1, dtype=np.int32)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Ints
+from linkwise._arrays import Bools, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph.colouring import degeneracy
 from linkwise.graph.csr import Adjacency, induced_subgraph, with_room
@@ -30,7 +29,7 @@ class EliminationOrder(NamedTuple):
 
 
 @kernel
-def _peel(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
+def _peel(indptr: ShortInts, neighbours: ShortInts) -> tuple[Ints, Ints, Ints]:
     """Nodes with at most one neighbour left, as they become so; that neighbour or -1; degrees left."""
     n_nodes = indptr.size - 1
     degree = indptr[1:] - indptr[:-1]
@@ -58,7 +57,7 @@ def _peel(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> tuple[Int
 
 
 @kernel
-def _initial_fill(indptr: NDArray[np.int32], neighbours: NDArray[np.int32]) -> Ints:
+def _initial_fill(indptr: ShortInts, neighbours: ShortInts) -> Ints:
     """Missing edges among the neighbours of each node: d (d - 1) / 2 less its triangles, O(m sqrt m)."""
     n_nodes = indptr.size - 1
     fill = np.empty(n_nodes, dtype=np.int64)
@@ -172,7 +171,7 @@ def _insert(
 
 @kernel
 def _eliminate_by_fill(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], max_width: int, fill: Ints, heap: Ints
+    indptr: ShortInts, neighbours: ShortInts, max_width: int, fill: Ints, heap: Ints
 ) -> tuple[Ints, Ints, Ints, int]:
     """Min-fill elimination of a whole graph, up to the first node with more than ``max_width`` neighbours.
 

@@ -14,14 +14,10 @@ from linkwise.graph.csr import adjacency, compact, group_labels, is_forest, uniq
 from linkwise.graph.parity import two_colouring
 from linkwise.graph.witness import (
     groups_witness,
-    must_link_path,
     path_witness,
     ring_witness,
     single_cluster_witness,
 )
-
-__all__ = ["Feasibility", "check_feasibility", "chunklet_labels", "must_link_path"]
-
 
 #: Among more nodes than this, and many more than links, only those with links are looked at.
 _MANY_NODES = 1 << 22

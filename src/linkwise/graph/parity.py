@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
@@ -18,10 +17,9 @@ from linkwise.graph.csr import Adjacency
 
 
 @kernel
-def _two_colours(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], edges: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Colours, and on failure the nodes and edges of an odd ring (empty on success)."""
+def two_colouring(graph: Adjacency) -> tuple[Ints, Ints, Ints]:
+    """Colours 0 and 1 (n,) of a graph, or the nodes (l,) of an odd ring and its edges (l,), O(n + m)."""
+    indptr, neighbours, edges = graph
     n_nodes = indptr.size - 1
     colours = np.full(n_nodes, -1, dtype=np.int64)
     parent = np.full(n_nodes, -1, dtype=np.int64)
@@ -75,12 +73,6 @@ def _two_colours(
         a, b = parent[a], parent[b]
     ring[0] = a
     ring_edges[half] = closing_edge
-    return colours, ring, ring_edges
-
-
-def two_colouring(graph: Adjacency) -> tuple[Ints, Ints, Ints]:
-    """Colours 0 and 1 (n,) of a graph, or the nodes (l,) of an odd ring and its edges (l,), O(n + m)."""
-    colours, ring, ring_edges = _two_colours(graph.indptr, graph.neighbours, graph.edges)
     return colours, ring, ring_edges
 
 

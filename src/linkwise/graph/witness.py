@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Ints
+from linkwise._arrays import Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.exceptions import Witness
 from linkwise.graph.csr import adjacency, unique_pairs, with_room
@@ -21,9 +20,7 @@ _LONGEST_LIST = 12
 
 
 @kernel
-def _shortest_paths(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], ends: Ints
-) -> tuple[Ints, Ints]:
+def _shortest_paths(indptr: ShortInts, neighbours: ShortInts, ends: Ints) -> tuple[Ints, Ints]:
     """Breadth-first paths between the two nodes of every row, end to end; nothing where there is none."""
     parent = np.full(indptr.size - 1, -1, dtype=np.int64)
     queue = np.empty(indptr.size, dtype=np.int64)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._validation import as_generator
 from linkwise.exceptions import FeasibilityWarning
 from linkwise.inference.engines import (
@@ -319,7 +319,7 @@ def _agreement_of_pairs(field: PottsField, reduction: Reduction, prob: Floats, a
     return result
 
 
-def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[NDArray[np.int32], ...] | None:
+def _kinds_of_pairs(field: PottsField, reduction: Reduction) -> tuple[ShortInts, ...] | None:
     """Pairs that are links, that were dropped, and the groups (., 2) these join; None if all are links."""
     edge_of = reduction.edge_of
     if edge_of is None or (edge_of >= 0).all():
@@ -338,19 +338,14 @@ def _count_points(
 ) -> dict[str, int]:
     """Points of the field each engine answered for; ``independent`` are those without links."""
     parts = details.get("parts", {name: slice(None)})
-    n_points = len(reduction.groups)
+    groups, n_points = reduction.groups, len(reduction.groups)
     sizes = np.ones(len(linked), dtype=np.int32)
     if len(linked) < n_points:
-        sizes = cached(reduction.problem, "points of groups", lambda: _sizes(reduction.groups))
+        sizes = cached(reduction.problem, "points of groups", lambda: np.bincount(groups).astype(np.int32))
     of_linked = sizes if linked.all() else sizes[linked]
     counts = {engine: int(of_linked[members].sum()) for engine, members in parts.items()}
     counts = {"independent": n_points - sum(counts.values()), **counts}
     return {engine: count for engine, count in counts.items() if count}
-
-
-def _sizes(groups: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Points of each group."""
-    return np.bincount(groups).astype(np.int32)
 
 
 def _method_name(name: str, parts: Mapping[str, int]) -> str:

@@ -218,7 +218,6 @@ def solve_relaxation(problem: Problem, time_limit: float | None = None) -> Relax
 TOLERANCE = 1e-6
 #: HiGHS closes gaps to 1e-6; with its objective scaled to this size it resolves 1e-9 of the largest score.
 _OBJECTIVE_SIZE = 1e3
-_INFEASIBLE = 2
 
 
 class MilpLabels(NamedTuple):

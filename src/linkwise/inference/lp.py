@@ -8,8 +8,9 @@ from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise.inference.engines import EngineLabels, labels_engine, number, whole
+from linkwise.inference.exact.junction_tree import find_components
 from linkwise.inference.local_polytope import solve_relaxation
-from linkwise.inference.local_search.forest_descent import acyclic_components, polish
+from linkwise.inference.local_search.forest_descent import polish
 from linkwise.inference.problem import Problem, induced
 from linkwise.inference.scoring import best_per_component, problem_score
 
@@ -46,7 +47,7 @@ def lp(
     Optimal if the labels meet the bound, as they do when the shares are all 0 or 1, or if the hard links
     leave not even shares of labels. ``details["n_fractional"]`` counts the nodes without a clear label.
     """
-    component, acyclic = acyclic_components(problem)
+    component, _, acyclic = find_components(problem)
     start = problem.unary.argmax(axis=1) if initial is None else np.asarray(initial, dtype=np.int64)
     labels = start.copy()
     bound = 0.0

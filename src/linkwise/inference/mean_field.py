@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.random import counter_uniform
@@ -246,9 +246,9 @@ def _sweep(
     first_place: int,
     last_place: int,
     unary: Floats,
-    indptr: NDArray[np.int32],
+    indptr: ShortInts,
     split: Ints,
-    neighbours: NDArray[np.int32],
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     scattered: bool,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import inline_kernel
 from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels, path_witness, unique_pairs
@@ -83,8 +83,8 @@ class Reduction(NamedTuple):
     """
 
     problem: Problem
-    groups: NDArray[np.int32]
-    edge_of: NDArray[np.int32] | None
+    groups: ShortInts
+    edge_of: ShortInts | None
     constant: float
     n_groups: int
 

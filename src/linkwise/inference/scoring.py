@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -72,19 +72,13 @@ def component_scores(problem: Problem, labels: Ints, component: Ints, n_componen
 
 
 def best_per_component(
-    problem: Problem, candidates: Iterable[Ints], component: Ints, n_components: int
+    problem: Problem, candidates: Sequence[Ints], component: Ints, n_components: int
 ) -> Ints:
     """Join the best parts of several labellings: each component chooses for itself; the first wins ties."""
-    labels: Ints | None = None
-    best = np.empty(0)
-    for candidate in candidates:
+    labels, best = candidates[0], component_scores(problem, candidates[0], component, n_components)
+    for candidate in candidates[1:]:
         scores = component_scores(problem, candidate, component, n_components)
-        if labels is None:
-            labels, best = candidate.copy(), scores
-            continue
         better = scores > best
         best = np.where(better, scores, best)
         labels = np.where(better[component], candidate, labels)
-    if labels is None:
-        raise ValueError("candidates is empty: give at least one labelling")
     return labels

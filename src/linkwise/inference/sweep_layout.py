@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._threads import chunk_bounds
-from linkwise.graph import greedy_colouring
+from linkwise.graph import Adjacency, greedy_colouring
 from linkwise.inference.problem import Problem
 
 #: Nodes a kernel may work on side by side, as SIMD lanes; 16 measured best of 16..64 at K = 10 and 34.
@@ -35,13 +34,13 @@ class SweepLayout(NamedTuple):
     ``scattered``: sweeps should prefetch.
     """
 
-    order: NDArray[np.int32]
+    order: ShortInts
     blocks: Ints
     steps: list[list[tuple[int, int]]]
-    indptr: NDArray[np.int32]
-    split: NDArray[np.int32]
-    neighbours: NDArray[np.int32]
-    edges: NDArray[np.int32]
+    indptr: ShortInts
+    split: ShortInts
+    neighbours: ShortInts
+    edges: ShortInts
     coupling: Floats
     scattered: bool
 
@@ -50,7 +49,7 @@ def sweep_layout(problem: Problem) -> SweepLayout:
     """Colour the graph and renumber the problem by colour."""
     colours = greedy_colouring(problem.graph)
     order = np.argsort(colours, kind="stable").astype(np.int32)
-    indptr, split, neighbours, edges = renumbered(order, *problem.graph)
+    indptr, split, neighbours, edges = renumbered(order, problem.graph)
     coupling = problem.coupling[edges] if problem.coupling.ndim == 1 else problem.coupling
     blocks, steps = _plan(np.bincount(colours))
     first_neighbours = neighbours[indptr[:-1][np.diff(indptr) > 0]]
@@ -61,13 +60,9 @@ def sweep_layout(problem: Problem) -> SweepLayout:
 
 
 @kernel
-def renumbered(
-    order: NDArray[np.int32],
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def renumbered(order: ShortInts, graph: Adjacency) -> tuple[ShortInts, ShortInts, ShortInts, ShortInts]:
     """Compressed rows by place: indptr, split (where later places begin), neighbours, rows of ``pairs``."""
+    indptr, neighbours, edges = graph
     n_nodes = order.shape[0]
     place = np.full(indptr.shape[0] - 1, -1, dtype=np.int32)
     for here in range(n_nodes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -36,21 +36,11 @@ _INIT = {
 class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
     """Prediction by ``cluster_centers_`` and ``metric_`` alone; subclasses supply ``fit``."""
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
-    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.distortion != "euclidean"
         tags.input_tags.positive_only = self.distortion in ("kl", "i_divergence")
         return tags
-
-    def fit_predict(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
-        """Fit and return ``labels_``, which use the links."""
-        labels: Ints = self.fit(X, y, constraints=constraints).labels_
-        return labels
 
     def _make_distortion(self) -> Distortion:
         return make_distortion(

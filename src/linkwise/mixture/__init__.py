@@ -14,27 +14,17 @@ if TYPE_CHECKING:
     from linkwise.mixture.ppc import PPC as PPC
     from linkwise.mixture.ppc import DoubtfulAnswer as DoubtfulAnswer
 
-__all__ = [
-    "CPPC",
-    "PPC",
-    "ClassReport",
-    "ConstrainedEM",
-    "DoubtfulAnswer",
-    "Relabelling",
-    "relabel",
-    "stability",
-]
+_MODULES = {
+    "CPPC": "linkwise.mixture.cppc",
+    "ClassReport": "linkwise.mixture.classes.report",
+    "ConstrainedEM": "linkwise.mixture.constrained_em",
+    "DoubtfulAnswer": "linkwise.mixture.ppc",
+    "PPC": "linkwise.mixture.ppc",
+    "Relabelling": "linkwise.mixture.classes.relabel",
+    "relabel": "linkwise.mixture.classes.relabel",
+    "stability": "linkwise.mixture.classes.decisions",
+}
 
-__getattr__ = resolver(
-    __name__,
-    {
-        "CPPC": "linkwise.mixture.cppc",
-        "ClassReport": "linkwise.mixture.classes.report",
-        "ConstrainedEM": "linkwise.mixture.constrained_em",
-        "DoubtfulAnswer": "linkwise.mixture.ppc",
-        "PPC": "linkwise.mixture.ppc",
-        "Relabelling": "linkwise.mixture.classes.relabel",
-        "relabel": "linkwise.mixture.classes.relabel",
-        "stability": "linkwise.mixture.classes.decisions",
-    },
-)
+__all__ = [*_MODULES]
+
+__getattr__ = resolver(__name__, _MODULES)

@@ -13,8 +13,6 @@ from linkwise.mixture.linked import LinkedGaussianMixture
 from linkwise.mixture.links.noise import LinkNoise
 from linkwise.mixture.links.rows import LinkedRows, select_linked_rows
 
-__all__ = ["ConstrainedEM"]
-
 
 class ConstrainedEM(LinkedGaussianMixture):
     """Gaussian mixture with hard must-links (chunklets) and cannot-links.

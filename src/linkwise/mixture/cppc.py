@@ -45,11 +45,9 @@ from linkwise.mixture.classes.tables import (
 )
 from linkwise.mixture.em import best_run, needed_merit
 from linkwise.mixture.gaussian.data import condition
-from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians, n_free_parameters
+from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, n_free_parameters
 from linkwise.mixture.gaussian.shrinkage import check_shrinkage, pseudo_rows
 from linkwise.mixture.prediction import FittedMixture
-
-__all__ = ["CPPC"]
 
 #: Weight of the beliefs in cBIC unless another is given.
 _CRITERION_WEIGHT = 0.25
@@ -430,10 +428,6 @@ class CPPC(FittedMixture):
             source.points, source.codes, self.responsibilities_, self._gaussians, np.log(self.weights_),
             len(self.classes_),
         )  # fmt: skip
-
-    @property
-    def _gaussians(self) -> Gaussians:
-        return Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
 
     def _store_measures(self, found: FittedRows, n_features: int, criterion_weight: float) -> None:
         n_classes, n_components = len(self.classes_), len(self.means_)

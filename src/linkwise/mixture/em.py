@@ -15,17 +15,6 @@ from linkwise._arrays import Floats
 from linkwise._compat import FitTask
 from linkwise.mixture.gaussian.gaussians import Gaussians, relative_shifts
 
-__all__ = [
-    "EMRun",
-    "MixtureParameters",
-    "Step",
-    "attempt",
-    "best_run",
-    "parameter_shift",
-    "run_em",
-    "warn_unless_converged",
-]
-
 AnyRun = TypeVar("AnyRun", bound="EMRun")
 
 #: Runs whose values are this near to each other, as a share of them, have met: the first of them is kept.

@@ -5,14 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from linkwise._arrays import AnyFloats, Bools, Floats, Ints
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._threads import Workers
 from linkwise._transformers import LinkedTransformerMixin
@@ -39,7 +40,7 @@ from linkwise.mixture.em import (
     warn_unless_converged,
 )
 from linkwise.mixture.gaussian.data import Points
-from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES, Gaussians
+from linkwise.mixture.gaussian.gaussians import COVARIANCE_TYPES
 from linkwise.mixture.gaussian.shrinkage import (
     CovariancePrior,
     check_shrinkage,
@@ -72,8 +73,6 @@ from linkwise.mixture.links.starts import (
 from linkwise.mixture.links.weights import GRID_LARGEST
 from linkwise.mixture.prediction import FittedMixture
 
-__all__ = ["LinkedGaussianMixture", "RunKeeper"]
-
 #: Nats by which the run with heavier linked rows must predict the links better to be kept: odds of 20. It was
 #: fitted to these links, so it always predicts them a little better; on iris, whose classes are Gaussian, the
 #: ARI falls from .93 to .90 if it is kept in any case (30 pairs of certainty .9, eight draws).
@@ -99,9 +98,6 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
     Subclasses supply the constructor, and may say how links enter: ``_linked_rows``, ``_link_noise``.
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
-
     #: Work that inference may take under hard links, see ``LinkedStep``; None for its own limit.
     _max_work: float | None = None
 
@@ -113,9 +109,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         """Return the answers whose error rates are learned; None learns nothing."""
         return None
 
-    def _store_noise(
-        self, noise: LinkNoise | None, coupling: NDArray[np.float64], agreement: NDArray[np.float64]
-    ) -> None:
+    def _store_noise(self, noise: LinkNoise | None, coupling: Floats, agreement: Floats) -> None:
         """Store what was learned of the answers: their couplings (J,), and P(same) of each link (m,)."""
 
     # Fitting
@@ -126,25 +120,19 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         return self
 
     @with_callbacks
-    def fit_predict(
-        self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None
-    ) -> NDArray[np.int64]:
+    def fit_predict(self, X: ArrayLike, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
         """Fit the mixture and return ``labels_`` of the training rows, which use the links.
 
         Without constraints this is the same as ``predict(X)``.
         """
         X, constraints = align_rows(X, constraints)
-        data: NDArray[np.floating] = validate_rows(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        data: AnyFloats = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_parameters(len(data))
         constraints = check_constraints(constraints, len(data), y)
         names = getattr(self, "feature_names_in_", None)
         return self._fit_source(lambda rows: RowsInMemory(data, self.reg_covar, names), constraints)
 
-    def _fit_source(
-        self, make_source: Callable[[NDArray[np.int64]], Source], constraints: Constraints | None
-    ) -> NDArray[np.int64]:
+    def _fit_source(self, make_source: Callable[[Ints], Source], constraints: Constraints | None) -> Ints:
         """Fit to rows wherever they are; ``make_source`` is told which of them carry links or labels."""
         labelled = constraints
         if constraints is not None:
@@ -314,16 +302,15 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self,
         source: Source,
         constraints: Constraints | None,
-        coupling: NDArray[np.float64],
+        coupling: Floats,
         prior: CovariancePrior | None,
         random_state: np.random.RandomState,
     ) -> tuple[list[MixtureParameters], bool]:
         """Return the parameters that EM starts from, one for each restart, and whether they are from data."""
         if self.warm_start and hasattr(self, "means_") and self._last_fit_serves(source.n_features):
-            gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
             with np.errstate(divide="ignore"):
                 log_weights = np.log(self.weights_)
-            return [MixtureParameters(log_weights, gaussians, self.covariances_, coupling)], False
+            return [MixtureParameters(log_weights, self._gaussians, self.covariances_, coupling)], False
         if not any(part is None for part in (self.weights_init, self.means_init, self.precisions_init)):
             return [self._given_start(None, source.n_features, coupling)], False
         X, points, rows = source.sample()
@@ -360,10 +347,10 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
 
     def _data_start(
         self,
-        X: NDArray[np.floating],
+        X: AnyFloats,
         points: Points,
         constraints: Constraints | None,
-        coupling: NDArray[np.float64],
+        coupling: Floats,
         prior: CovariancePrior | None,
         random_state: np.random.RandomState,
         number: int,
@@ -381,7 +368,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         )
 
     def _given_start(
-        self, start: MixtureParameters | None, n_features: int, coupling: NDArray[np.float64]
+        self, start: MixtureParameters | None, n_features: int, coupling: Floats
     ) -> MixtureParameters:
         """Replace parts of a start by what the user gave."""
         given = GivenParts(self.weights_init, self.means_init, self.precisions_init)
@@ -459,11 +446,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self.n_occupied_ = int(self._occupied().sum())
 
     def _store_labels(
-        self,
-        source: Source,
-        linked_rows: NDArray[np.int64] | None,
-        prob: NDArray[np.float64] | None,
-        labels: NDArray[np.int64] | None,
+        self, source: Source, linked_rows: Ints | None, prob: Floats | None, labels: Ints | None
     ) -> None:
         """Store labels of all rows and, with links, probabilities: those of the linked rows are given."""
         assert isinstance(source, RowsInMemory)
@@ -479,11 +462,11 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         self.labels_ = self.responsibilities_.argmax(axis=1).astype(np.int64)
         self.labels_[linked_rows] = labels
 
-    def _cluster_sizes(self) -> NDArray[np.int64]:
+    def _cluster_sizes(self) -> Ints:
         """Number of rows (K,) with each of ``labels_``."""
         return np.bincount(self.labels_, minlength=self._n_clusters)
 
-    def _occupied(self) -> NDArray[np.bool_]:
+    def _occupied(self) -> Bools:
         return occupied_clusters(self._cluster_sizes(), self.weights_, self._cluster_of)
 
     def _warn_of_lost_clusters(
@@ -511,7 +494,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
                 stacklevel=5,
             )
 
-    def _decode(self, source: Source, linked: LinkedRows, prob: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _decode(self, source: Source, linked: LinkedRows, prob: Floats) -> Ints:
         """Label the linked rows: the most probable label of each row, or the most probable labelling of all.
 
         The most probable labels one by one may break a hard cannot-link. Then the most probable joint
@@ -522,8 +505,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         broken = np.isinf(linked.coupling) & ((first == second) != (linked.coupling > 0))
         if self.decode == "marginal" and not broken.any():
             return labels
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        joint = source.log_density(gaussians, linked.rows)
+        joint = source.log_density(self._gaussians, linked.rows)
         joint += linked.prior_power[:, np.newaxis] * np.log(self.weights_)
         per_cluster = sum_components(joint, self._cluster_of)
         field = PottsField(per_cluster, linked.pairs, linked.coupling)
@@ -537,7 +519,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         return np.where(affected[component], together, labels)
 
 
-def _known_rows(linked: LinkedRows | None, constraints: Constraints | None) -> NDArray[np.int64]:
+def _known_rows(linked: LinkedRows | None, constraints: Constraints | None) -> Ints:
     """Rows that carry links or labels, ascending."""
     rows = np.empty(0, dtype=np.int64) if linked is None else linked.rows
     if constraints is not None and constraints.row_classes is not None:

@@ -15,8 +15,6 @@ from linkwise.constraints import Constraints
 from linkwise.mixture.linked import LinkedGaussianMixture
 from linkwise.mixture.links.noise import LinkNoise, check_learn_noise
 
-__all__ = ["PPC", "DoubtfulAnswer"]
-
 
 class DoubtfulAnswer(NamedTuple):
     """An answer about a pair that may be wrong; a list of them makes a table: ``pandas.DataFrame(answers)``.

@@ -17,8 +17,6 @@ from linkwise.mixture.gaussian.data import Points, new_points
 from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
 from linkwise.mixture.gaussian.passes import Posterior, posterior_pass
 
-__all__ = ["FittedMixture"]
-
 _ROWS_AT_ONCE = 8192
 #: Two names of one parameter.
 _SAME = {"n_components": "n_clusters", "n_clusters": "n_components"}
@@ -90,14 +88,17 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         """Cluster of each Gaussian."""
         return np.repeat(np.arange(self._n_clusters), self._n_gaussians // self._n_clusters)
 
+    @property
+    def _gaussians(self) -> Gaussians:
+        return Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
+
     def _posterior(self, points: Points, **wanted: Any) -> Posterior:
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights_)
         several = self._n_gaussians > self._n_clusters
         if several and wanted.get("labels"):
             wanted = {**wanted, "labels": False, "probabilities": True}
-        return posterior_pass(points, gaussians, log_weights, **wanted)
+        return posterior_pass(points, self._gaussians, log_weights, **wanted)
 
     def _labels_of(self, posterior: Posterior) -> Ints:
         if posterior.labels is not None:
@@ -115,8 +116,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
         check_is_fitted(self)
         refuse_dask(X)
         data = validate_rows(self, X, dtype=[np.float64, np.float32], reset=False)
-        gaussians = Gaussians(self.means_, self.precisions_cholesky_, self.covariance_type)
-        return new_points(data, gaussians, getattr(self, "feature_names_in_", None))
+        return new_points(data, self._gaussians, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> Ints:
         """Return the most probable cluster of each row (n,), by the fitted mixture alone."""

@@ -21,8 +21,6 @@ from linkwise._validation import (
 )
 from linkwise.constraints import Constraints
 
-__all__ = ["ConstraintKFold", "assign_folds"]
-
 # A fold that a component fills beyond this many times its fair share is worth a warning.
 _LARGE_FOLD = 2
 

@@ -13,19 +13,6 @@ from linkwise.constraints import Constraints
 from linkwise.constraints.groups import codes_apart, implied_pairs, pair_codes
 from linkwise.graph import group_labels
 
-__all__ = [
-    "HELD_OUT",
-    "HeldOut",
-    "LinkFold",
-    "Questions",
-    "both_kinds",
-    "corrected_error",
-    "hold_out",
-    "link_folds",
-    "takes_links",
-    "without_pairs",
-]
-
 #: Share of the links of each kind that a fit does not see.
 HELD_OUT = 0.2
 
@@ -158,7 +145,7 @@ def _row_folds(
 def _without_rows(links: Constraints, out: Bools, group: Ints, apart: Ints) -> Constraints:
     """All that the links say about rows that are not ``out``: groups stay chained and linked apart."""
     said = links.judgements
-    soft = np.isfinite(said.weights) & ~out[said.pairs].any(axis=1)
+    soft = np.isfinite(said.weights) & (said.weights != 0.0) & ~out[said.pairs].any(axis=1)
     rows = np.setdiff1d(np.unique(links.pairs[np.isinf(links.weights)]), np.flatnonzero(out))
     order = rows[np.argsort(group[rows], kind="stable")]
     next_to = group[order[1:]] == group[order[:-1]]
@@ -167,26 +154,13 @@ def _without_rows(links: Constraints, out: Bools, group: Ints, apart: Ints) -> C
     first_of[group[order[::-1]]] = order[::-1]
     ends = first_of[np.stack(np.divmod(apart, links.n_samples), axis=1)]
     between = ends[(ends >= 0).all(axis=1)]
-    must, cannot = soft & (said.weights > 0), soft & (said.weights < 0)
+    pairs = np.concatenate([chain, between, said.pairs[soft]])
+    hard = np.repeat([np.inf, -np.inf], [len(chain), len(between)])
     source = None
     if said.source is not None:
-        nobody = np.full(max(len(chain), len(between)), "")
-        source = np.concatenate(
-            [nobody[: len(chain)], said.source[must], nobody[: len(between)], said.source[cannot]]
-        )
-    return Constraints(
-        links.n_samples,
-        np.concatenate([chain, said.pairs[must]]),
-        np.concatenate([between, said.pairs[cannot]]),
-        weight=np.concatenate(
-            [
-                np.full(len(chain), np.inf),
-                said.weights[must],
-                np.full(len(between), np.inf),
-                -said.weights[cannot],
-            ]
-        ),
-        source=source,
+        source = np.concatenate([np.full(len(hard), ""), said.source[soft]])
+    return Constraints._from_signed(
+        links.n_samples, pairs, np.concatenate([hard, said.weights[soft]]), source
     )
 
 
@@ -204,14 +178,10 @@ def without_pairs(links: Constraints, out: Bools) -> Constraints:
     """The links without those that are ``out`` (m,), all judgements of a pair included."""
     said = links.judgements
     stays = ~np.isin(pair_codes(links.n_samples, said.pairs), pair_codes(links.n_samples, links.pairs[out]))
-    must, cannot = stays & (said.weights > 0), stays & (said.weights < 0)
-    return Constraints(
-        links.n_samples,
-        said.pairs[must],
-        said.pairs[cannot],
-        weight=np.concatenate([said.weights[must], -said.weights[cannot]]),
-        source=None if said.source is None else np.concatenate([said.source[must], said.source[cannot]]),
-    )
+    # Answers of certainty 1/2 say nothing.
+    stays &= said.weights != 0.0
+    source = None if said.source is None else said.source[stays]
+    return Constraints._from_signed(links.n_samples, said.pairs[stays], said.weights[stays], source)
 
 
 def corrected_error(differences: Floats) -> float:

@@ -32,8 +32,6 @@ from linkwise.constraints import Constraints
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.model_selection.held_out import HeldOut, both_kinds, corrected_error, hold_out, takes_links
 
-__all__ = ["ComponentSweep", "SweepRun", "sweep_components"]
-
 #: Criteria that mixtures offer as methods of the data.
 _METHODS = ("bic", "aic", "icl")
 _LINKS = "held_out_links"

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import rasterio
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from linkwise._arrays import Floats, Ints
-from linkwise.raster.grid import Grid, grid_of, pixel_areas
+from linkwise.raster.grid import Grid, class_codes, grid_of, pixel_areas
 from linkwise.raster.legend import names_in
 from linkwise.raster.writing import MapWriter
 
@@ -162,15 +162,16 @@ def _count(classes: Any, pixel_area: float | ArrayLike | None) -> tuple[Ints, Fl
         if pixel_area is None:
             grid = grid_of(array)
         most = int(classes.attrs.get("n_classes", 0))
-        tables = [_row_counts(np.asarray(array.values), most)]
+        tables = [_row_counts(array.values, most)]
     width = max(table.shape[1] for table in tables)
     counts = np.concatenate([np.pad(table, ((0, 0), (0, width - table.shape[1]))) for table in tables])
     square_metres = pixel_areas(grid) if pixel_area is None else np.asarray(pixel_area, dtype=np.float64)
     return counts, np.broadcast_to(square_metres, (grid.height,)), names
 
 
-def _row_counts(codes: NDArray[np.integer], most: int) -> Ints:
+def _row_counts(values: Any, most: int) -> Ints:
     """Pixels of each row and each class from 1 on; 0 is no data."""
+    codes = class_codes(values)
     most = max(most, int(codes.max()) if codes.size else 0)
     return np.array([np.bincount(row, minlength=most + 1)[1:] for row in codes], dtype=np.int64).reshape(
         -1, most

@@ -276,11 +276,7 @@ def class_type(n_classes: int) -> np.dtype[np.unsignedinteger]:
 
 
 def _run(
-    stack: xr.DataArray,
-    pixels: PixelModel,
-    smooth: float | None,
-    side: int,
-    done: Container[tuple[int, int]],
+    stack: xr.DataArray, pixels: PixelModel, smooth: float | None, side: int, done: Container[tuple[int, int]]
 ) -> Iterator[tuple[Window, NDArray[np.unsignedinteger], NDArray[np.float32]]]:
     side = check_whole_number(side, "window", 16)
     coupling = check_smooth(smooth)

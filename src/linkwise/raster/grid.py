@@ -97,6 +97,18 @@ def valid_pixels(values: NDArray[Any], nodata: list[float | None]) -> Bools:
     return valid
 
 
+def class_codes(values: Any) -> NDArray[np.integer]:
+    """The codes of a map, if they are whole numbers from 0, which is no data."""
+    codes = np.asarray(values)
+    if codes.dtype.kind not in "ui":
+        raise ValueError(
+            f"a map holds whole numbers, not {codes.dtype}; pass what classify or write_map made"
+        )
+    if codes.size and int(codes.min()) < 0:
+        raise ValueError(f"class {int(codes.min())} is none: write 0 for no data, and 1, 2, ... for classes")
+    return codes
+
+
 def fits(value: float, dtype: np.dtype[Any]) -> bool:
     """Whether a number of this type can have the value."""
     if dtype.kind == "f":

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyproj import CRS, Transformer
 from rasterio.enums import Resampling
 
-from linkwise.raster.grid import Grid, grid_of
+from linkwise.raster.grid import Grid, class_codes, grid_of
 from linkwise.raster.legend import names_in
 
 
@@ -70,11 +70,7 @@ def small_map(classes: Any, most: int) -> SmallMap:
         grid, names, colors = grid_of(array), None, None
         step = every_nth(grid.shape, most)
         codes = np.asarray(array[::step, ::step].values)
-    if codes.dtype.kind not in "ui":
-        raise ValueError(
-            f"a map holds whole numbers, not {codes.dtype}; pass what classify or write_map made"
-        )
-    codes, size = north_up(codes, grid), ground_size(grid)
+    codes, size = north_up(class_codes(codes), grid), ground_size(grid)
     return SmallMap(codes, None if size is None else (step * size[0], step * size[1]), names, colors)
 
 

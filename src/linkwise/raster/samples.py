@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from linkwise._arrays import Bools, Floats, Ints
+from linkwise._tables import label_names, read_frame, table_suffix
 from linkwise._validation import check_choice, listed
 from linkwise.raster.grid import Grid, as_stack, grid_of, nodata_of, same_place, valid_pixels, windows_of
 from linkwise.raster.legend import names_in
@@ -59,10 +60,10 @@ class TrainingRows(NamedTuple):
         What was left out and why, one line each.
     """
 
-    X: NDArray[np.float64]
+    X: Floats
     y: NDArray[np.str_]
-    pixels: NDArray[np.int64]
-    groups: NDArray[np.int64]
+    pixels: Ints
+    groups: Ints
     skipped: list[str]
 
 
@@ -145,7 +146,7 @@ def training_rows(
     check_choice(outside, "outside", ("raise", "skip"))
     stack = as_stack(stack)
     grid = grid_of(stack)
-    table = _table_of(samples)
+    table = _table_of(samples, label)
     if table is not None:
         columns = _value_columns(table, values, stack, x, y)
         if columns is not None:
@@ -255,8 +256,8 @@ def _line_of(samples: Any) -> Callable[[int], str]:
     return lambda row: f"row {row}"
 
 
-def _table_of(samples: Any) -> Any:
-    """A DataFrame if the samples are a table, None otherwise."""
+def _table_of(samples: Any, label: str | None) -> Any:
+    """A DataFrame if the samples are a table, None otherwise; classes in text stay as they are written."""
     import pandas
 
     if isinstance(samples, pandas.DataFrame):
@@ -269,15 +270,10 @@ def _table_of(samples: Any) -> Any:
         raise FileNotFoundError(f"{path} does not exist; check the folder and the name")
     if suffix not in _TABLES:
         return None
-    try:
-        if suffix in (".parquet", ".pq"):
-            return pandas.read_parquet(path)
-        return pandas.read_csv(
-            path, sep="\t" if suffix == ".tsv" else ",", keep_default_na=False, na_values=[""]
-        )
-    except (ValueError, OSError, EOFError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise ValueError(f"{path} is no table that can be read ({reason}); correct it") from error
+    table = read_frame(path, [] if label is None else [label])
+    if label in table.columns and table_suffix(path) != ".parquet":
+        table[label] = label_names(table[label])
+    return table
 
 
 def _value_columns(
@@ -431,7 +427,7 @@ def _codes_of_array(labels: xr.DataArray, grid: Grid) -> tuple[Ints, NDArray[Any
         target = {"transform": grid.transform, "shape": grid.shape, "nodata": outside}
         array = array.rio.reproject(grid.crs, resampling=Resampling.nearest, **target)
     codes = np.asarray(array.transpose("y", "x").values)
-    return _known(codes, array.rio.nodata, 0)
+    return _known(codes, array.rio.nodata)
 
 
 def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[Ints, NDArray[Any]], dict[int, str]]:
@@ -456,7 +452,7 @@ def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[Ints, NDArray[Any]], di
                 warped = {"crs": grid.crs, "transform": grid.transform, "height": height, "width": width}
                 on_grid = opened.enter_context(WarpedVRT(file, resampling=Resampling.nearest, **warped))
             for window in windows_of(*grid.shape, _READ):
-                some, their_codes = _known(on_grid.read(1, window=window), file.nodata, 0)
+                some, their_codes = _known(on_grid.read(1, window=window), file.nodata)
                 row, column = np.divmod(some, int(window.width))
                 pixels.append((row + int(window.row_off)) * grid.width + column + int(window.col_off))
                 codes.append(their_codes)
@@ -467,10 +463,10 @@ def _codes_of_file(path: str, grid: Grid) -> tuple[tuple[Ints, NDArray[Any]], di
     return (everything[order], np.concatenate(codes)[order]), names
 
 
-def _known(codes: NDArray[Any], nodata: float | None, unknown: int) -> tuple[Ints, NDArray[Any]]:
-    """Numbers in reading order and codes of the pixels that have a class."""
+def _known(codes: NDArray[Any], nodata: float | None) -> tuple[Ints, NDArray[Any]]:
+    """Numbers in reading order and codes of the pixels that have a class; 0 is none."""
     flat = codes.ravel()
-    known = flat != unknown
+    known = flat != 0
     if flat.dtype.kind == "f":
         known &= np.isfinite(flat)
     if nodata is not None:

@@ -30,7 +30,7 @@ from rasterio.windows import Window
 
 from linkwise._files import naming, replacing, to_disk, try_lock
 from linkwise.raster.classify import CACHE, class_type
-from linkwise.raster.grid import as_stack, grid_of
+from linkwise.raster.grid import as_stack, class_codes, grid_of
 from linkwise.raster.legend import Legend
 
 #: Side of the tiles of the GeoTIFF.
@@ -146,8 +146,7 @@ class MapWriter:
         lock = try_lock(self._journal_path)
         if lock is None:
             raise BlockingIOError(f"another run is writing {self.path}; wait for it, or choose another name")
-        self._lock = lock
-        self._journal: BinaryIO = open(self._journal_path, "r+b")
+        self._journal: BinaryIO = os.fdopen(lock, "r+b")  # closing it opens the lock
         try:
             self._resume()
         except BaseException:
@@ -158,6 +157,9 @@ class MapWriter:
     def write(self, window: Window, classes: ArrayLike, confidence: ArrayLike | None = None) -> None:
         """Write the classes (h, w) of a window, and their probabilities (h, w), NaN without data."""
         codes = np.asarray(classes)
+        if codes.dtype.kind == "f" and (codes == np.rint(codes)).all():
+            codes = codes.astype(np.int64)
+        codes = class_codes(codes)
         place = (int(window.row_off), int(window.col_off), int(window.height), int(window.width))
         row, column, height, width = place
         if row < 0 or column < 0 or row + height > self.grid.height or column + width > self.grid.width:
@@ -214,7 +216,7 @@ class MapWriter:
         full = isinstance(error, _Full) or getattr(error, "errno", None) in _FULL
         may_succeed = not isinstance(error, Exception) or isinstance(error, OSError | MemoryError)
         if self._fingerprint is not None and may_succeed and not full:
-            self._close()
+            self._journal.close()
         else:
             self._drop()
 
@@ -263,15 +265,11 @@ class MapWriter:
         pixels = np.frombuffer(zlib.decompress(self._journal.read(length)), dtype=self._dtype)
         return pixels.reshape(-1, *place[2:])
 
-    def _close(self) -> None:
-        self._journal.close()
-        os.close(self._lock)
-
     def _drop(self) -> None:
         try:
             self._journal_path.unlink(missing_ok=True)
         finally:
-            self._close()
+            self._journal.close()
 
     def _finish(self) -> None:
         """Write the GeoTIFF from the journal, read it back, and put it in its place."""

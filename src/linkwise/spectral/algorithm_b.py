@@ -20,8 +20,6 @@ from linkwise._kernels.simd import WIDTH, larger, load, splat, store
 from linkwise._threads import chunk_bounds
 from linkwise.spectral.propagation import Propagation, SignedLinks
 
-__all__ = ["cannot_link_vectors", "largest_products", "weakest_affinity"]
-
 #: Rows and columns of the block of maxima that stays in registers.
 _BLOCK_ROWS, _BLOCK_COLUMNS = 4, 2 * WIDTH
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -37,25 +37,13 @@ from linkwise.spectral.rounding import (
 )
 from linkwise.spectral.solvers import GRAPH_AFFINITIES, AffinitySettings
 
-__all__ = ["SpectralClusterer", "is_number"]
-
 AFFINITIES = (*GRAPH_AFFINITIES, "rbf", "precomputed")
 
 
 class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, BaseEstimator):
     """A spectral clustering of rows that may carry links; subclasses supply ``fit``."""
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True}
-    __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True}
-    # Pipeline.score passes sample_weight on whether or not it was given (scikit-learn 1.9).
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"constraints": True, "sample_weight": True}
-
     _extension: Extension
-
-    def fit_predict(self, X: Any, y: Any = None, *, constraints: Constraints | None = None) -> Ints:
-        """Fit and return ``labels_``."""
-        labels: Ints = self.fit(X, y, constraints=constraints).labels_
-        return labels
 
     def predict(self, X: Any) -> Ints:
         """Cluster (n,) of new rows: the one whose mean is nearest in the embedding, see :meth:`transform`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -29,8 +30,6 @@ from linkwise.spectral.solvers import (
     Solver,
     choose_solver,
 )
-
-__all__ = ["ConstrainedSpectralClustering"]
 
 SOLVERS = ("auto", "dense", "landmark", "signed_laplacian", "basis")
 
@@ -464,7 +463,6 @@ class ConstrainedSpectralClustering(SpectralClusterer):
 
     def _warn(self, solution: Solution, pairs: Ints, weights: Floats) -> None:
         """Say what the caller should know about this solution."""
-        n_samples = len(solution.rows)
         if not solution.converged:
             warnings.warn(
                 f"the eigenvectors did not reach eigen_tol={self.eigen_tol:g} in {solution.n_iter} products; "
@@ -472,42 +470,34 @@ class ConstrainedSpectralClustering(SpectralClusterer):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        for note in self._notes(solution, pairs, weights):
+            warnings.warn(note, UserWarning, stacklevel=4)
+
+    def _notes(self, solution: Solution, pairs: Ints, weights: Floats) -> Iterator[str]:
         if self.algorithm_ == "A" and self.n_clusters > 2 and (weights < 0).sum() > 1:
-            warnings.warn(
+            yield (
                 "algorithm A takes the enemy of an enemy for a friend, which is wrong for n_clusters="
-                f"{self.n_clusters}; use algorithm='B' (or 'auto')",
-                UserWarning,
-                stacklevel=4,
+                f"{self.n_clusters}; use algorithm='B' (or 'auto')"
             )
         if self.unbalanced_components_:
-            witness = check_feasibility(n_samples, pairs, weights, 2).witness
+            witness = check_feasibility(len(solution.rows), pairs, weights, 2).witness
             if witness is not None:
-                warnings.warn(
-                    f"the hard links cannot all hold with two sides: {witness.message}",
-                    UserWarning,
-                    stacklevel=4,
-                )
+                yield f"the hard links cannot all hold with two sides: {witness.message}"
         if solution.n_wiped:
-            warnings.warn(
+            yield (
                 f"the links leave {solution.n_wiped} points without variance (trace ratio "
                 f"{solution.trace_ratio:.2g}), so that their affinities are near rounding; raise softness "
-                f"(now {self.softness:g}) or use fewer links",
-                UserWarning,
-                stacklevel=4,
+                f"(now {self.softness:g}) or use fewer links"
             )
         unreached = solution.effects == UNREACHED
         if unreached.any():
             first = tuple(pairs[np.argmax(unreached)].tolist())
-            warnings.warn(
+            yield (
                 f"{unreached.sum()} of {len(weights)} links, e.g. {first}, have no effect on other points: "
-                "the kernel is too narrow there to reach a neighbour; raise sigma or diffusion_time",
-                UserWarning,
-                stacklevel=4,
+                "the kernel is too narrow there to reach a neighbour; raise sigma or diffusion_time"
             )
         if solution.n_parts > self.n_clusters:
-            warnings.warn(
+            yield (
                 f"the neighbour graph falls into {solution.n_parts} parts that no must-link joins, but "
-                f"n_clusters={self.n_clusters}: which parts share a cluster is arbitrary; raise n_neighbors",
-                UserWarning,
-                stacklevel=4,
+                f"n_clusters={self.n_clusters}: which parts share a cluster is arbitrary; raise n_neighbors"
             )

@@ -21,8 +21,6 @@ from scipy.sparse.linalg import SuperLU, splu
 
 from linkwise._arrays import Floats
 
-__all__ = ["Eigenpairs", "factor_stays_sparse", "leading_eigenpairs", "smallest_eigenpairs"]
-
 Operator = Callable[[Floats], Floats]
 
 #: Vectors of a block: eigenvalues up to this often the same are all found.

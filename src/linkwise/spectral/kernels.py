@@ -22,19 +22,6 @@ from linkwise._kernels.simd import WIDTH, load, splat, store
 from linkwise._row_tables import exact_origin, from_origin
 from linkwise._threads import chunk_bounds
 
-__all__ = [
-    "check_kernel",
-    "gaussian_kernel",
-    "heat_columns",
-    "heat_kernel",
-    "local_scale",
-    "nearest_neighbours",
-    "neighbour_graph",
-    "neighbour_weights",
-    "normalised_adjacency",
-    "self_tuning_graph",
-]
-
 #: Columns of the heat kernel computed side by side: one cache line of a row.
 _COLUMNS = 2 * WIDTH
 

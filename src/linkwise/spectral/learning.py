@@ -14,8 +14,6 @@ from linkwise.spectral.base import SpectralClusterer
 from linkwise.spectral.normalised_cut import CutSettings, solve_kernel
 from linkwise.spectral.solvers import KernelOf
 
-__all__ = ["SpectralLearning", "overwritten_affinity"]
-
 
 def overwritten_affinity(kernel_matrix: Floats, pairs: Ints, weights: Floats) -> Floats:
     """A copy whose linked entries are sqrt(K_ii K_jj) for must-links and 0 for cannot-links.

@@ -32,20 +32,6 @@ from linkwise.spectral.propagation import (
     signed_links,
 )
 
-__all__ = [
-    "ACTIVE",
-    "KNOWN",
-    "UNREACHED",
-    "CutSettings",
-    "KernelCut",
-    "SpectralEmbedding",
-    "affinity_embedding",
-    "constrained_affinity",
-    "extend_rows",
-    "row_normalised",
-    "solve_kernel",
-]
-
 #: Degrees are raised to this share of their mean, so that a point without affinity has one.
 _DEGREE_FLOOR = 1e-8
 

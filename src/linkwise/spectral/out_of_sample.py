@@ -15,8 +15,6 @@ from linkwise._threads import chunk_bounds
 from linkwise.spectral.kernels import gaussian_kernel, nearest_neighbours, neighbour_weights
 from linkwise.spectral.normalised_cut import KernelCut, extend_rows, row_normalised
 
-__all__ = ["Extension", "GaussianExtension", "NeighbourExtension", "PrecomputedExtension", "extension_of"]
-
 #: Points extended at once, so that no large kernel is stored.
 _POINTS_AT_ONCE = 2048
 

@@ -28,19 +28,6 @@ from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise.spectral.kernels import gaussian_kernel
 
-__all__ = [
-    "KernelProfile",
-    "Propagation",
-    "SignedLinks",
-    "equivalent_kernel",
-    "kernel_profile",
-    "link_columns",
-    "propagate",
-    "propagated_kernel",
-    "signed_incidence",
-    "signed_links",
-]
-
 #: Smallest variance of a link relative to the kernel's mean diagonal. A link this hard is kept to 1e-5 of the
 #: kernel's scale, and the Cholesky factor of E + V^T K V still has six digits when V^T K V is singular.
 VARIANCE_FLOOR = 1e-10
@@ -157,25 +144,6 @@ def _mirror_lower(matrix: Floats, least: float) -> None:
                     value = max(matrix[i, j], least)
                     matrix[i, j] = value
                     matrix[j, i] = value
-
-
-def equivalent_kernel(
-    kernel_matrix: ArrayLike, first: int, second: int, kind: str, *, softness: float = 0.0
-) -> Floats:
-    """The kernel (N, N) after one link, in closed form.
-
-    With u = k(., i) - k(., j) for a must-link, k(., i) + k(., j) for a cannot-link, and s = u(i) -+ u(j),
-    kbar(x, y) = k(x, y) - u(x) u(y) / (s + e²); s = 2 (1 -+ K_ij) for a unit diagonal. The printed Eqs. 6
-    and 7 belong to another convention of e (errata E2); Eq. 8 lacks its "K -" (E3). A hard must-link (e =
-    0) between points that the kernel cannot tell apart leaves K as it is.
-    """
-    matrix = np.asarray(kernel_matrix, dtype=np.float64)
-    sign = _sign(kind)
-    column = matrix[:, first] + sign * matrix[:, second]
-    variance = column[first] + sign * column[second] + softness**2
-    if variance <= 0.0:
-        return matrix.copy()
-    return np.asarray(matrix - np.outer(column, column) / variance)
 
 
 class KernelProfile(NamedTuple):

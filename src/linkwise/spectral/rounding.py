@@ -15,21 +15,6 @@ from linkwise.kmeans.hard.descent import run_hard_descent, time_is_over
 from linkwise.kmeans.starts import start_centres
 from linkwise.spectral.normalised_cut import row_normalised
 
-__all__ = [
-    "ASSIGNMENTS",
-    "assign_labels",
-    "cluster_centers",
-    "cluster_qr",
-    "discretise",
-    "kept_links",
-    "kmeans_labels",
-    "labels_by_vote",
-    "labels_keeping",
-    "leading_rows",
-    "link_reliability",
-    "trusted_weights",
-]
-
 #: Ways to turn the rows of an embedding into labels.
 ASSIGNMENTS = ("kmeans", "discretize", "cluster_qr")
 

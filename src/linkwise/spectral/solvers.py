@@ -45,23 +45,6 @@ from linkwise.spectral.out_of_sample import (
 )
 from linkwise.spectral.propagation import SignedLinks, signed_incidence, signed_links
 
-__all__ = [
-    "DENSE_LIMIT",
-    "GRAPH_AFFINITIES",
-    "AffinitySettings",
-    "BasisSolver",
-    "DenseSolver",
-    "KernelOf",
-    "LandmarkSolver",
-    "SignedLaplacianSolver",
-    "Solution",
-    "Solver",
-    "affinity_graph",
-    "choose_solver",
-    "graph_parts",
-    "joined_parts",
-]
-
 #: ``solver="auto"`` stores N x N matrices up to this many points. On moons, rings and spirals of 4000 points
 #: 1000 landmarks were no worse than the dense solver with 20, 100 and 500 links (a fixed diffusion time
 #: reaches less far on a denser graph) and 13 times faster; on digits (1797 points, 10 classes) dense was

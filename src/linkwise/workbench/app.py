@@ -16,6 +16,7 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException as StarletteException
 
+from linkwise._tables import first_line
 from linkwise.exceptions import InfeasibleConstraints
 from linkwise.workbench import exports
 from linkwise.workbench.access import Access, served_hosts
@@ -128,18 +129,14 @@ def make_app(desk: Desk, pictures: Pictures, classes: ClassDesk | None = None) -
     @app.get("/api/doubts")
     def doubts() -> Any:
         found = []
-        for number in desk.doubts():
-            line = desk.line(number)
+        for line in desk.doubted_lines():
             records, differs, _ = desk.table.pair(line["i"], line["j"])
             found.append({**line, "records": records, "differs": differs})
         return found
 
     @app.get("/api/contradictions")
     def contradictions() -> Any:
-        return [
-            {"text": one.text(desk.table.name_of), "answers": [desk.line(number) for number in one.answers]}
-            for one in desk.contradictions()
-        ]
+        return desk.contradiction_lines()
 
     @app.post("/api/groups")
     def groups(body: GroupsBody) -> Any:
@@ -303,7 +300,7 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(ValueError)
     def wrong(request: Request, error: ValueError) -> Response:
-        return JSONResponse({"error": str(error).splitlines()[0]}, 400)
+        return JSONResponse({"error": first_line(error)}, 400)
 
     @app.exception_handler(Missing)
     def missing(request: Request, error: Missing) -> Response:
@@ -312,6 +309,11 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(OSError)
     def no_disk(request: Request, error: OSError) -> Response:
         return JSONResponse({"error": f"it could not be kept: {error}"}, 507)
+
+    @app.exception_handler(Exception)
+    def defect(request: Request, error: Exception) -> Response:
+        said = f"a defect ({type(error).__name__}: {first_line(error)}); please report it"
+        return JSONResponse({"error": said}, 500)
 
 
 class Server:

@@ -15,9 +15,9 @@ import numpy as np
 
 from linkwise._arrays import Ints
 from linkwise._files import replacing
+from linkwise._tables import first_line
 from linkwise.beliefs import ClassBeliefs
-from linkwise.cli.classes import MOST_CLASSES, present_classes, propose_classes, read_beliefs
-from linkwise.cli.errors import CommandError
+from linkwise.cli.classes import present_classes, propose_classes, read_beliefs
 from linkwise.cli.samples import output_frame
 from linkwise.cli.tables import write_csv, write_frame
 from linkwise.workbench.desk import Missing
@@ -58,11 +58,6 @@ class ClassDesk:
         assert table.label_column is not None
         self.table, self._folder, self._seed = table, folder, seed
         self.classes = present_classes(table.samples, table.label_column)
-        if len(self.classes) > MOST_CLASSES:
-            raise CommandError(
-                f"{table.samples.path}: column {table.label_column!r} names {len(self.classes)} classes, "
-                f"more than the {MOST_CLASSES} that a table of beliefs can be about; pass another --label"
-            )
         self._path = None if folder is None else folder / BELIEFS
         self._lock = threading.Lock()
         self.beliefs = ClassBeliefs.keep(self.classes)
@@ -131,7 +126,7 @@ class ClassDesk:
             )  # fmt: skip
         except Exception as error:
             _log.exception("the run of CPPC failed")
-            self.run = replace(self.run, status="failed", message=f"{error}".splitlines()[0])
+            self.run = replace(self.run, status="failed", message=first_line(error))
             return
         seconds = time.monotonic() - self.run.began
         self.run = replace(

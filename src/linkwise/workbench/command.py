@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
+from linkwise._validation import counted
 from linkwise.cli import options
-from linkwise.cli.ask.conversation import counted
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output
 
@@ -104,11 +104,7 @@ def workbench(
     for note in table.notes:
         out.warn(note)
     desk = Desk.open(
-        table,
-        folder,
-        links=given if given.n_pairs else None,
-        n_clusters=n_clusters or "auto",
-        seed=seed,
+        table, folder, links=given if given.n_pairs else None, n_clusters=n_clusters or "auto", seed=seed
     )
     try:
         classes = None if label_column is None else ClassDesk(table, folder, seed=seed)

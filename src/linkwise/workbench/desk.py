@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Ints
 from linkwise.active.contradictions import Contradiction
-from linkwise.active.knowledge import SAYS, UNSURE, Answers
+from linkwise.active.knowledge import SAYS, UNSURE, WORDS, Answers
 from linkwise.active.session import ActiveClustering
 from linkwise.constraints import Constraints
 from linkwise.graph import group_labels
@@ -22,7 +22,6 @@ from linkwise.workbench.model import Make, Model, Questions, View
 from linkwise.workbench.table import Table
 
 JOURNAL = "answers.journal"
-_WORDS = {number: word for word, number in SAYS.items()}
 # Seconds that a reply waits for questions which know the last answer, before one prepared earlier is given;
 # it does not wait where the last questions took longer.
 _PATIENCE = 0.12
@@ -61,11 +60,7 @@ class Desk:
     """
 
     def __init__(
-        self,
-        table: Table,
-        session: ActiveClustering,
-        make: Make,
-        links: Constraints | None = None,
+        self, table: Table, session: ActiveClustering, make: Make, links: Constraints | None = None
     ) -> None:
         self.table, self.given, self._session = table, links, session
         self._changed = threading.Condition()
@@ -160,11 +155,27 @@ class Desk:
 
     def answer_lines(self) -> list[dict[str, Any]]:
         """All answers, with the probability that each is wrong where the model knows it."""
-        return [self.line(number) for number in range(len(self._answers.says))]
-
-    def line(self, number: int) -> dict[str, Any]:
-        """One answer."""
         answers = self._answers
+        return [self._line(answers, number) for number in range(len(answers.says))]
+
+    def doubted_lines(self) -> list[dict[str, Any]]:
+        """Answers that contradict the others, the most doubtful first."""
+        answers = self._answers
+        return [self._line(answers, number) for number in self._doubts_among(answers)]
+
+    def contradiction_lines(self) -> list[dict[str, Any]]:
+        """Chains of answers that cannot all be right, each as text and with its answers."""
+        answers, found = self._contradicting()
+        return [
+            {
+                "text": one.text(self.table.name_of),
+                "answers": [self._line(answers, number) for number in one.answers],
+            }
+            for one in found
+        ]
+
+    def _line(self, answers: Answers, number: int) -> dict[str, Any]:
+        """One of these answers; others may stand by now, because requests are answered in threads."""
         i, j = answers.pairs[number].tolist()
         certainty = float(answers.certainty[number])
         return {
@@ -172,40 +183,41 @@ class Desk:
             "i": i,
             "j": j,
             "ids": [self.table.name_of(i), self.table.name_of(j)],
-            "says": _WORDS[int(answers.says[number])],
+            "says": WORDS[int(answers.says[number])],
             "certainty": None if np.isnan(certainty) else certainty,
             "source": answers.source[number] or None,
-            "wrong": self._wrong(number),
+            "wrong": self._wrong(answers, number),
         }
 
-    def _wrong(self, number: int) -> float | None:
+    def _wrong(self, answers: Answers, number: int) -> float | None:
         """How probably an answer is wrong; None if the model has not seen it at this place."""
-        view, answers = self.view, self._answers
+        view = self.view
         if view is None or number >= len(view.told.says):
             return None
-        same = np.array_equal(view.told.pairs[number], answers.pairs[number])
-        same = same and view.told.says[number] == answers.says[number]
-        return (
-            float(view.wrong[number]) if same and view.told.source[number] == answers.source[number] else None
+        seen, told = (
+            (a.pairs[number].tolist(), a.says[number], a.source[number]) for a in (view.told, answers)
         )
+        return float(view.wrong[number]) if seen == told else None
 
     def doubts(self) -> list[int]:
         """Places of answers that contradict the others, the most doubtful first."""
-        view = self.view
-        if view is None:
-            return []
-        return [
-            doubt.answer
-            for doubt in view.doubts
-            if doubt.answer < len(self._answers.says) and self._wrong(doubt.answer) is not None
-        ]
+        return self._doubts_among(self._answers)
+
+    def _doubts_among(self, answers: Answers) -> list[int]:
+        doubts = () if self.view is None else self.view.doubts
+        places = [doubt.answer for doubt in doubts if doubt.answer < len(answers.says)]
+        return [place for place in places if self._wrong(answers, place) is not None]
 
     def contradictions(self) -> list[Contradiction]:
         """Chains of answers that cannot all be right."""
+        return self._contradicting()[1]
+
+    def _contradicting(self) -> tuple[Answers, list[Contradiction]]:
+        """The answers that stand, and the contradictions among them."""
         with self._changed:
             if self._contradictions is None or self._contradictions[0] is not self._answers:
                 self._contradictions = self._answers, self._session.contradictions()
-            return self._contradictions[1]
+            return self._contradictions
 
     def question(self, source: str | None = None) -> dict[str, Any]:
         """The question of one person: the same one until it is answered, and nobody else's."""

@@ -16,8 +16,8 @@ from scipy.optimize import linear_sum_assignment
 
 from linkwise._arrays import Floats
 from linkwise._pages import Page, TextTable, new_figure, png_of
+from linkwise._validation import counted
 from linkwise.active.knowledge import as_constraints, learned_certainty
-from linkwise.cli.ask.conversation import counted
 from linkwise.cli.samples import output_frame, save_prepared_model
 from linkwise.cli.tables import write_csv
 from linkwise.constraints import Constraints
@@ -145,7 +145,7 @@ def report_html(desk: Desk) -> bytes:
         page.table(
             TextTable(f"{len(contradictions)} contradictions", ("answers that cannot all be right",), rows)
         )
-    doubts = [desk.line(number) for number in desk.doubts()]
+    doubts = desk.doubted_lines()
     if doubts:
         rows = [
             [*line["ids"], line["says"], line["source"] or "", f"{line['wrong']:.2f}"]
@@ -219,7 +219,7 @@ def _seen(desk: Desk) -> View:
 
 
 #: Rows that stand for a group.
-N_SPEAKERS = 3
+N_REPRESENTATIVES = 3
 
 
 def answers_of_groups(
@@ -232,7 +232,7 @@ def answers_of_groups(
     """
     first, second = sorted(set(a)), sorted(set(b))
     if relation == "together":
-        both = [*_speakers(X, first), *(_speakers(X, second) if second else [])]
+        both = [*_representatives(X, first), *(_representatives(X, second) if second else [])]
         chain = list(dict.fromkeys(both))
         if len(chain) < 2:
             raise ValueError("one row belongs together with itself; draw around two rows or more")
@@ -242,16 +242,16 @@ def answers_of_groups(
         raise ValueError(f"row {shared[0]} is in both groups; draw them so that they do not overlap")
     if not second:
         raise ValueError("there is one group; draw around the second one, too")
-    pairs = zip(_speakers(X, first), _speakers(X, second), strict=False)
+    pairs = zip(_representatives(X, first), _representatives(X, second), strict=False)
     return list(pairs), "different"
 
 
-def _speakers(X: Floats, rows: Sequence[int]) -> list[int]:
+def _representatives(X: Floats, rows: Sequence[int]) -> list[int]:
     """The row nearest to the mean, then the furthest from those chosen."""
     points = X[np.asarray(rows)]
     chosen = [int(((points - points.mean(axis=0)) ** 2).sum(axis=1).argmin())]
     away = ((points - points[chosen[0]]) ** 2).sum(axis=1)
-    while len(chosen) < min(N_SPEAKERS, len(rows)):
+    while len(chosen) < min(N_REPRESENTATIVES, len(rows)):
         away[chosen] = -1.0
         chosen.append(int(away.argmax()))
         away = np.minimum(away, ((points - points[chosen[-1]]) ** 2).sum(axis=1))

@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise._arrays import Floats, Ints
-from linkwise.active.knowledge import NO_ANSWERS, SAYS, Answers
+from linkwise.active.knowledge import NO_ANSWERS, WORDS, Answers
 from linkwise.active.quality import Quality
 from linkwise.active.session import ActiveClustering, Doubt, StopHint
 from linkwise.cli.ask.conversation import renamed
 
-_WORDS = {number: word for word, number in SAYS.items()}
 # Questions prepared ahead: at least, and at most while the model is slower than the person who answers.
 _LEAST_AHEAD, _MOST_AHEAD = 8, 64
 # Seconds that the thread is waited for at the end.
@@ -190,7 +189,7 @@ def _tell_the_same(session: ActiveClustering, told: Answers) -> None:
     for _ in range(len(before.says) - shared):
         session.undo()
     for (i, j), says, certainty, source in list(_lines(told))[shared:]:
-        session.tell(i, j, _WORDS[says], None if np.isnan(certainty) else certainty, source)
+        session.tell(i, j, WORDS[says], None if np.isnan(certainty) else certainty, source)
 
 
 def _lines(answers: Answers) -> Any:

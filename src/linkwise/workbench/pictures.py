@@ -118,7 +118,7 @@ def scaled(points: Floats) -> NDArray[np.float32]:
 class Pictures:
     """The planes, each computed when it is first asked for; that of clusters again for new labels."""
 
-    def __init__(self, X: NDArray[np.float64], labels: Callable[[], tuple[int, NDArray[Any] | None]]) -> None:
+    def __init__(self, X: Floats, labels: Callable[[], tuple[int, NDArray[Any] | None]]) -> None:
         self._X, self._labels = X, labels
         self._locks = {name: threading.Lock() for name in _TITLES}
         self._kept: dict[str, tuple[int, NDArray[np.float32]]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Floats
 from linkwise._files import replacing
+from linkwise._tables import first_line, label_names
 from linkwise._validation import listed
 from linkwise.cli.ask.records import UNLIKE, Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
@@ -197,7 +199,9 @@ def table_of(X: NDArray[Any], records: Any, labels: Any = None) -> Table:
     spread = {name: float(np.nanstd(found)) for name, found in numbers.items() if found is not None}
     classes = None
     if labels is not None:
-        classes = np.array([None if value != value else value for value in np.asarray(labels, dtype=object)])
+        given = np.asarray(labels, dtype=object)
+        classes = given.copy()
+        classes[pandas.isna(given)] = None
         if len(classes) != len(X):
             raise ValueError(f"labels has {len(classes)} entries for {len(X)} rows; pass one for each row")
     features = pandas.DataFrame(np.asarray(X, dtype=np.float64)).rename(columns=str)
@@ -226,7 +230,7 @@ def _by_words(
     features = pandas.DataFrame(X, columns=[f"topic {number + 1}" for number in range(X.shape[1])])
     labels = None
     if label_column is not None:
-        labels = np.array([cell_text(value).strip() or None for value in frame[label_column]], dtype=object)
+        labels = label_names(frame[label_column])
     ids = None if id_column is None else checked_ids(path, frame[id_column])
     note = (
         f"{path.name} has no column of numbers: rows are clustered by the words of {text_column!r} (TF-IDF "
@@ -243,14 +247,26 @@ def _features_of(texts: list[str], session: Path) -> Floats:
     """
     key = hashlib.sha256(json.dumps(texts).encode()).hexdigest()
     kept = session / _FEATURES
-    if kept.exists():
-        with np.load(kept, allow_pickle=False) as content:
-            if str(content["texts"]) == key:
-                return np.asarray(content["features"], dtype=np.float64)
+    known = _kept_features(kept, key) if kept.exists() else None
+    if known is not None:
+        return known
     X = word_features(texts)
     with replacing(kept) as draft, open(draft, "wb") as stream:
         np.savez_compressed(stream, texts=np.array(key), features=X)
     return X
+
+
+def _kept_features(path: Path, key: str) -> Floats | None:
+    """The features in a file; None if they are of other texts."""
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            same = str(content["texts"]) == key
+            return np.asarray(content["features"], dtype=np.float64) if same else None
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise CommandError(
+            f"{path} is damaged ({first_line(error)}); restore it from a copy, or, on the machine that made "
+            "it, remove it: the same numbers are then computed again"
+        ) from None
 
 
 def word_features(texts: Sequence[str]) -> Floats:

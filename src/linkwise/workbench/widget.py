@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from linkwise.active.session import ActiveClustering
 from linkwise.constraints import Constraints
 
 _STATIC = Path(__file__).parent / "static"
+_log = logging.getLogger("linkwise")
 
 
 def widget_of(
@@ -92,6 +94,9 @@ def ask_app(app: Any, method: str, path: str, body: Any = None) -> tuple[int, st
         else:
             found["body"] += message.get("body", b"")
 
-    asyncio.run(app(scope, receive, send))
+    try:
+        asyncio.run(app(scope, receive, send))
+    except Exception:  # a defect, which was answered before it was raised again
+        _log.exception("a request of the page failed")
     kinds = [value.decode() for name, value in found["headers"] if name.lower() == b"content-type"]
     return found["status"], kinds[0] if kinds else "", found["body"]

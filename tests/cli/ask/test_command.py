@@ -108,6 +108,11 @@ def test_answers_from_a_pipe_become_links(asked):
     assert "elm" in result.stdout or "oak" in result.stdout
 
 
+def test_the_command_that_is_suggested_takes_columns_as_they_were(asked):
+    result = asked("sq", "-o", "links.csv", "--no-standardize")
+    assert "--ignore word --no-standardize" in result.stdout
+
+
 def test_the_same_command_goes_on(asked):
     asked("sd", "-o", "links.csv")
     first = answers()

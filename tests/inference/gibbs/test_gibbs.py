@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import softmax
 
+from linkwise.graph import Adjacency
 from linkwise.inference import gibbs as module
 from linkwise.inference.gibbs import N_BATCHES, Tally, gibbs
 from linkwise.inference.gibbs.block_moves import exchange_labels, may_be_reducible, resample_forest
@@ -61,18 +62,18 @@ def plain(chains, sweep, labels, tally=None, blocks=None):
 
 
 def exchange(chains, sweep, labels):
-    graph = chains.layout.indptr, chains.layout.neighbours, chains.layout.edges
+    graph = Adjacency(chains.layout.indptr, chains.layout.neighbours, chains.layout.edges)
     seeds = chains.seeds[0, 1:4]
     exchange_labels(
-        chains.sticky_nodes, chains.sticky, chains.unary, *graph, chains.coupling, seeds, sweep, labels
+        chains.sticky_nodes, chains.sticky, chains.unary, graph, chains.coupling, seeds, sweep, labels
     )
 
 
 def forest(chains, sweep, labels):
-    graph = chains.layout.indptr, chains.layout.neighbours, chains.layout.edges
+    graph = Adjacency(chains.layout.indptr, chains.layout.neighbours, chains.layout.edges)
     seeds = chains.seeds[0, 4:7]
     resample_forest(
-        chains.sticky_nodes, chains.strong_pairs, chains.unary, *graph, chains.coupling, seeds, sweep, labels
+        chains.sticky_nodes, chains.strong_pairs, chains.unary, graph, chains.coupling, seeds, sweep, labels
     )
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from linkwise.graph import adjacency, group_labels
+from linkwise.inference.exact.junction_tree import find_components
 from linkwise.inference.local_search.forest_descent import (
     OUTSIDE,
-    acyclic_components,
     forest_descent,
     grow_forest,
     polish,
@@ -49,7 +49,7 @@ def test_induced_forest_is_acyclic_and_maximal(shape):
         pairs = random_pairs(rng, n, shape)
         graph = adjacency(n, pairs)
         order = rng.permutation(n)
-        grow_forest(graph.indptr, graph.neighbours, order, tree, roots)
+        grow_forest(graph, order, tree, roots)
         chosen = tree[:n, 0] != OUTSIDE
         assert chosen[order[0]]
         # Nodes outside are single nodes of the graph of the inside pairs.
@@ -62,7 +62,7 @@ def test_induced_forest_is_acyclic_and_maximal(shape):
             assert chosen.all()
 
         places, parent, parent_edge = np.empty((3, n), dtype=np.int64)
-        count = root_chosen(*graph, order, tree, places, parent, parent_edge)
+        count = root_chosen(graph, order, tree, places, parent, parent_edge)
         np.testing.assert_array_equal(np.sort(places[:count]), np.flatnonzero(chosen))
         assert (parent[:count] < np.arange(count)).all()
         joined = np.flatnonzero(parent[:count] >= 0)
@@ -117,7 +117,7 @@ def test_exact_on_a_mixture_of_trees_and_single_nodes_but_not_optimal_with_a_cyc
     unary = rng.normal(size=(9, 3))
     pairs = [(0, 1), (1, 2), (3, 4), (5, 6), (5, 7), (6, 7)]
     loopy = make_problem(unary, pairs, rng.normal(size=6))
-    component, acyclic = acyclic_components(loopy)
+    component, _, acyclic = find_components(loopy)
     np.testing.assert_array_equal(component, [0, 0, 0, 1, 1, 2, 2, 2, 3])
     np.testing.assert_array_equal(acyclic, [True, True, False, True])
     assert not forest_descent(loopy, rng).optimal

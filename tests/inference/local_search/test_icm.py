@@ -61,7 +61,7 @@ def test_every_visit_takes_the_best_label_and_reports_its_gain():
         stale = np.ones(len(labels), dtype=bool)
         for node in rng.integers(len(labels), size=3 * len(labels)):
             before, was_stale = labels.copy(), stale.copy()
-            gain = _visit(problem.unary, *problem.graph, problem.coupling, np.array([node]), labels, stale)
+            gain = _visit(problem.unary, problem.graph, problem.coupling, np.array([node]), labels, stale)
             scores = []
             for label in range(problem.unary.shape[1]):
                 changed = before.copy()

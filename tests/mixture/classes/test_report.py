@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from linkwise import _pages
 from linkwise.datasets import make_eleven_gaussians
 from linkwise.metrics import belief_adherence, separability
-from linkwise.mixture.classes.decisions import count_decisions
-from linkwise.mixture.classes.report import ClassReport, stability
+from linkwise.mixture.classes.decisions import count_decisions, stability
+from linkwise.mixture.classes.report import ClassReport
 from linkwise.mixture.cppc import CPPC
 from linkwise.model_selection import sweep_components
 

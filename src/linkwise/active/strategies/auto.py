@@ -9,21 +9,19 @@ wrong answers .35 / .53 / .70 and .35 / .47 / .59.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.active.knowledge import UNSURE, Knowledge
 from linkwise.active.strategies.information import information
 from linkwise.active.strategies.registry import strategy
 from linkwise.active.strategies.spread import spread
-
-__all__ = ["auto"]
 
 #: Answers that look for clusters.
 _EXPLORED = 12
 
 
 @strategy("auto")
-def auto(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def auto(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Questions of ``spread`` for the first 12 answers, then of ``information``."""
     _ = knowledge.surveyed.start  # clustered with the first question: later ones need it at once
     n_told = int((knowledge.answers.says != UNSURE).sum())

@@ -15,13 +15,11 @@ founds one later starts Explore again.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, farthest_row
 from linkwise.active.strategies.registry import among_landmarks, strategy
-
-__all__ = ["PATIENCE", "explore_consolidate"]
 
 #: Rows in a row that found nothing new before Explore ends, where the number of clusters is not known.
 PATIENCE = 10
@@ -29,17 +27,15 @@ PATIENCE = 10
 
 @strategy("explore_consolidate")
 @among_landmarks
-def explore_consolidate(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def explore_consolidate(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Questions of Explore while it lasts, then of Consolidate."""
 
-    def choose(
-        known: Neighbourhoods, free: NDArray[np.int64], chosen: list[int], rng: np.random.Generator
-    ) -> int:
+    def choose(known: Neighbourhoods, free: Ints, chosen: list[int], rng: np.random.Generator) -> int:
         if _explores(knowledge, known, len(chosen)):
             return farthest_row(knowledge.X, free, np.append(known.rows, chosen).astype(np.int64))
         return int(rng.choice(free))
 
-    def order(known: Neighbourhoods, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def order(known: Neighbourhoods, rows: Ints) -> Ints:
         gaps = _centroids(knowledge, known) - knowledge.X[rows].mean(axis=0)
         return np.argsort(np.einsum("kd,kd->k", gaps, gaps), kind="stable")
 
@@ -54,7 +50,7 @@ def _explores(knowledge: Knowledge, known: Neighbourhoods, n_under_way: int) -> 
     return n_asked - 1 - known.last_founding + n_under_way < PATIENCE if n_asked else True
 
 
-def _centroids(knowledge: Knowledge, known: Neighbourhoods) -> NDArray[np.float64]:
+def _centroids(knowledge: Knowledge, known: Neighbourhoods) -> Floats:
     """Means of the neighbourhoods (k, d), while Explore lasts; afterwards as they were at its end."""
     last = known.last_founding
     if knowledge.n_clusters is None:

@@ -17,18 +17,16 @@ times the rows of the smaller group.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.active.groups import SURE
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.long import N_EXACT
 from linkwise.active.posterior import Posterior
 from linkwise.active.strategies.random_pairs import new_random_pairs
 from linkwise.active.strategies.registry import strategy
-
-__all__ = ["expected_questions", "information"]
 
 #: Noise of an observed row, in units of the variance before it.
 _NOISE = 0.1
@@ -43,7 +41,7 @@ _MERGE = 2.0 * float(np.log(2.0))
 
 
 @strategy("information")
-def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Pairs that tell most about all labels for each expected question; later ones build on earlier ones."""
     landscape, posterior = knowledge.surveyed, knowledge.posterior
     prob = posterior.prob
@@ -91,7 +89,7 @@ def information(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) ->
     return pairs
 
 
-def expected_questions(prob: NDArray[np.float64], allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
+def expected_questions(prob: Floats, allowed: Bools) -> Floats:
     """Expected number of questions until each row's group is sure, (l,), at least 1.
 
     ``prob`` (l, g + 1) are those of the groups and last of a new one; groups are asked about in the
@@ -110,7 +108,7 @@ def expected_questions(prob: NDArray[np.float64], allowed: NDArray[np.bool_]) ->
     return np.maximum(count, 1.0)
 
 
-def _asked_matrix(knowledge: Knowledge) -> NDArray[np.bool_]:
+def _asked_matrix(knowledge: Knowledge) -> Bools:
     """Which pairs of landmarks were asked about, (l, l), and the diagonal."""
     place = knowledge.surveyed.place
     asked = np.eye(len(knowledge.surveyed.rows), dtype=bool)
@@ -120,9 +118,7 @@ def _asked_matrix(knowledge: Knowledge) -> NDArray[np.bool_]:
     return asked
 
 
-def _partners(
-    distances: NDArray[np.float64], posterior: Posterior, asked: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+def _partners(distances: Floats, posterior: Posterior, asked: Bools) -> Ints:
     """Nearest known landmark of each group to compare each landmark with, (l, g); -1 where there is none.
 
     A landmark that was found different from a group is not compared with it again unless that answer is in
@@ -143,9 +139,7 @@ def _partners(
     return partners
 
 
-def _covariance(
-    kernels: NDArray[np.float64], rows: NDArray[np.int64], posterior: Posterior
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _covariance(kernels: Floats, rows: Ints, posterior: Posterior) -> tuple[Floats, Floats]:
     """Covariance of landmarks (r,) given those that were asked about, (r, r), and a factor for each (r,).
 
     A landmark whose group is still open counts as observed, too, with more noise: else one question would be
@@ -175,9 +169,7 @@ def _covariance(
     return covariance, factor
 
 
-def _mean_kernel(
-    kernels: NDArray[np.float64], weights: NDArray[np.float64], rows: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _mean_kernel(kernels: Floats, weights: Floats, rows: Ints) -> Floats:
     """Weighted mean of the kernels between these landmarks, (r, r)."""
     if len(rows) == kernels.shape[1]:
         return np.asarray(np.tensordot(weights, kernels, 1))
@@ -196,9 +188,9 @@ class _Observed:
     one product of the first matrix with a vector.
     """
 
-    def __init__(self, covariance: NDArray[np.float64], doubt: NDArray[np.float64]) -> None:
+    def __init__(self, covariance: Floats, doubt: Floats) -> None:
         self._first, self._doubt = covariance, doubt
-        self._vectors: list[NDArray[np.float64]] = []
+        self._vectors: list[Floats] = []
         self.variance = np.diag(covariance).copy()
         self.drop = np.einsum("ij,ij,j->i", covariance, covariance, doubt)
 
@@ -211,9 +203,7 @@ class _Observed:
         self.variance -= vector**2
         self._vectors.append(vector)
 
-    def _times(
-        self, values: NDArray[np.float64], product: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def _times(self, values: Floats, product: Floats | None = None) -> Floats:
         """The covariance times values (l,); ``product`` is that of the first covariance, if it is known."""
         total = self._first @ values if product is None else product.copy()
         for vector in self._vectors:
@@ -221,9 +211,7 @@ class _Observed:
         return total
 
 
-def _group_questions(
-    distances: NDArray[np.float64], posterior: Posterior, asked: NDArray[np.bool_]
-) -> list[tuple[float, int, int]]:
+def _group_questions(distances: Floats, posterior: Posterior, asked: Bools) -> list[tuple[float, int, int]]:
     """Questions whether two groups are one, or one group is two, the most valuable first: (value, i, j)."""
     found = []
     size = posterior.prob[:, :-1].sum(axis=0)

@@ -15,27 +15,23 @@ different from all neighbourhoods founds one at any time.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from linkwise._arrays import Ints
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, farthest_row
 from linkwise.active.strategies.registry import among_landmarks, strategy
 
-__all__ = ["min_max"]
-
 
 @strategy("min_max")
 @among_landmarks
-def min_max(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def min_max(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Questions about the row that is least like all rows in neighbourhoods."""
 
-    def choose(
-        known: Neighbourhoods, free: NDArray[np.int64], chosen: list[int], rng: np.random.Generator
-    ) -> int:
+    def choose(known: Neighbourhoods, free: Ints, chosen: list[int], rng: np.random.Generator) -> int:
         return farthest_row(knowledge.X, free, np.append(known.rows, chosen).astype(np.int64))
 
-    def order(known: Neighbourhoods, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def order(known: Neighbourhoods, rows: Ints) -> Ints:
         nearest = [cdist(knowledge.X[rows], knowledge.X[others]).min() for others in known.members]
         return np.argsort(nearest, kind="stable")
 

@@ -12,57 +12,37 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.metrics import pairwise_distances_argmin_min
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.active.knowledge import Answers, Knowledge
 from linkwise.active.strategies.random_pairs import new_random_pairs
 from linkwise.graph import unique_pairs
-
-__all__ = [
-    "Choose",
-    "Neighbourhoods",
-    "Order",
-    "Pending",
-    "ask_rows",
-    "counted_votes",
-    "farthest_row",
-    "neighbourhoods",
-]
 
 
 class Pending(NamedTuple):
     """Rows of a group under way, usually one row, and which neighbourhoods they were compared with."""
 
-    rows: NDArray[np.int64]
-    compared: NDArray[np.bool_]
+    rows: Ints
+    compared: Bools
 
 
 class Neighbourhoods(NamedTuple):
-    """What the answers say about neighbourhoods.
+    """What the answers say about neighbourhoods."""
 
-    Attributes
-    ----------
-    members : list of (.,) int64
-        Rows of each neighbourhood, in the order in which they were asked about.
-    turn : (n,) int64
-        Place of a row among those asked about; n for a row that was not.
-    pending : list of Pending
-        Groups that were not yet compared with all neighbourhoods. One question at a time leaves one at most.
-    """
-
-    members: list[NDArray[np.int64]]
-    turn: NDArray[np.int64]
+    members: list[Ints]  # rows of each neighbourhood, in the order in which they were asked about
+    turn: Ints  # (n,) place of a row among those asked about; n for a row that was not
+    # groups not yet compared with all neighbourhoods; one question at a time leaves one at most
     pending: list[Pending]
 
     @property
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Rows in any neighbourhood."""
         return np.concatenate(self.members) if self.members else np.empty(0, dtype=np.int64)
 
     @property
-    def pending_rows(self) -> NDArray[np.int64]:
+    def pending_rows(self) -> Ints:
         """Rows under way."""
         return np.concatenate([np.empty(0, dtype=np.int64), *(one.rows for one in self.pending)])
 
@@ -73,10 +53,10 @@ class Neighbourhoods(NamedTuple):
 
 
 #: Chooses a row: (neighbourhoods, rows to choose among, rows chosen before in this call, rng) -> row.
-Choose = Callable[[Neighbourhoods, NDArray[np.int64], list[int], np.random.Generator], int]
+Choose = Callable[[Neighbourhoods, Ints, list[int], np.random.Generator], int]
 
 #: Orders the neighbourhoods for the rows under way, first asked first: (neighbourhoods, rows) -> (k,) int64.
-Order = Callable[[Neighbourhoods, NDArray[np.int64]], NDArray[np.int64]]
+Order = Callable[[Neighbourhoods, Ints], Ints]
 
 
 def neighbourhoods(knowledge: Knowledge) -> Neighbourhoods:
@@ -113,9 +93,7 @@ def neighbourhoods(knowledge: Knowledge) -> Neighbourhoods:
     return Neighbourhoods([rows[group[rows] == number] for number in found], turn, pending)
 
 
-def _compared_groups(
-    knowledge: Knowledge, group: NDArray[np.int64]
-) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+def _compared_groups(knowledge: Knowledge, group: Ints) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
     """Pairs of groups that were asked about, and those among them that are different; in either order."""
     pairs, votes = counted_votes(knowledge.answers, knowledge.n_samples)
     both = [(int(i), int(j)) for i, j in group[pairs]]
@@ -123,7 +101,7 @@ def _compared_groups(
     return _either_way(both), _either_way(different)
 
 
-def counted_votes(answers: Answers, n_samples: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counted_votes(answers: Answers, n_samples: int) -> tuple[Ints, Ints]:
     """Each pair asked about once, (q, 2) with i < j, and how many more answers say "same" than not, (q,)."""
     pairs, place = unique_pairs(n_samples, answers.pairs)
     return pairs, np.bincount(place, answers.says, minlength=len(pairs)).astype(np.int64)
@@ -140,7 +118,7 @@ def ask_rows(
     choose: Choose,
     order: Order,
     known: Neighbourhoods | None = None,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Questions (n_pairs, 2), first about the rows under way, then about rows that ``choose`` gives.
 
     A question is the row and the nearest row of the neighbourhood. Several questions are about as many rows,
@@ -153,7 +131,7 @@ def ask_rows(
         known = known._replace(members=[np.array([rng.choice(knowledge.n_samples)])])
     free[known.rows] = False
 
-    def questions(rows: NDArray[np.int64], compared: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    def questions(rows: Ints, compared: Bools) -> list[tuple[int, int]]:
         return [
             _nearest_pair(knowledge.X, rows, known.members[number])
             for number in order(known, rows)
@@ -176,16 +154,14 @@ def ask_rows(
     return asked
 
 
-def _nearest_pair(
-    X: NDArray[np.float64], rows: NDArray[np.int64], others: NDArray[np.int64]
-) -> tuple[int, int]:
+def _nearest_pair(X: Floats, rows: Ints, others: Ints) -> tuple[int, int]:
     """A row of each kind, as near to each other as can be."""
     distances = cdist(X[rows], X[others])
     i, j = np.unravel_index(int(distances.argmin()), distances.shape)
     return int(rows[i]), int(others[j])
 
 
-def farthest_row(X: NDArray[np.float64], free: NDArray[np.int64], covered: NDArray[np.int64]) -> int:
+def farthest_row(X: Floats, free: Ints, covered: Ints) -> int:
     """The free row whose nearest covered row is farthest away (farthest-first traversal)."""
     _, distances = pairwise_distances_argmin_min(X[free], X[covered])
     return int(free[distances.argmax()])

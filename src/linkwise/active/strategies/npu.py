@@ -26,43 +26,39 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 
-from linkwise.active.knowledge import Answers, Knowledge
+from linkwise._arrays import Floats, Ints
+from linkwise.active.knowledge import Answers, Knowledge, chosen_answers
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, counted_votes, neighbourhoods
 from linkwise.active.strategies.registry import among_landmarks, strategy
 from linkwise.constraints import Constraints
 from linkwise.kmeans import MPCKMeans
-
-__all__ = ["expected_questions", "membership", "npu", "uncertainty"]
 
 N_TREES = 50
 
 
 @strategy("npu")
 @among_landmarks
-def npu(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def npu(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Questions about the row with the largest uncertainty for each expected question."""
     known = neighbourhoods(knowledge)
     before = _without_rows(knowledge.answers, known.pending_rows)
-    cached: list[NDArray[np.float64]] = []
+    cached: list[Floats] = []
 
-    def probabilities(known: Neighbourhoods) -> NDArray[np.float64]:
+    def probabilities(known: Neighbourhoods) -> Floats:
         if not cached:
             leaves = _leaves(knowledge.X, before, knowledge.n_clusters or max(2, len(known.members)))
             cached.append(membership(leaves, known.members))
         return cached[0]
 
-    def choose(
-        known: Neighbourhoods, free: NDArray[np.int64], chosen: list[int], rng: np.random.Generator
-    ) -> int:
+    def choose(known: Neighbourhoods, free: Ints, chosen: list[int], rng: np.random.Generator) -> int:
         if len(known.members) == 1:
             return int(rng.choice(free))
         prob = probabilities(known)[free]
         return int(free[np.argmax(uncertainty(prob) / expected_questions(prob))])
 
-    def order(known: Neighbourhoods, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def order(known: Neighbourhoods, rows: Ints) -> Ints:
         if len(known.members) == 1:
             return np.zeros(1, dtype=np.int64)
         return np.argsort(-probabilities(known)[rows].mean(axis=0), kind="stable")
@@ -70,14 +66,12 @@ def npu(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray
     return ask_rows(knowledge, n_pairs, rng, choose, order, known)
 
 
-def _without_rows(answers: Answers, rows: NDArray[np.int64]) -> Answers:
+def _without_rows(answers: Answers, rows: Ints) -> Answers:
     """The answers but for those about some rows."""
-    kept = np.flatnonzero(~np.isin(answers.pairs, rows).any(axis=1))
-    source = tuple(answers.source[place] for place in kept)
-    return Answers(answers.pairs[kept], answers.says[kept], answers.certainty[kept], source)
+    return chosen_answers(answers, np.flatnonzero(~np.isin(answers.pairs, rows).any(axis=1)))
 
 
-def _leaves(X: NDArray[np.float64], answers: Answers, n_clusters: int) -> NDArray[np.int64]:
+def _leaves(X: Floats, answers: Answers, n_clusters: int) -> Ints:
     """Leaf of each row in each tree, (n, 50), of a forest that learned a clustering with the answers."""
     seed = len(answers.says)
     # No link is hard, since answers may contradict each other.
@@ -92,7 +86,7 @@ def _leaves(X: NDArray[np.float64], answers: Answers, n_clusters: int) -> NDArra
     return forest.apply(X).astype(np.int64)
 
 
-def membership(leaves: NDArray[np.int64], members: list[NDArray[np.int64]]) -> NDArray[np.float64]:
+def membership(leaves: Ints, members: list[Ints]) -> Floats:
     """Probability of each row (n,) to be in each neighbourhood: (n, k)."""
     prob = np.zeros((len(leaves), len(members)))
     for number, rows in enumerate(members):
@@ -102,12 +96,12 @@ def membership(leaves: NDArray[np.int64], members: list[NDArray[np.int64]]) -> N
     return prob / prob.sum(axis=1, keepdims=True)
 
 
-def uncertainty(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def uncertainty(prob: Floats) -> Floats:
     """Entropy in bits of each row of probabilities (n, k)."""
     return -np.sum(prob * np.log2(np.where(prob > 0.0, prob, 1.0)), axis=1)
 
 
-def expected_questions(prob: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_questions(prob: Floats) -> Floats:
     """Questions until "same" for each row of (n, k), if neighbourhoods are asked about likeliest first."""
     falling = -np.sort(-prob, axis=1)
     return falling @ np.arange(1.0, prob.shape[1] + 1.0)

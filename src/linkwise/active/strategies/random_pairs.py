@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.strategies.registry import among_landmarks, strategy
-
-__all__ = ["new_random_pairs", "random_pairs"]
 
 #: With a smaller share of new pairs these are listed; else drawing until one is new takes a few draws.
 _CROWDED = 0.1
@@ -16,14 +14,12 @@ _CROWDED = 0.1
 
 @strategy("random")
 @among_landmarks
-def random_pairs(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def random_pairs(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Pairs drawn uniformly among those that were not asked about; the number of clusters does not matter."""
     return new_random_pairs(knowledge.n_samples, knowledge.asked, n_pairs, rng)
 
 
-def new_random_pairs(
-    n_samples: int, asked: NDArray[np.int64], n_pairs: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def new_random_pairs(n_samples: int, asked: Ints, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Different pairs (n_pairs, 2) outside of ``asked`` (q, 2), each uniform; fewer if there are no more."""
     taken = {(min(pair), max(pair)) for pair in asked.tolist()}
     n_all = n_samples * (n_samples - 1) // 2

@@ -19,13 +19,11 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Ints
 from linkwise.active.knowledge import Knowledge
 
-__all__ = ["Strategy", "among_landmarks", "find_strategy", "strategy", "strategy_names"]
-
-Strategy = Callable[[Knowledge, int, np.random.Generator], NDArray[np.int64]]
+Strategy = Callable[[Knowledge, int, np.random.Generator], Ints]
 
 _STRATEGIES: dict[str, Strategy] = {}
 
@@ -67,7 +65,7 @@ def among_landmarks(function: Strategy) -> Strategy:
     """
 
     @wraps(function)
-    def strategy(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def strategy(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
         landscape = knowledge.landscape
         if landscape is None:
             return function(knowledge, n_pairs, rng)

@@ -12,13 +12,11 @@ K only limits the number of neighbourhoods.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.active.knowledge import Knowledge
 from linkwise.active.strategies.neighbourhoods import Neighbourhoods, ask_rows, neighbourhoods
 from linkwise.active.strategies.registry import strategy
-
-__all__ = ["spread"]
 
 #: Place of the kernel with a = 0.95 among those of the landscape.
 _KERNEL = 4
@@ -27,7 +25,7 @@ _COVER = 0.7
 
 
 @strategy("spread")
-def spread(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def spread(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> Ints:
     """Questions about rows that are unclear, far from known rows and near many others."""
     landscape = knowledge.surveyed
     answers = knowledge.answers._replace(pairs=landscape.place[knowledge.answers.pairs])
@@ -38,21 +36,19 @@ def spread(knowledge: Knowledge, n_pairs: int, rng: np.random.Generator) -> NDAr
     if not known.members:
         known = known._replace(members=[np.array([influence.argmax()])])
 
-    def choose(
-        known: Neighbourhoods, free: NDArray[np.int64], chosen: list[int], rng: np.random.Generator
-    ) -> int:
+    def choose(known: Neighbourhoods, free: Ints, chosen: list[int], rng: np.random.Generator) -> int:
         share = _shares(kernel, known)[free]
         entropy = -np.sum(share * np.log(np.where(share > 0.0, share, 1.0)), axis=1)
         covered = kernel[np.ix_(free, np.append(known.rows, chosen).astype(np.int64))].max(axis=1)
         return int(free[np.argmax((entropy + _COVER * (1.0 - covered)) * influence[free])])
 
-    def order(known: Neighbourhoods, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def order(known: Neighbourhoods, rows: Ints) -> Ints:
         return np.argsort(-_shares(kernel, known)[rows].mean(axis=0), kind="stable")
 
     return landscape.rows[ask_rows(seen, n_pairs, rng, choose, order, known)]
 
 
-def _shares(kernel: NDArray[np.float64], known: Neighbourhoods) -> NDArray[np.float64]:
+def _shares(kernel: Floats, known: Neighbourhoods) -> Floats:
     """Share of each neighbourhood in what reaches a row, (l, k); the same for all where nothing does."""
     reached = np.stack([kernel[:, rows].sum(axis=1) for rows in known.members], axis=1)
     total = reached.sum(axis=1, keepdims=True)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from linkwise.active.session import ActiveClustering
     from linkwise.constraints import Constraints
 
-__all__ = ["ask"]
 
 # Without a terminal there is no width to fit in.
 _WIDTH_OF_A_FILE = 100
@@ -291,6 +290,7 @@ def _fit_command(
     used = {*samples.features.columns, rows.id_column}
     left_out = [name for name in columns if name not in used]
     words += ["--ignore", ",".join(left_out)] if left_out and rows.features is None else []
+    words += [] if rows.standardize else ["--no-standardize"]
     return shlex.join([*words, "--impute"] if rows.impute else words)
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from linkwise.active.contradictions import Contradiction
 
-__all__ = ["END", "UNDO", "Conversation", "Keys", "change_in_words", "counted", "renamed"]
 
 try:
     import termios

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from linkwise._arrays import Floats
-from linkwise.cli.tables import MISSING, column_names, read_frame, refuse_unknown
+from linkwise._tables import MISSING, column_names, read_frame
+from linkwise.cli.tables import refuse_unknown
 from linkwise.constraints.cells import cell_text
 
 if TYPE_CHECKING:

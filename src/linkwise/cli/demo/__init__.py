@@ -25,8 +25,6 @@ from linkwise.cli.demo.chapters import (
 )
 from linkwise.cli.output import REPORT, Output, check_folder, write_bytes, write_text, writing_results
 
-__all__ = ["demo"]
-
 _CHAPTERS: list[Callable[[Output], Chapter]] = [
     objects,
     textures,

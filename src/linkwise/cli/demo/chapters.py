@@ -346,13 +346,32 @@ def _panel(picture: Picture, labels: Ints | None, links: Constraints | None = No
     return png_of(figure)
 
 
+def _views(
+    name: str,
+    picture: Picture,
+    labels: tuple[Ints, Ints, Ints],
+    told: list[tuple[str, str]],
+    links: Constraints | None = None,
+) -> list[Illustration]:
+    """The image with its links, the truth, and what was found without links and with them; told in words."""
+    from linkwise.metrics import match_clusters
+
+    truth, *found = labels
+    maps = [None, truth, *(match_clusters(truth, one).apply(one) for one in found)]
+    parts = zip(("image", "truth", "without", "with"), maps, told, strict=True)
+    return [
+        Illustration(f"{name}_{part}.png", _panel(picture, one, links if one is None else None), *words)
+        for part, one, words in parts
+    ]
+
+
 def objects(out: Output) -> Chapter:
     """Objects that fade into the background, segmented with a few links between pixels."""
     from linkwise.cli import images
     from linkwise.cli.segment import segment_spectral
     from linkwise.constraints import Constraints
     from linkwise.datasets import make_noisy_objects
-    from linkwise.metrics import clustering_accuracy, match_clusters
+    from linkwise.metrics import clustering_accuracy
 
     image, truth = make_noisy_objects(random_state=0)
     y = truth.ravel()
@@ -361,6 +380,18 @@ def objects(out: Output) -> Chapter:
     plain = segment_spectral(out, picture, 4, Constraints(len(y))).labels
     done = segment_spectral(out, picture, 4, links).labels
     before, after = clustering_accuracy(y, plain), clustering_accuracy(y, done)
+    told = [
+        (
+            "A noisy grey image with 40 links drawn into it",
+            "The image and the links. Solid: same thing, dashed: not.",
+        ),
+        ("The three true objects", "The truth."),
+        (
+            "Regions found without links, which ignore the objects",
+            f"Without links: {before:.0%} of the pixels right.",
+        ),
+        ("Regions found with links, which follow the objects", f"With links: {after:.0%} right."),
+    ]
     return Chapter(
         "Objects in an image, from 40 pairs of pixels",
         [
@@ -371,27 +402,7 @@ def objects(out: Output) -> Chapter:
         ],
         [Gain("shaded objects", f"{_PIXEL_LINKS} pairs of pixels", "pixels right", before, after)],
         [],
-        [
-            Illustration(
-                "objects_image.png",
-                _panel(picture, None, links),
-                "A noisy grey image with 40 links drawn into it",
-                "The image and the links. Solid: same thing, dashed: not.",
-            ),
-            Illustration("objects_truth.png", _panel(picture, y), "The three true objects", "The truth."),
-            Illustration(
-                "objects_without.png",
-                _panel(picture, match_clusters(y, plain).apply(plain)),
-                "Regions found without links, which ignore the objects",
-                f"Without links: {before:.0%} of the pixels right.",
-            ),
-            Illustration(
-                "objects_with.png",
-                _panel(picture, match_clusters(y, done).apply(done)),
-                "Regions found with links, which follow the objects",
-                f"With links: {after:.0%} right.",
-            ),
-        ],
+        _views("objects", picture, (y, plain, done), told, links),
         code="links = Constraints(n_pixels, must_link=same, cannot_link=different)\n"
         "ConstrainedSpectralClustering(4).fit(features, constraints=links).labels_",
         command="linkwise segment photo.png -k 4 --method spectral --links pixels.csv -o regions",
@@ -404,19 +415,27 @@ def textures(out: Output) -> Chapter:
     from linkwise.cli.segment import segment_spatial
     from linkwise.constraints import Constraints
     from linkwise.datasets import make_texture_mosaic
-    from linkwise.metrics import clustering_accuracy, match_clusters
+    from linkwise.metrics import clustering_accuracy
 
     block = 7
     image, truth = make_texture_mosaic(block=block, random_state=0)
-    y = truth[::block, ::block].ravel()
+    blocks = truth[::block, ::block]
+    y = blocks.ravel()
     brightness = (image - image.min()) / np.ptp(image)
-    picture = images.Picture(
-        brightness[:, :, np.newaxis], np.ones(truth[::block, ::block].shape, dtype=bool), block
-    )
+    picture = images.Picture(brightness[:, :, np.newaxis], np.ones(blocks.shape, dtype=bool), block)
     done = segment_spatial(out, picture, 4, Constraints(picture.n_samples), n_init=5)
     plain = done.by_colour
     assert plain is not None
     before, after = clustering_accuracy(y, plain), clustering_accuracy(y, done.labels)
+    told = [
+        ("Four textures in four quarters", "The image."),
+        ("Four quarters", "The truth."),
+        ("Blocks labelled one by one, speckled", f"Without links: {before:.0%} of the blocks right."),
+        (
+            "Blocks labelled with links between neighbours: four quarters",
+            f"With links: {after:.0%} right.",
+        ),
+    ]
     return Chapter(
         "Textures, from the knowledge that neighbours belong together",
         [
@@ -426,24 +445,7 @@ def textures(out: Output) -> Chapter:
         ],
         [Gain("texture mosaic", "neighbours, 90% sure", "blocks right", before, after)],
         [],
-        [
-            Illustration(
-                "textures_image.png", _panel(picture, None), "Four textures in four quarters", "The image."
-            ),
-            Illustration("textures_truth.png", _panel(picture, y), "Four quarters", "The truth."),
-            Illustration(
-                "textures_without.png",
-                _panel(picture, match_clusters(y, plain).apply(plain)),
-                "Blocks labelled one by one, speckled",
-                f"Without links: {before:.0%} of the blocks right.",
-            ),
-            Illustration(
-                "textures_with.png",
-                _panel(picture, match_clusters(y, done.labels).apply(done.labels)),
-                "Blocks labelled with links between neighbours: four quarters",
-                f"With links: {after:.0%} right.",
-            ),
-        ],
+        _views("textures", picture, (y, plain, done.labels), told),
         code="links = Constraints.from_grid((32, 32), certainty=0.9)\n"
         "PPC(4, warm_start=True).fit(blocks).fit(blocks, constraints=links).labels_",
         command="linkwise segment photo.png -k 4 --block 7 -o regions",

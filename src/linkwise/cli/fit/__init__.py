@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,7 +21,6 @@ from linkwise.cli.tables import add_labels
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
-__all__ = ["fit"]
 
 # The certainty that learning starts from, for links that have none.
 _UNKNOWN_CERTAINTY = 0.8
@@ -87,26 +86,11 @@ def fit(
     out = Output(as_json)
     chooses = method is MethodName.auto and learn_noise is None
     n_clusters = None if n_clusters is not None and n_clusters.strip() == "auto" else n_clusters
-    if n_clusters is None and labels_column is None and not chooses:
-        raise typer.BadParameter(
-            "missing; say how many clusters, name a column of labels, or use --method auto without "
-            "--learn-noise.",
-            param_hint="-k",
-        )
-    if effort is not None and not chooses:
-        raise typer.BadParameter(
-            "only --method auto compares candidates; leave it out.", param_hint="--effort"
-        )
-    if labels_certainty is not None and labels_column is None:
-        raise typer.BadParameter(
-            "name the column of the labels with --labels-column.", param_hint="--labels-certainty"
-        )
-    if learn_noise is not None and links.path is None:
-        raise typer.BadParameter("pass the links with --links.", param_hint="--learn-noise")
+    _check_options(
+        n_clusters, links, effort, certainty, learn_noise, labels_column, labels_certainty, chooses=chooses
+    )
     if learn_noise is not None and certainty is None:
         certainty = _UNKNOWN_CERTAINTY
-    if n_clusters is not None:
-        options.count_ranges(n_clusters)  # a typing error is reported before a long file is read
     settings = Settings(
         "auto",
         covariance.value,
@@ -117,14 +101,12 @@ def fit(
     )
     if is_parts(data) or scheduler is not None:
         _refuse_in_memory(context)
-        wanted = [] if n_clusters is None else options.parse_counts(n_clusters)
-        if len(wanted) > 1 and not chooses:
-            raise CommandError("-k must be one number here, or --method auto; many files are fitted once")
+        if chooses:
+            _warn_of_ignored(context, out)
         settings = replace(
             settings,
-            n_clusters="auto" if not wanted else wanted if len(wanted) > 1 else wanted[0],
+            n_clusters=_count_of_many(n_clusters, several=chooses),
             n_init=starts if _is_given(context, "starts") else _STARTS_OF_PARTS,
-            soft=certainty is not None,
         )
         name = "ppc" if method is MethodName.auto and learn_noise is not None else method.value
         folder = options.needed_folder(output)
@@ -146,12 +128,7 @@ def fit(
     elif constraints.classes is not None:
         counts = [_n_classes(constraints)]
     if chooses:
-        for option in ("covariance", "starts", "repeats"):
-            if _is_given(context, option):
-                out.warn(
-                    f"--{option} has no effect on --method auto, whose candidates have their own settings; "
-                    "leave it out, or name a method, for example --method ppc"
-                )
+        _warn_of_ignored(context, out)
     settings = replace(settings, n_clusters=counts[-1] if counts else "auto", soft=has_soft(constraints))
     done = fit_samples(
         out, samples, constraints, method, settings,
@@ -174,12 +151,63 @@ def fit(
     out.finish(as_record(done, files))
 
 
+def _check_options(
+    n_clusters: str | None,
+    links: options.LinkFile,
+    effort: options.Effort | None,
+    certainty: float | None,
+    learn_noise: options.LearnNoise | None,
+    labels_column: str | None,
+    labels_certainty: float | None,
+    *,
+    chooses: bool,
+) -> None:
+    """Refuse options that contradict each other, and typing errors, before a long file is read."""
+    if n_clusters is None and labels_column is None and not chooses:
+        raise typer.BadParameter(
+            "missing; say how many clusters, name a column of labels, or use --method auto without "
+            "--learn-noise.",
+            param_hint="-k",
+        )
+    if effort is not None and not chooses:
+        raise typer.BadParameter(
+            "only --method auto compares candidates; leave it out.", param_hint="--effort"
+        )
+    if labels_certainty is not None and labels_column is None:
+        raise typer.BadParameter(
+            "name the column of the labels with --labels-column.", param_hint="--labels-certainty"
+        )
+    if learn_noise is not None and links.path is None:
+        raise typer.BadParameter("pass the links with --links.", param_hint="--learn-noise")
+    options.check_certainty(certainty, links.path)
+    if n_clusters is not None:
+        options.count_ranges(n_clusters)
+
+
+def _count_of_many(n_clusters: str | None, *, several: bool) -> Any:
+    """The number of clusters of a fit to many files, "auto", or a list if there may be several."""
+    wanted = [] if n_clusters is None else options.parse_counts(n_clusters)
+    if len(wanted) > 1 and not several:
+        raise CommandError("-k must be one number here, or --method auto; many files are fitted once")
+    return "auto" if not wanted else wanted if len(wanted) > 1 else wanted[0]
+
+
 def _refuse_in_memory(context: typer.Context) -> None:
     """Refuse options that need all rows in memory."""
     for option in ("labels_column", "label_column", "impute", "repeats", "table_format"):
         if _is_given(context, option):
             name = {"label_column": "label", "table_format": "format"}.get(option, option.replace("_", "-"))
             raise CommandError(f"--{name} is for one file in memory; leave it out, or pass one file")
+
+
+def _warn_of_ignored(context: typer.Context, out: Output) -> None:
+    """Warn of options that ``--method auto`` has not."""
+    for option in ("covariance", "starts", "repeats"):
+        if _is_given(context, option):
+            out.warn(
+                f"--{option} has no effect on --method auto, whose candidates have their own settings; "
+                "leave it out, or name a method, for example --method ppc"
+            )
 
 
 def _is_given(context: typer.Context, option: str) -> bool:

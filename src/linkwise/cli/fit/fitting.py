@@ -67,6 +67,8 @@ def fit_samples(
     repeats: int = 5,
 ) -> Fit:
     """Fit one method to rows that were read; of several ``counts`` of clusters the best is chosen first."""
+    from linkwise.auto.estimator import allows
+
     if len(samples) < 2:
         raise CommandError(f"{samples.path} has 1 row; pass a file with two rows or more")
     if settings.n_clusters != "auto":
@@ -82,7 +84,7 @@ def fit_samples(
         )
     preparation = Preparation.of(samples, standardize=standardize, clusters=[])
     X = preparation.apply(samples.features)
-    sweep, infeasible = None, [k for k in counts if not _allow(links, k)]
+    sweep, infeasible = None, [k for k in counts if not allows(links, k)]
     if len(counts) > 1 and infeasible:
         out.say(f"The hard links need more than {infeasible[-1]} clusters; fewer were not tried.")
     if len(counts) > 1 and name == "auto":
@@ -133,17 +135,6 @@ def _warn_of_edge(out: Output, model: Any, counts: Sequence[int], infeasible: Se
             f"{model.n_clusters_} clusters were chosen, the {edge} edge of what was tried ({tried[0]} to "
             f"{tried[-1]}): the best number may lie beyond. Pass a wider range with -k."
         )
-
-
-def _allow(links: Constraints, n_clusters: int) -> bool:
-    """Tell whether this many clusters can satisfy the hard links."""
-    from linkwise.exceptions import InfeasibleConstraints
-
-    try:
-        links.check(n_clusters)
-    except InfeasibleConstraints:
-        return False
-    return True
 
 
 def sweep_counts(

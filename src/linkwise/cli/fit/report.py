@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from linkwise.cli.compare import links_kept
 from linkwise.cli.fit.fitting import Fit
 from linkwise.cli.options import METHODS
 from linkwise.cli.output import REPORT, Output, write_text
-from linkwise.cli.samples import output_frame, save_prepared_model
+from linkwise.cli.samples import cluster_columns, output_frame, save_prepared_model
 from linkwise.cli.tables import link_frame, write_frame
 from linkwise.constraints.cells import cell_text
 
@@ -28,13 +28,8 @@ if TYPE_CHECKING:
     from linkwise.constraints import Constraints
     from linkwise.model_selection import ComponentSweep
 
-# Doubtful links that are listed on the terminal and in the report.
-_LISTED_LINKS = 15
-
-
-_LISTED_COLUMNS = 12
-
-
+# Doubtful links, and columns of means, that are listed on the terminal and in the report.
+_LISTED_LINKS, _LISTED_COLUMNS = 15, 12
 # Beyond this a scatter plot takes long and shows no more.
 _MOST_POINTS = 20_000
 _CRITERIA = {"held_out_links": "share of held-out links broken"}
@@ -221,11 +216,8 @@ def _doubtful_links(done: Fit) -> TextTable:
 
 def _label_frame(done: Fit, out: Output) -> pandas.DataFrame:
     """Tabulate the samples: id, cluster and probabilities."""
-    results: dict[str, Any] = {"cluster": done.labels}
-    if done.named:
-        results["name"] = np.array(done.preparation.clusters, dtype=object)[done.labels]
-    if done.probabilities is not None:
-        results |= {f"probability_{k}": column for k, column in enumerate(done.probabilities.T)}
+    names = done.preparation.clusters if done.named else None
+    results = cluster_columns(done.labels, names, done.probabilities)
     return output_frame(done.samples, results, note=out.warn)
 
 
@@ -288,9 +280,7 @@ def clusters_png(X: Any, labels: ArrayLike, links: Constraints | None, *, seed: 
         rows = _rows_to_show(len(names), links, seed)
         shown, names = (X.iloc[rows] if hasattr(X, "iloc") else X[rows]), names[rows]
         links = None if links is None else links[rows]
-    figure, ax = new_figure()
-    ClusterDisplay.from_predictions(shown, names, constraints=links, ax=ax)
-    return png_of(figure)
+    return _drawn(4.8, lambda ax: ClusterDisplay.from_predictions(shown, names, constraints=links, ax=ax))
 
 
 def _rows_to_show(n_rows: int, links: Constraints | None, seed: int) -> Ints:
@@ -307,18 +297,15 @@ def criterion_png(sweep: ComponentSweep, criterion: str) -> bytes:
     """Draw a criterion over the numbers of clusters."""
     from linkwise.displays import CriterionDisplay
 
-    figure, ax = new_figure(size=(7.2, 3.8))
-    CriterionDisplay.from_sweep(sweep, criterion=criterion, ax=ax)
-    return png_of(figure)
+    return _drawn(3.8, lambda ax: CriterionDisplay.from_sweep(sweep, criterion=criterion, ax=ax))
 
 
 def annotators_png(model: Any, links: Constraints) -> bytes:
     """Draw the error rate of each source."""
     from linkwise.displays import AnnotatorDisplay
 
-    figure, ax = new_figure(size=(7.2, 1.4 + 0.4 * len(model.noise_)))
-    AnnotatorDisplay.from_estimator(model, constraints=links, ax=ax)
-    return png_of(figure)
+    height = 1.4 + 0.4 * len(model.noise_)
+    return _drawn(height, lambda ax: AnnotatorDisplay.from_estimator(model, constraints=links, ax=ax))
 
 
 def convergence_png(model: Any) -> bytes | None:
@@ -327,8 +314,13 @@ def convergence_png(model: Any) -> bytes | None:
 
     if len(getattr(model, "objectives_", ())) < 2:
         return None
-    figure, ax = new_figure(size=(7.2, 3.4))
-    ConvergenceDisplay.from_estimator(model, ax=ax)
+    return _drawn(3.4, lambda ax: ConvergenceDisplay.from_estimator(model, ax=ax))
+
+
+def _drawn(height: float, draw: Callable[[Any], object]) -> bytes:
+    """A picture of this height in inches, drawn into its axes."""
+    figure, ax = new_figure(size=(7.2, height))
+    draw(ax)
     return png_of(figure)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from linkwise._tables import column_names
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.map import report as reports
@@ -22,13 +23,12 @@ from linkwise.cli.map.legend import FitSettings, beliefs_about, new_legend, rena
 from linkwise.cli.options import Covariance
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
 from linkwise.cli.samples import save_prepared_model
-from linkwise.cli.tables import column_names, write_frame
+from linkwise.cli.tables import write_frame
 
 if TYPE_CHECKING:
     from linkwise.beliefs import ClassBeliefs
     from linkwise.raster import MapWriter
 
-__all__ = ["map_raster"]
 
 _FILES = (
     "areas.csv",
@@ -168,10 +168,7 @@ def map_raster(
         typer.Option("--rename", metavar="OLD=NEW", help="Another name for a new class; may be repeated."),
     ] = None,
     confidence: options.ConfidenceOption = 1.0,
-    criterion: Annotated[
-        str | None,
-        typer.Option("--criterion", help="Chooses among the numbers of -k: cbic (default), bic or icl."),
-    ] = None,
+    criterion: options.CriterionOption = None,
     repeats: options.BeliefRepeatsOption = 5,
     covariance: options.CovarianceOption = Covariance.full,
     standardize: options.StandardizeOption = True,
@@ -252,13 +249,7 @@ def _check_options(
     model: Path | None,
 ) -> None:
     """Refuse what contradicts itself before anything is read."""
-    if fitting.counts is not None:
-        options.count_ranges(fitting.counts)
-    elif fitting.criterion is not None:
-        raise CommandError(
-            f"--criterion {fitting.criterion} chooses among numbers of classes, but there are none; "
-            "pass them with -k, such as -k 2:10, or leave the criterion out"
-        )
+    options.check_criterion(fitting.criterion, fitting.counts)
     if smooth is not None and not 0.5 <= smooth < 1.0:
         raise typer.BadParameter(f"{smooth:g} is outside 0.5 (no smoothing) to 1.", param_hint="--smooth")
     if (samples is None) == (model is None):

@@ -42,7 +42,7 @@ def mixture_by_labels(legend: NewLegend, seed: int) -> Fit:
 
     def fit(X: Floats, labels: Ints) -> Any:
         model = CPPC(int(labels.max()) + 1, random_state=seed, **settings)
-        return legend.after_scaling(model.fit(legend.scaled(X), labels))
+        return legend.after_scaling(model.fit(legend.preparation.scaled(X), labels))
 
     return fit
 

@@ -57,10 +57,6 @@ class NewLegend:
     labels: Ints | None = None
     report: ClassReport | None = None
 
-    def scaled(self, X: Floats) -> Floats:
-        """Bring bands to the units of the mixture."""
-        return (X - np.array(self.preparation.centres)) / np.array(self.preparation.scales)
-
     def after_scaling(self, model: Any) -> Any:
         """Chain the scaling and a model, for bands as they are in the raster."""
         from sklearn.pipeline import make_pipeline
@@ -92,8 +88,7 @@ def new_legend(
 ) -> NewLegend:
     """Fit the classes of the samples with the beliefs about them."""
     preparation = _preparation(rows.X, bands, settings.standardize)
-    legend = NewLegend([], None, None, preparation)
-    X, given = legend.scaled(rows.X), rows.y
+    X, given = preparation.scaled(rows.X), rows.y
     chosen = {"confidence": settings.confidence, "covariance_type": settings.covariance}
     repeated = {"repeats": settings.repeats, "seed": settings.seed}
     if settings.counts is None:
@@ -130,8 +125,7 @@ def stored_legend(path: Path, bands: Sequence[str]) -> NewLegend:
             f"{path} was fitted to the same bands in another order; pass --bands {','.join(known)}"
         )
     if preparation is None:
-        flat, names = [0.0] * len(bands), [str(k) for k in range(model._n_clusters)]
-        preparation = Preparation(list(bands), flat, [1.0] * len(bands), flat, names)
+        preparation = Preparation.bare(bands, None, model)
     smaller, names, _ = _occupied(model, preparation.clusters)
     return NewLegend(names, smaller, model, preparation)
 

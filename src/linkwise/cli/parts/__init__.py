@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._tables import first_line, no_pyarrow
 from linkwise._validation import listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation
-from linkwise.cli.tables import no_pyarrow, refuse_unknown
+from linkwise.cli.tables import refuse_unknown
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
@@ -77,11 +78,15 @@ class Parts:
         """Numbers of the pieces of a file."""
         return self._numbers[path.absolute()]
 
+    def n_rows_of(self, path: Path) -> int:
+        """Number of rows of a file."""
+        return sum(self.pieces[number].n_rows for number in self.pieces_of(path))
+
     def place(self, row: int) -> str:
         """Say where a row is: ``data/b.parquet: row 30``."""
         first = 0
         for path in self.paths:
-            n_rows = sum(self.pieces[number].n_rows for number in self.pieces_of(path))
+            n_rows = self.n_rows_of(path)
             if row < first + n_rows:
                 return f"{path}: row {row - first} (counted from 0)"
             first += n_rows
@@ -132,36 +137,46 @@ def find_parts(
     except ImportError:
         raise no_pyarrow(found[0]) from None
     paths = tuple(Path(path) for path in found)
-    first = _schema(paths[0])
-    columns = _columns(paths[0], first, id_column, features, ignore)
+    schemas = {path: schema_of(path) for path in paths}
+    # Columns of a file without rows may be of no type at all.
+    filled = [path for path in paths if _n_rows(path)]
+    if not filled:
+        raise CommandError(f"{data}: all {len(paths)} files are empty; pass files with rows")
+    columns = _columns(filled[0], schemas[filled[0]], id_column, features, ignore)
     pieces: list[Piece] = []
-    for path in paths:
-        schema = _schema(path)
+    single = True
+    for path, schema in schemas.items():
         for name in [*columns, *([] if id_column is None else [id_column])]:
             if name not in schema.names:
                 raise CommandError(
-                    f"{path} has no column {name!r}, which {paths[0]} has; leave it out with --ignore, or "
+                    f"{path} has no column {name!r}, which {filled[0]} has; leave it out with --ignore, or "
                     "leave out the file"
                 )
-        _refuse_text(path, schema, columns)
+        if path in filled:
+            _refuse_text(path, schema, columns)
+            single = single and all(str(schema.field(name).type) == "float" for name in columns)
         pieces += _pieces(path.absolute(), len(columns))
-    if not pieces:
-        raise CommandError(f"{data}: all {len(paths)} files are empty; pass files with rows")
-    single = all(str(_schema(path).field(name).type) == "float" for path in paths for name in columns)
     return Parts(
         paths, _output_names(paths), tuple(columns), id_column,
         np.dtype(np.float32 if single else np.float64), tuple(pieces),
     )  # fmt: skip
 
 
-def _schema(path: Path) -> Any:
+def _n_rows(path: Path) -> int:
+    import pyarrow.parquet
+
+    return int(pyarrow.parquet.read_metadata(path).num_rows)
+
+
+def schema_of(path: Path) -> Any:
+    """Names and types of the columns of a file."""
     import pyarrow
     import pyarrow.parquet
 
     try:
         return pyarrow.parquet.read_schema(path)
     except (pyarrow.ArrowException, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = first_line(error)
         raise CommandError(f"{path} is no Parquet file that can be read ({reason}); write it again") from None
 
 
@@ -244,8 +259,9 @@ def read_columns(piece: Piece, columns: Sequence[str]) -> pyarrow.Table:
         with pyarrow.parquet.ParquetFile(piece.path) as file:
             return file.read_row_groups(list(piece.groups), columns=list(columns), use_threads=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise OSError(f"{piece.path} cannot be read ({reason}); check that all workers see it") from None
+        raise OSError(
+            f"{piece.path} cannot be read ({first_line(error)}); check that all workers see it"
+        ) from None
 
 
 def read_piece(
@@ -324,10 +340,9 @@ def connected(address: str | None) -> Iterator[Any]:
     try:
         client = Client(address, timeout=_PATIENCE)
     except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
         raise CommandError(
-            f"no scheduler answers at {address} ({reason}); start one with `dask scheduler`, or check the "
-            "address"
+            f"no scheduler answers at {address} ({first_line(error)}); start one with `dask scheduler`, or "
+            "check the address"
         ) from None
     with client:
         yield client

@@ -5,29 +5,27 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
 from linkwise.cli.errors import CommandError
-from linkwise.cli.options import METHODS, LinkFile, Rows, Settings, names
+from linkwise.cli.options import METHODS, LinkFile, Rows, Settings, has_soft, names
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
-from linkwise.cli.parts import Parts, Progress, check_scheduler, connected, find_parts, id_rows, read_columns
-from linkwise.cli.samples import Preparation, free_name, safe_scales, save_prepared_model
+from linkwise.cli.parts import Parts, Progress, check_scheduler, connected, find_parts, id_rows
+from linkwise.cli.parts.labels import Label, write_labels
+from linkwise.cli.samples import Preparation, safe_scales, save_prepared_model
 from linkwise.cli.tables import build_links, check_links, link_frame, read_link_list, write_frame
 
 if TYPE_CHECKING:
     from linkwise.constraints import Constraints
 
 _METHODS = ("auto", "ppc", "cem", "hmrf")
-# Rows whose labels are in memory at once, unless a file has more.
-_ROWS_AT_ONCE = 4_000_000
 _CHECKPOINT = ".checkpoint-"
 
 
@@ -72,6 +70,8 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
     )
     links = _read_links(request, parts)
     _check_links(request, links)
+    soft = links is not None and has_soft(links.constraints)
+    request = replace(request, settings=replace(request.settings, soft=soft))
     check_folder(request.output, "fit", ["labels", "model", REPORT, *(["links.parquet"] if links else [])])
     progress = Progress(parts.n_rows)
     began = time.perf_counter()
@@ -91,7 +91,7 @@ def fit_parts(out: Output, request: PartsRequest) -> None:
         n_clusters = int(getattr(model, "n_clusters_", 0) or request.settings.n_clusters)
         preparation = replace(preparation, clusters=[str(number) for number in range(n_clusters)])
         with writing_results(request.output, "fit") as draft:
-            sizes = _write_labels(draft / "labels", parts, model, X, n_clusters, progress)
+            sizes = write_labels(draft / "labels", parts, _results(model, X), n_clusters, progress)
             tables = _tables(request, parts, links, model, sizes, time.perf_counter() - began)
             _write_rest(draft, out, request, links, model, preparation, tables)
         _remove_outdated(request.output)
@@ -202,83 +202,25 @@ def _build(request: PartsRequest, client: Any, checkpoint: Path) -> Any:
     return kind(**local.get_params(deep=False), client=client, checkpoint=checkpoint)
 
 
-def _write_labels(
-    folder: Path, parts: Parts, model: Any, X: Any, n_clusters: int, progress: Progress
-) -> Ints:
-    """Write a Parquet file of clusters and probabilities for every file; return the rows of each cluster."""
-    sizes = np.zeros(n_clusters, dtype=np.int64)
-    best = getattr(model, "best_estimator_", model)
-    prob = getattr(best, "responsibilities_", None)
-    if prob is None and hasattr(best, "predict_proba"):
-        prob = best.predict_proba(X)
-    done = 0
-    for batch in batches(parts):
-        labels, probabilities = _computed(
-            model.labels_, prob, [n for file in batch for n in parts.pieces_of(parts.paths[file])]
-        )
-        start = 0
-        for file in batch:
-            stop = start + sum(parts.pieces[number].n_rows for number in parts.pieces_of(parts.paths[file]))
-            some = None if probabilities is None else probabilities[start:stop]
-            write_part(folder, parts, file, done + start, labels[start:stop], some)
-            start = stop
-        sizes += np.bincount(labels, minlength=n_clusters)
-        done += len(labels)
-        progress.say(f"labels of {done} rows written")
-    progress.end()
-    return sizes
-
-
-def batches(parts: Parts) -> Iterator[list[int]]:
-    """Numbers of files whose labels are computed together."""
-    batch: list[int] = []
-    n_rows = 0
-    for file, path in enumerate(parts.paths):
-        size = sum(parts.pieces[number].n_rows for number in parts.pieces_of(path))
-        if batch and n_rows + size > _ROWS_AT_ONCE:
-            yield batch
-            batch, n_rows = [], 0
-        batch.append(file)
-        n_rows += size
-    yield batch
-
-
-def _computed(labels: Any, prob: Any, pieces: list[int]) -> tuple[Ints, Any]:
-    """Labels and probabilities of some pieces, read once for both."""
+def _results(model: Any, X: Any) -> Label:
+    """Labels, and probabilities if the method has them, of the rows of some pieces, read once for both."""
     import dask
 
-    if not pieces:
-        return np.empty(0, dtype=np.int64), None if prob is None else np.empty((0, prob.shape[1]))
-    wanted = [labels.blocks[pieces]] if prob is None else [labels.blocks[pieces], prob.blocks[pieces]]
-    found = dask.compute(*wanted)
-    return np.asarray(found[0]), None if prob is None else np.asarray(found[1])
+    best = getattr(model, "best_estimator_", model)
+    labels, prob = model.labels_, getattr(best, "responsibilities_", None)
+    if prob is None and hasattr(best, "predict_proba"):
+        prob = best.predict_proba(X)
 
+    def label(pieces: list[int]) -> tuple[Ints, Any]:
+        if not pieces:
+            return np.empty(0, dtype=np.int64), None if prob is None else np.empty(
+                (0, prob.shape[1]), prob.dtype
+            )
+        wanted = [labels.blocks[pieces]] if prob is None else [labels.blocks[pieces], prob.blocks[pieces]]
+        found = dask.compute(*wanted)
+        return np.asarray(found[0]), None if prob is None else np.asarray(found[1])
 
-def write_part(
-    folder: Path, parts: Parts, file: int, first_row: int, labels: Ints, prob: NDArray[np.floating] | None
-) -> None:
-    """Write the results of one file: ids or row numbers of all files together, clusters, probabilities."""
-    import pyarrow  # type: ignore[import-untyped]
-    import pyarrow.parquet  # type: ignore[import-untyped]
-
-    columns: dict[str, Any] = {}
-    if parts.id_column is None:
-        columns["row"] = pyarrow.array(np.arange(first_row, first_row + len(labels)))
-    else:
-        pieces = [parts.pieces[number] for number in parts.pieces_of(parts.paths[file])]
-        ids = [read_columns(piece, [parts.id_column]).column(0) for piece in pieces]
-        columns[parts.id_column] = (
-            pyarrow.chunked_array([one for column in ids for one in column.chunks])
-            if ids
-            else pyarrow.array([])
-        )
-    columns[free_name("cluster", columns)] = pyarrow.array(labels)
-    if prob is not None:
-        for k, column in enumerate(prob.T):
-            columns[free_name(f"probability_{k}", columns)] = pyarrow.array(np.ascontiguousarray(column))
-    path = folder / parts.names[file]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pyarrow.parquet.write_table(pyarrow.table(columns), path)
+    return label
 
 
 def _tables(

@@ -13,12 +13,33 @@ what the elimination leaves in the table.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Floats, Ints
 from linkwise._kernels import kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
+from linkwise.graph import Adjacency
+
+
+class Buckets(NamedTuple):
+    """Elimination of the narrow components with loops, one component after the other.
+
+    ``order`` (t,): node of each step; ``step_of`` (n,): step of each node, or -1. ``separators`` from
+    ``separator_indptr[s]``: later steps that step s is joined to. ``offset`` (t,): place of its table.
+    ``component_start`` (c + 1,): first steps. ``n_entries``, ``n_message``: of the largest tables and
+    message.
+    """
+
+    order: Ints
+    step_of: Ints
+    separator_indptr: Ints
+    separators: Ints
+    offset: Ints
+    component_start: Ints
+    n_entries: int
+    n_message: int
 
 
 @kernel
@@ -200,32 +221,39 @@ def _load_component(
     unary: Floats,
     coupling: Floats,
     rewards: bool,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    order: Ints,
-    step_of: Ints,
-    separator_indptr: Ints,
-    separators: Ints,
-    offset: Ints,
+    graph: Adjacency,
+    buckets: Buckets,
     tables: Floats,
 ) -> None:
     """Scores and links of steps ``first`` to ``last`` into their tables; ``coupling`` (m, K) or (m, 1)."""
     n_labels = unary.shape[1]
+    indptr, neighbours, edges = graph
     for step in range(first, last):
-        node = order[step]
-        begin, end = separator_indptr[step], separator_indptr[step + 1]
+        node = buckets.order[step]
+        begin, end = buckets.separator_indptr[step], buckets.separator_indptr[step + 1]
         size = n_labels ** (end - begin)
-        table = tables[offset[step] : offset[step] + size * n_labels]
+        table = tables[buckets.offset[step] : buckets.offset[step] + size * n_labels]
         for a in range(n_labels):
             for x in range(a * size, (a + 1) * size):
                 table[x] = unary[node, a]
         for slot in range(indptr[node], indptr[node + 1]):
-            later = step_of[neighbours[slot]]
+            later = buckets.step_of[neighbours[slot]]
             if later > step:
-                axis = begin + np.searchsorted(separators[begin:end], later)
+                axis = begin + np.searchsorted(buckets.separators[begin:end], later)
                 stride = n_labels ** (end - 1 - axis)
                 _add_link(table, n_labels, stride, coupling[edges[slot]], rewards)
+
+
+@kernel
+def _parent(
+    separator: Ints, n_labels: int, buckets: Buckets, tables: Floats, sizes: Ints, strides: Ints
+) -> tuple[Floats, int]:
+    """Table of the first step of a separator, and in how many runs its message lies there (``_runs``)."""
+    above = separator[0]
+    bucket = buckets.separators[buckets.separator_indptr[above] : buckets.separator_indptr[above + 1]]
+    n_entries = n_labels ** (bucket.shape[0] + 1)
+    table = tables[buckets.offset[above] : buckets.offset[above] + n_entries]
+    return table, _runs(bucket, separator, n_labels, sizes, strides)
 
 
 @kernel
@@ -233,59 +261,41 @@ def fill_marginals(
     unary: Floats,
     coupling: Floats,
     rewards: bool,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    order: Ints,
-    step_of: Ints,
-    separator_indptr: Ints,
-    separators: Ints,
-    offset: Ints,
-    component_start: Ints,
-    n_entries: int,
-    n_message: int,
+    graph: Adjacency,
+    buckets: Buckets,
     prob: Floats,
     agreement: Floats,
     shift: Floats,
 ) -> None:
     """Marginals of the nodes in ``order`` and agreement of their links; ``shift`` (t,): log partition."""
     n_labels = unary.shape[1]
-    tables = np.empty(n_entries)
-    buffer = np.empty(n_message)
-    totals = np.empty(n_message)
+    indptr, neighbours, edges = graph
+    order, offset, separator_indptr = buckets.order, buckets.offset, buckets.separator_indptr
+    tables = np.empty(buckets.n_entries)
+    buffer = np.empty(buckets.n_message)
+    totals = np.empty(buckets.n_message)
     sizes = np.empty(64, dtype=np.int64)
     strides = np.empty(64, dtype=np.int64)
     digits = np.empty(64, dtype=np.int64)
-    for c in range(component_start.shape[0] - 1):
-        first, last = component_start[c], component_start[c + 1]
-        _load_component(
-            first, last, unary, coupling, rewards, indptr, neighbours, edges, order, step_of,
-            separator_indptr, separators, offset, tables,
-        )  # fmt: skip
+    for c in range(buckets.component_start.shape[0] - 1):
+        first, last = buckets.component_start[c], buckets.component_start[c + 1]
+        _load_component(first, last, unary, coupling, rewards, graph, buckets, tables)
         for step in range(first, last):
-            separator = separators[separator_indptr[step] : separator_indptr[step + 1]]
+            separator = buckets.separators[separator_indptr[step] : separator_indptr[step + 1]]
             size = n_labels ** separator.shape[0]
             table = tables[offset[step] : offset[step] + size * n_labels]
             message = buffer[:size]
             shift[step] = _eliminate_sum(table, n_labels, message, totals[:size])
             if separator.shape[0] > 0:
-                above = separator[0]
-                bucket = separators[separator_indptr[above] : separator_indptr[above + 1]]
-                n_runs = _runs(bucket, separator, n_labels, sizes, strides)
-                n_target = n_labels ** (bucket.shape[0] + 1)
-                target = tables[offset[above] : offset[above] + n_target]
+                target, n_runs = _parent(separator, n_labels, buckets, tables, sizes, strides)
                 _add_message(target, n_runs, sizes, strides, message, digits)
         for step in range(last - 1, first - 1, -1):
             begin, end = separator_indptr[step], separator_indptr[step + 1]
-            separator = separators[begin:end]
+            separator = buckets.separators[begin:end]
             size = n_labels ** (end - begin)
             table = tables[offset[step] : offset[step] + size * n_labels]
             if end > begin:
-                above = separator[0]
-                bucket = separators[separator_indptr[above] : separator_indptr[above + 1]]
-                n_runs = _runs(bucket, separator, n_labels, sizes, strides)
-                n_target = n_labels ** (bucket.shape[0] + 1)
-                target = tables[offset[above] : offset[above] + n_target]
+                target, n_runs = _parent(separator, n_labels, buckets, tables, sizes, strides)
                 message = buffer[:size]
                 _project(target, n_runs, sizes, strides, message, digits)
                 for a in range(n_labels):
@@ -302,7 +312,7 @@ def fill_marginals(
             for a in range(n_labels):
                 prob[node, a] /= mass
             for slot in range(indptr[node], indptr[node + 1]):
-                later = step_of[neighbours[slot]]
+                later = buckets.step_of[neighbours[slot]]
                 if later > step:
                     axis = begin + np.searchsorted(separator, later)
                     same = _agreement(table, n_labels, n_labels ** (end - 1 - axis))
@@ -311,54 +321,34 @@ def fill_marginals(
 
 @kernel
 def fill_best_labels(
-    unary: Floats,
-    coupling: Floats,
-    rewards: bool,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    order: Ints,
-    step_of: Ints,
-    separator_indptr: Ints,
-    separators: Ints,
-    offset: Ints,
-    component_start: Ints,
-    n_entries: int,
-    n_message: int,
-    labels: Ints,
+    unary: Floats, coupling: Floats, rewards: bool, graph: Adjacency, buckets: Buckets, labels: Ints
 ) -> None:
     """A labelling of highest score of the nodes in ``order``, by back-tracking through the tables."""
     n_labels = unary.shape[1]
-    tables = np.empty(n_entries)
-    buffer = np.empty(n_message)
+    order, offset, separator_indptr = buckets.order, buckets.offset, buckets.separator_indptr
+    tables = np.empty(buckets.n_entries)
+    buffer = np.empty(buckets.n_message)
     sizes = np.empty(64, dtype=np.int64)
     strides = np.empty(64, dtype=np.int64)
     digits = np.empty(64, dtype=np.int64)
-    for c in range(component_start.shape[0] - 1):
-        first, last = component_start[c], component_start[c + 1]
-        _load_component(
-            first, last, unary, coupling, rewards, indptr, neighbours, edges, order, step_of,
-            separator_indptr, separators, offset, tables,
-        )  # fmt: skip
+    for c in range(buckets.component_start.shape[0] - 1):
+        first, last = buckets.component_start[c], buckets.component_start[c + 1]
+        _load_component(first, last, unary, coupling, rewards, graph, buckets, tables)
         for step in range(first, last):
-            separator = separators[separator_indptr[step] : separator_indptr[step + 1]]
+            separator = buckets.separators[separator_indptr[step] : separator_indptr[step + 1]]
             if separator.shape[0] == 0:
                 continue
             size = n_labels ** separator.shape[0]
             table = tables[offset[step] : offset[step] + size * n_labels]
             _eliminate_max(table, n_labels, buffer[:size])
-            above = separator[0]
-            bucket = separators[separator_indptr[above] : separator_indptr[above + 1]]
-            n_runs = _runs(bucket, separator, n_labels, sizes, strides)
-            n_target = n_labels ** (bucket.shape[0] + 1)
-            target = tables[offset[above] : offset[above] + n_target]
+            target, n_runs = _parent(separator, n_labels, buckets, tables, sizes, strides)
             _add_message(target, n_runs, sizes, strides, buffer[:size], digits)
         for step in range(last - 1, first - 1, -1):
             begin, end = separator_indptr[step], separator_indptr[step + 1]
             size = n_labels ** (end - begin)
             at = offset[step]
             for place in range(begin, end):
-                at += labels[order[separators[place]]] * n_labels ** (end - 1 - place)
+                at += labels[order[buckets.separators[place]]] * n_labels ** (end - 1 - place)
             best = 0
             for a in range(1, n_labels):
                 if tables[at + a * size] > tables[at + best * size]:

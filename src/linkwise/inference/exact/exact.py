@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -219,15 +219,9 @@ def exact_best_labels(
     return EngineLabels(labels, upper_bound, optimal, converged=optimal, details=details)
 
 
-class _WideLabels(NamedTuple):
-    labels: Ints
-    upper_bound: float
-    optimal: bool
-
-
 def _solve_wide(
     problem: Problem, planned: Plan, initial: Ints | None, rng: np.random.Generator, time_limit: float
-) -> Iterator[tuple[int, _WideLabels]]:
+) -> Iterator[tuple[int, EngineLabels]]:
     """Integer programs of the components that are too wide for tables, the smallest first."""
     n_labels = problem.unary.shape[1]
     n_links = np.bincount(planned.component[problem.pairs[:, 0]], minlength=len(planned.sizes))
@@ -252,7 +246,7 @@ def _solve_wide(
 
 def _solve_component(
     problem: Problem, initial: Ints | None, rng: np.random.Generator, deadline: float
-) -> _WideLabels:
+) -> EngineLabels:
     """Best of a spanning forest's labels, the initial ones and those of the integer program."""
     kept = maximum_spanning_forest(problem, rng)
     pairs = problem.pairs[kept]
@@ -267,10 +261,10 @@ def _solve_component(
         labels, score = initial, problem_score(problem, initial)
     remaining = deadline - time.monotonic()
     if score >= bound or remaining <= 0:
-        return _WideLabels(labels, max(bound, score), optimal=score >= bound)
+        return EngineLabels(labels, max(bound, score), optimal=score >= bound)
     answer = milp_labels(problem, remaining)
     if answer.labels is not None and problem_score(problem, answer.labels) >= score:
         labels = answer.labels
         score = problem_score(problem, labels)
     bound = min(bound, answer.upper_bound)
-    return _WideLabels(labels, bound, answer.optimal or score >= bound)
+    return EngineLabels(labels, bound, answer.optimal or score >= bound)

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, core_numbers, group_labels, induced_subgraph, min_fill_order
-from linkwise.inference.exact.bucket_kernels import fill_best_labels, fill_marginals
+from linkwise.inference.exact.bucket_kernels import Buckets, fill_best_labels, fill_marginals
 from linkwise.inference.exact.distinct_labels import distinct_components
 from linkwise.inference.problem import Problem, cached
 
@@ -29,25 +28,6 @@ TABLES_PER_COMPONENT = 16
 _PROBES = (2**12, 2**16)
 
 
-class Buckets(NamedTuple):
-    """Elimination of the narrow components with loops, one component after the other.
-
-    ``order`` (t,): node of each step; ``step_of`` (n,): step of each node, or -1. ``separators`` from
-    ``separator_indptr[s]``: later steps that step s is joined to. ``offset`` (t,): place of its table.
-    ``component_start`` (c + 1,): first steps. ``n_entries``, ``n_message``: of the largest tables and
-    message.
-    """
-
-    order: Ints
-    step_of: Ints
-    separator_indptr: Ints
-    separators: Ints
-    offset: Ints
-    component_start: Ints
-    n_entries: int
-    n_message: int
-
-
 class Plan(NamedTuple):
     """Which components of a problem exact inference can solve.
 
@@ -56,10 +36,10 @@ class Plan(NamedTuple):
     feasible ones; ``widths`` (c,): of the order found, or a lower bound above the budget.
     """
 
-    component: NDArray[np.int32]
-    sizes: NDArray[np.int32]
+    component: ShortInts
+    sizes: ShortInts
     forest: Bools
-    widths: NDArray[np.int32]
+    widths: ShortInts
     feasible: Bools
     buckets: Buckets
     distinct: Bools
@@ -182,9 +162,7 @@ def _part(graph: Adjacency, nodes: Ints) -> Adjacency:
 
 
 @kernel
-def _neighbourhood(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], start: int, size: int
-) -> NDArray[np.int64]:
+def _neighbourhood(indptr: ShortInts, neighbours: ShortInts, start: int, size: int) -> Ints:
     """The first nodes that a breadth-first search from this node meets."""
     near = np.empty(size, dtype=np.int64)
     seen = np.zeros(indptr.shape[0] - 1, dtype=np.bool_)
@@ -274,7 +252,7 @@ def junction_marginals(problem: Problem, buckets: Buckets, prob: Floats, agreeme
     graph, links = cached(problem, "graph of buckets", lambda: problem.graph), _links(problem)
     shift = np.zeros(len(buckets.order))
     for some in _at_a_time(buckets, problem.unary.shape[1]):
-        fill_marginals(problem.unary, *links, *graph, *some, prob, agreement, shift)
+        fill_marginals(problem.unary, *links, graph, some, prob, agreement, shift)
     return float(shift.sum())
 
 
@@ -282,7 +260,7 @@ def junction_best_labels(problem: Problem, buckets: Buckets, labels: Ints) -> No
     """Max-sum on the junction trees with back-tracking, written into ``labels`` (n,)."""
     graph, links = problem.graph, _links(problem)
     for some in _at_a_time(buckets, problem.unary.shape[1]):
-        fill_best_labels(problem.unary, *links, *graph, *some, labels)
+        fill_best_labels(problem.unary, *links, graph, some, labels)
 
 
 def _links(problem: Problem) -> tuple[Floats, bool]:

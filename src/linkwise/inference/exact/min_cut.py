@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Bools, Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise.graph import Adjacency, reversed_slots
 from linkwise.graph.parity import link_parity
@@ -31,8 +31,8 @@ def _augment(
     meeting: int,
     source_end: int,
     sink_end: int,
-    neighbours: NDArray[np.int32],
-    sister: NDArray[np.int32],
+    neighbours: ShortInts,
+    sister: ShortInts,
     residual: Floats,
     terminal: Floats,
     parent: Ints,
@@ -99,7 +99,7 @@ def _augment(
 
 @kernel
 def _distance_to_root(
-    node: int, neighbours: NDArray[np.int32], parent: Ints, stamp: Ints, distance: Ints, now: int
+    node: int, neighbours: ShortInts, parent: Ints, stamp: Ints, distance: Ints, now: int
 ) -> int:
     """Steps from a node to its terminal, -1 if an orphan is on the way. Nodes stamped ``now`` know theirs."""
     steps = 0
@@ -129,9 +129,8 @@ def _distance_to_root(
 def _adopt(
     orphans: Ints,
     n_orphans: int,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    sister: NDArray[np.int32],
+    graph: Adjacency,
+    sister: ShortInts,
     residual: Floats,
     tree: NDArray[np.int8],
     parent: Ints,
@@ -143,6 +142,7 @@ def _adopt(
     tail: int,
 ) -> int:
     """Give every orphan a new parent in its own tree, nearest to the root, or set it free. Queue tail."""
+    indptr, neighbours = graph.indptr, graph.neighbours
     capacity = queue.shape[0]
     done = 0
     while done < n_orphans:
@@ -184,13 +184,10 @@ def _adopt(
 
 @kernel
 def _grow_and_augment(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    sister: NDArray[np.int32],
-    residual: Floats,
-    terminal: Floats,
+    graph: Adjacency, sister: ShortInts, residual: Floats, terminal: Floats
 ) -> tuple[float, Bools]:
     """Maximum flow; ``residual`` and ``terminal`` are left as the residual capacities."""
+    indptr, neighbours = graph.indptr, graph.neighbours
     n_nodes = terminal.shape[0]
     tree = np.zeros(n_nodes, dtype=np.int8)
     parent = np.full(n_nodes, _NONE, dtype=np.int64)
@@ -256,7 +253,7 @@ def _grow_and_augment(
             break
         now += 1
         tail = _adopt(
-            orphans, n_orphans, indptr, neighbours, sister, residual, tree, parent, stamp, distance, now,
+            orphans, n_orphans, graph, sister, residual, tree, parent, stamp, distance, now,
             queue, queued, tail,
         )  # fmt: skip
     return flow, tree == _SOURCE
@@ -269,9 +266,7 @@ def max_flow(graph: Adjacency, capacity: Floats, terminal: Floats) -> tuple[floa
     source if positive, to the sink if negative.
     """
     sister = reversed_slots(graph.edges, len(graph.edges) // 2)
-    flow, source_side = _grow_and_augment(
-        graph.indptr, graph.neighbours, sister, capacity.copy(), terminal.copy()
-    )
+    flow, source_side = _grow_and_augment(graph, sister, capacity.copy(), terminal.copy())
     return float(flow), source_side
 
 

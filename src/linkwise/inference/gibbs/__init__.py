@@ -23,6 +23,7 @@ from scipy.special import softmax
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._threads import Workers
+from linkwise.graph import Adjacency
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
 from linkwise.inference.gibbs.block_moves import (
     STRONG,
@@ -38,8 +39,6 @@ from linkwise.inference.mean_field import independent_answer
 from linkwise.inference.problem import Problem
 from linkwise.inference.scoring import n_broken
 from linkwise.inference.sweep_layout import SweepLayout, sweep_layout
-
-__all__ = ["N_BATCHES", "Estimate", "Tally", "gibbs"]
 
 #: Sweeps per chain of the first round; every further round is twice as long. Shorter ones miss modes.
 _FIRST_ROUND = 128
@@ -176,31 +175,14 @@ def _run(chains: _Chains, chain: int, sweeps: range, tally: Tally, record: bool,
     """Sweeps of one chain, each after block moves if there are points that stick; the squares recorded."""
     squares: list[float] = []
     layout, labels, seeds = chains.layout, chains.labels[chain], chains.seeds[chain]
-    graph = layout.indptr, layout.neighbours, layout.edges
+    graph = Adjacency(layout.indptr, layout.neighbours, layout.edges)
+    of_moves = chains.unary, graph, chains.coupling
     for sweep in sweeps:
         if chains.sticky_nodes.size:
-            exchange_labels(
-                chains.sticky_nodes,
-                chains.sticky,
-                chains.unary,
-                *graph,
-                chains.coupling,
-                seeds[1:4],
-                sweep,
-                labels,
-            )
+            exchange_labels(chains.sticky_nodes, chains.sticky, *of_moves, seeds[1:4], sweep, labels)
         # A forest costs several sweeps, so it is drawn every other time only.
         if chains.sticky_nodes.size and sweep % 2:
-            resample_forest(
-                chains.sticky_nodes,
-                chains.strong_pairs,
-                chains.unary,
-                *graph,
-                chains.coupling,
-                seeds[4:7],
-                sweep,
-                labels,
-            )
+            resample_forest(chains.sticky_nodes, chains.strong_pairs, *of_moves, seeds[4:7], sweep, labels)
 
         def draw(blocks: tuple[int, int], sweep: int = sweep) -> float:
             return sweep_labels(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.random import counter_uniform
-from linkwise.graph import adjacency, core_numbers, group_labels, induced_subgraph, two_colouring
+from linkwise.graph import Adjacency, adjacency, core_numbers, group_labels, induced_subgraph, two_colouring
 from linkwise.graph.csr import find
 from linkwise.inference.exact.forest import send_message
 from linkwise.inference.gibbs.sweeps import draw_label
@@ -69,9 +69,7 @@ def exchange_labels(
     nodes: Ints,
     sticky: Bools,
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
+    graph: Adjacency,
     coupling: Floats,
     seeds: NDArray[np.uint64],
     sweep: int,
@@ -83,6 +81,7 @@ def exchange_labels(
     Ising model. Links whose reward depends on the label, r_a and r_b, are split into a
     coupling (r_a + r_b) / 2 and a gain of (r_b - r_a) / 2 for leaving a at either end.
     """
+    indptr, neighbours, edges = graph
     partner = _pair_labels(unary.shape[1], seeds[0], sweep)
     group = np.empty(labels.shape[0], dtype=np.int64)
     gain = np.empty(labels.shape[0])
@@ -164,26 +163,25 @@ def resample_forest(
     nodes: Ints,
     strong_pairs: Ints,
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
+    graph: Adjacency,
     coupling: Floats,
     seeds: NDArray[np.uint64],
     sweep: int,
     labels: Ints,
 ) -> None:
     """Draw the labels of a random induced forest among ``nodes``, chosen without looking at the labels."""
+    indptr, neighbours, edges = graph
     n_nodes, n_labels = unary.shape
     applicants = _forest_order(nodes, strong_pairs, n_nodes, seeds, sweep)
     tree = np.full((n_nodes, 2), OUTSIDE)
     most_links = 0
     for node in range(n_nodes):
         most_links = max(most_links, indptr[node + 1] - indptr[node])
-    grow_forest(indptr, neighbours, applicants, tree, np.empty(most_links, dtype=np.int64))
+    grow_forest(graph, applicants, tree, np.empty(most_links, dtype=np.int64))
     order = np.empty_like(applicants)
     parent = np.empty_like(applicants)
     parent_edge = np.empty_like(applicants)
-    size = root_chosen(indptr, neighbours, edges, applicants, tree, order, parent, parent_edge)
+    size = root_chosen(graph, applicants, tree, order, parent, parent_edge)
     scores = np.empty((size, n_labels))
     agree, weight, message = np.empty(n_labels), np.empty(n_labels), np.empty(n_labels)
     for place in range(size):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.random import counter_uniform
@@ -41,8 +40,8 @@ def sweep_labels(
     blocks: Ints,
     order: Ints,
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    indptr: ShortInts,
+    neighbours: ShortInts,
     edges: Ints,
     coupling: Floats,
     scattered: bool,

@@ -8,14 +8,14 @@ improves is a fixed point of ICM, but not conversely. On a graph that is itself 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.random import counter_uniform
 from linkwise._kernels.simd import prefetch
-from linkwise.graph import group_labels
+from linkwise.graph import Adjacency
 from linkwise.inference.engines import EngineLabels, labels_engine, whole
+from linkwise.inference.exact.junction_tree import find_components
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
 from linkwise.inference.local_search.icm import AHEAD_ENDS, AHEAD_LINKS, AHEAD_ROW, descend
 from linkwise.inference.problem import Problem, log_agree, log_differ, log_ratio
@@ -67,14 +67,13 @@ def _find(tree: Ints, node: int) -> int:
 
 
 @kernel
-def grow_forest(
-    indptr: NDArray[np.int32], neighbours: NDArray[np.int32], order: Ints, tree: Ints, roots: Ints
-) -> None:
+def grow_forest(graph: Adjacency, order: Ints, tree: Ints, roots: Ints) -> None:
     """Take each node of ``order`` into the forest unless two of its neighbours there are in one tree.
 
     ``tree`` (n, 2) is a union-find by size: column 0 becomes the node above, minus the size of the tree at
     its root, or ``OUTSIDE``. Column 1 and ``roots`` (largest degree,) are scratch.
     """
+    indptr, neighbours = graph.indptr, graph.neighbours
     n_candidates = order.shape[0]
     flat = tree.reshape(-1)
     for node in order:
@@ -120,16 +119,10 @@ def grow_forest(
 
 @kernel
 def root_chosen(
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    candidates: Ints,
-    tree: Ints,
-    order: Ints,
-    parent: Ints,
-    parent_edge: Ints,
+    graph: Adjacency, candidates: Ints, tree: Ints, order: Ints, parent: Ints, parent_edge: Ints
 ) -> int:
     """Fill ``order``, ``parent`` places and ``parent_edge`` rows breadth first; the number of nodes."""
+    indptr, neighbours, edges = graph
     flat = tree.reshape(-1)
     for node in candidates:
         tree[node, 1] = -1
@@ -169,17 +162,10 @@ _ROUNDING = 1e-14
 
 @kernel
 def _condition(
-    unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    coupling: Floats,
-    order: Ints,
-    tree: Ints,
-    labels: Ints,
-    h: Floats,
+    unary: Floats, graph: Adjacency, coupling: Floats, order: Ints, tree: Ints, labels: Ints, h: Floats
 ) -> None:
     """Unary scores of the forest's nodes by place, plus log_ratio of their links to nodes outside."""
+    indptr, neighbours, edges = graph
     n_places = order.shape[0]
     n_labels = unary.shape[1]
     rows = unary.reshape(-1)
@@ -270,9 +256,7 @@ def _maximise(
 @kernel
 def _accept(
     unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
+    graph: Adjacency,
     coupling: Floats,
     nodes: Ints,
     proposal: Ints,
@@ -283,6 +267,7 @@ def _accept(
     size: Floats,
 ) -> None:
     """Take the new labels of ``nodes`` in components whose score they raise, and by how much (``gain``)."""
+    indptr, neighbours, edges = graph
     gain[:] = 0.0
     size[:] = 0.0
     for row in range(nodes.shape[0]):
@@ -312,13 +297,6 @@ def _accept(
             labels[node] = previous[node]
 
 
-def acyclic_components(problem: Problem) -> tuple[Ints, Bools]:
-    """Connected components (n,), and which of them are trees or single nodes (n_components,)."""
-    component, n_components = group_labels(len(problem.unary), problem.pairs)
-    n_links = np.bincount(component[problem.pairs[:, 0]], minlength=n_components)
-    return component, n_links < np.bincount(component, minlength=n_components)
-
-
 def _descend(
     problem: Problem,
     labels: Ints,
@@ -331,7 +309,7 @@ def _descend(
     labels = descend(problem, labels, rng).labels
     n_nodes, n_labels = problem.unary.shape
     graph = problem.graph
-    component, acyclic = acyclic_components(problem)
+    component, _, acyclic = find_components(problem)
     failures = np.zeros(len(acyclic), dtype=np.int64)
     degree = np.diff(graph.indptr)
     active = np.flatnonzero(degree)
@@ -349,14 +327,14 @@ def _descend(
             break
         n_iter += 1
         candidates = shuffled(active, rng)
-        grow_forest(graph.indptr, graph.neighbours, candidates, tree, roots)
-        n_chosen = root_chosen(*graph, candidates, tree, *walk)
+        grow_forest(graph, candidates, tree, roots)
+        n_chosen = root_chosen(graph, candidates, tree, *walk)
         order, parent, parent_edge = walk[:, :n_chosen]
-        _condition(problem.unary, *graph, problem.coupling, order, tree, labels, h)
+        _condition(problem.unary, graph, problem.coupling, order, tree, labels, h)
         n_changed = _maximise(problem.coupling, order, parent, parent_edge, labels, h, proposal, changed)
         places = changed[:n_changed]
         nodes, new = order[places], proposal[places]
-        _accept(problem.unary, *graph, problem.coupling, nodes, new, component, labels, previous, gain, size)
+        _accept(problem.unary, graph, problem.coupling, nodes, new, component, labels, previous, gain, size)
         failures = np.where(gain > _ROUNDING * size, 0, failures + 1)
         # The forest of an acyclic component is the whole component: one step was exact.
         active = active[~(acyclic | (failures >= patience))[component[active]]]
@@ -405,6 +383,6 @@ def forest_descent(
     """Forest block descent from ``initial`` or the best label of each node; optimal without cycles."""
     start = problem.unary.argmax(axis=1) if initial is None else np.asarray(initial, dtype=np.int64)
     labels, n_iter = polish(problem, start, rng, patience=patience, max_iter=max_iter)
-    optimal = bool(acyclic_components(problem)[1].all())
+    optimal = bool(find_components(problem)[2].all())
     bound = problem_score(problem, labels) if optimal else None
     return EngineLabels(labels, bound, optimal, optimal or n_iter < max_iter, n_iter)

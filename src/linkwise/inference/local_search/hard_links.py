@@ -6,13 +6,12 @@ from collections.abc import Hashable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
-from linkwise.graph import adjacency, check_feasibility, group_labels
+from linkwise.graph import Adjacency, adjacency, check_feasibility, group_labels
 from linkwise.inference.exact.exact import exact_best_labels
 from linkwise.inference.exact.junction_tree import plan
 from linkwise.inference.problem import Problem, cached, induced, log_ratio
@@ -112,7 +111,7 @@ def disjoint_supports(problem: Problem, labels: Ints) -> Problem:
     allowed[nodes] = False
     allowed[nodes, labels[nodes]] = True
     candidates = np.argsort(-softmax(problem.unary[nodes], axis=1), axis=None, kind="stable")
-    _grow(nodes, candidates, problem.unary, *problem.graph, problem.coupling, allowed)
+    _grow(nodes, candidates, problem.unary, problem.graph, problem.coupling, allowed)
     return problem._replace(
         unary=np.where(allowed, problem.unary, -np.inf),
         coupling=np.where(problem.coupling == -np.inf, 0.0, problem.coupling),
@@ -121,16 +120,10 @@ def disjoint_supports(problem: Problem, labels: Ints) -> Problem:
 
 @kernel
 def _grow(
-    nodes: Ints,
-    candidates: Ints,
-    unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    coupling: Floats,
-    allowed: Bools,
+    nodes: Ints, candidates: Ints, unary: Floats, graph: Adjacency, coupling: Floats, allowed: Bools
 ) -> None:
     """Allow each (node, label) in turn unless a node across a hard link has the label already."""
+    indptr, neighbours, edges = graph
     n_labels = unary.shape[1]
     for candidate in candidates:
         node = nodes[candidate // n_labels]

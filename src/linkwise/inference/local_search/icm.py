@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import prefetch
 from linkwise._threads import Workers, chunk_bounds
-from linkwise.graph import greedy_colouring, group_labels
+from linkwise.graph import Adjacency, greedy_colouring, group_labels
 from linkwise.inference.engines import EngineLabels, choice, labels_engine, whole
 from linkwise.inference.local_search.hard_links import lexicographic, recolour
 from linkwise.inference.problem import Problem, cached, log_ratio
@@ -64,19 +63,13 @@ def random_runs(nodes: Ints, rng: np.random.Generator) -> Ints:
 
 @kernel
 def _visit(
-    unary: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    edges: Ints,
-    coupling: Floats,
-    order: Ints,
-    labels: Ints,
-    stale: Bools,
+    unary: Floats, graph: Adjacency, coupling: Floats, order: Ints, labels: Ints, stale: Bools
 ) -> float:
     """Visit the stale nodes of ``order``, those with a neighbour that changed; returns the total gain.
 
     The score of label k at node i is unary[i, k] + sum over links to neighbours of label k of log_ratio.
     """
+    indptr, neighbours, edges = graph
     n_visits = order.shape[0]
     n_labels = unary.shape[1]
     rows = unary.reshape(-1)
@@ -132,7 +125,7 @@ def descend(
     """Sweep over the nodes until no single change of a label raises the score, which must be finite."""
     labels = labels.copy()
     stale = np.ones(len(labels), dtype=np.bool_)
-    arrays = (problem.unary, *problem.graph, problem.coupling)
+    arrays = (problem.unary, problem.graph, problem.coupling)
     gains: list[float] = []
     if order == "random":
         while stale.any() and len(gains) < max_iter:

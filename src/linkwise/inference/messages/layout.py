@@ -11,8 +11,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, ShortInts
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import hint, load, padded, splat
@@ -54,21 +54,21 @@ class MessageGraph(NamedTuple):
     Kept from one EM step to the next, so half the memory counts.
     """
 
-    order: NDArray[np.int32]
-    indptr: NDArray[np.int32]
-    split: NDArray[np.int32]
-    edges: NDArray[np.int32]
-    earlier_rows: NDArray[np.int32]
-    later_rows: NDArray[np.int32]
-    later_ptr: NDArray[np.int32]
+    order: ShortInts
+    indptr: ShortInts
+    split: ShortInts
+    edges: ShortInts
+    earlier_rows: ShortInts
+    later_rows: ShortInts
+    later_ptr: ShortInts
     max_degree: int
 
 
 class LinkTables(NamedTuple):
     """The part of the ``PotentialTables`` that scores do not change."""
 
-    links: NDArray[np.float64]
-    agree: NDArray[np.float64]
+    links: Floats
+    agree: Floats
 
 
 class PotentialTables(NamedTuple):
@@ -86,21 +86,17 @@ class PotentialTables(NamedTuple):
     labels, which fill a row of a message up to ``width``.
     """
 
-    unary: NDArray[np.float64]
-    links: NDArray[np.float64]
-    agree: NDArray[np.float64]
-    coupling: NDArray[np.float64]
+    unary: Floats
+    links: Floats
+    agree: Floats
+    coupling: Floats
     n_labels: int
     width: int
 
 
 @inline_kernel
 def outgoing(
-    indptr: NDArray[np.int32],
-    split: NDArray[np.int32],
-    later_ptr: NDArray[np.int32],
-    place: int,
-    forwards: bool,
+    indptr: ShortInts, split: ShortInts, later_ptr: ShortInts, place: int, forwards: bool
 ) -> tuple[int, int, int]:
     """Half-edges first:last that a place sends along in a pass; the one at s writes ``rows[offset + s]``."""
     if forwards:
@@ -110,9 +106,7 @@ def outgoing(
 
 
 @inline_kernel
-def row_to_write(
-    rows: NDArray[np.int32], at: int, forwards: bool, messages: NDArray[np.float64], width: int
-) -> int:
+def row_to_write(rows: ShortInts, at: int, forwards: bool, messages: Floats, width: int) -> int:
     """First entry of the row that a pass writes as its ``at``-th; prefetches one that comes soon."""
     ahead = _AHEAD if forwards else -_AHEAD
     soon = rows[min(max(at + ahead, 0), rows.shape[0] - 1)] * width
@@ -121,9 +115,7 @@ def row_to_write(
 
 
 @inline_kernel
-def row_of_scores(
-    unary: NDArray[np.float64], order: NDArray[np.int32], place: int, forwards: bool, n_labels: int
-) -> int:
+def row_of_scores(unary: Floats, order: ShortInts, place: int, forwards: bool, n_labels: int) -> int:
     """First entry of the scores of a place; prefetches those of one that comes soon."""
     ahead = _PLACES_AHEAD if forwards else -_PLACES_AHEAD
     soon = order[min(max(place + ahead, 0), order.shape[0] - 1)] * n_labels
@@ -132,9 +124,7 @@ def row_of_scores(
 
 
 @inline_kernel
-def incoming(
-    indptr: NDArray[np.int32], place: int, forwards: bool, messages: NDArray[np.float64], width: int
-) -> tuple[int, int]:
+def incoming(indptr: ShortInts, place: int, forwards: bool, messages: Floats, width: int) -> tuple[int, int]:
     """First and last-plus-one entry of the messages to a place; prefetches those to one that comes soon."""
     ahead = _PLACES_AHEAD if forwards else -_PLACES_AHEAD
     soon = min(max(place + ahead, 0), indptr.shape[0] - 2)
@@ -143,7 +133,7 @@ def incoming(
 
 
 @inline_kernel
-def differ_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int) -> float:
+def differ_of(links: Floats, agree: Floats, slot: int) -> float:
     """Potential of different labels."""
     if agree.ndim == 1 and links[slot] < 0.0:
         return 1.0
@@ -151,14 +141,14 @@ def differ_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int)
 
 
 @inline_kernel
-def load_own(own: NDArray[np.float64], unary: NDArray[np.float64], row: int, n_labels: int) -> None:
+def load_own(own: Floats, unary: Floats, row: int, n_labels: int) -> None:
     """Copy the scores that begin at ``row``. A slice would do, but its errors take 1.4 s to compile."""
     for k in range(n_labels):
         own[k] = unary[row + k]
 
 
 @inline_kernel
-def load_agree(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int, edge: int, k: int) -> Any:
+def load_agree(links: Floats, agree: Floats, slot: int, edge: int, k: int) -> Any:
     """Potentials of equal labels k, k + 1, ..."""
     if agree.ndim == 2:
         return load(agree, edge * agree.shape[1] + k)
@@ -169,7 +159,7 @@ def load_agree(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int
 
 
 @inline_kernel
-def gain_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int) -> float:
+def gain_of(links: Floats, agree: Floats, slot: int) -> float:
     """Agree - differ where a message may be written differ + gain * h (see ``_EVEN``), else ``UNEVEN``."""
     link = links[slot]
     if agree.ndim == 2 or -_EVEN < link < 0.0 or link == _NEVER:
@@ -179,8 +169,8 @@ def gain_of(links: NDArray[np.float64], agree: NDArray[np.float64], slot: int) -
 
 @kernel
 def _written_rows(
-    indptr: NDArray[np.int32], split: NDArray[np.int32], reverse: NDArray[np.int32]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    indptr: ShortInts, split: ShortInts, reverse: ShortInts
+) -> tuple[ShortInts, ShortInts, ShortInts]:
     """``earlier_rows``, ``later_rows`` and ``later_ptr`` of a ``MessageGraph``."""
     n_places = split.shape[0]
     earlier = np.empty(reverse.shape[0] // 2, dtype=np.int32)
@@ -197,7 +187,7 @@ def _written_rows(
 
 
 def message_graph(
-    graph: Adjacency, nodes: NDArray[np.int32] | None = None, stays: NDArray[np.bool_] | None = None
+    graph: Adjacency, nodes: ShortInts | None = None, stays: Bools | None = None
 ) -> MessageGraph:
     """Lay the graph, or the components of it that have these nodes, out for sweeps in breadth-first order.
 
@@ -207,7 +197,7 @@ def message_graph(
     order = breadth_first_order(graph, nodes)
     if stays is not None:
         order = order[stays[order]]
-    indptr, split, target, edges = renumbered(order, *graph)
+    indptr, split, target, edges = renumbered(order, graph)
     del target
     earlier, later, later_ptr = _written_rows(
         indptr, split, reversed_slots(edges, int(edges.max(initial=-1)) + 1)
@@ -216,14 +206,14 @@ def message_graph(
     return MessageGraph(order, indptr, split, edges, earlier, later, later_ptr, max_degree)
 
 
-def targets(graph: MessageGraph) -> NDArray[np.int32]:
+def targets(graph: MessageGraph) -> ShortInts:
     """The place (2 m,) at the other end of each half-edge."""
     owner = np.repeat(np.arange(len(graph.order), dtype=np.int32), np.diff(graph.indptr))
     return owner[reversed_slots(graph.edges, int(graph.edges.max(initial=-1)) + 1)]
 
 
 @kernel
-def shift_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> float:
+def shift_scores(table: Floats, order: ShortInts) -> float:
     """Subtract from each of these rows its largest score; the sum, or -inf if a row has no other score."""
     total = 0.0
     lost = 0.0
@@ -245,7 +235,7 @@ def shift_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> float:
 
 
 @kernel
-def to_numbers(table: NDArray[np.float64], order: NDArray[np.int32]) -> None:
+def to_numbers(table: Floats, order: ShortInts) -> None:
     """Replace the shifted scores of these rows by their exponentials, as ``PotentialTables`` says."""
     for place in range(order.shape[0]):
         row = table[order[place]]
@@ -255,7 +245,7 @@ def to_numbers(table: NDArray[np.float64], order: NDArray[np.int32]) -> None:
 
 
 @kernel
-def to_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> None:
+def to_scores(table: Floats, order: ShortInts) -> None:
     """Take ``to_numbers`` back."""
     for place in range(order.shape[0]):
         row = table[order[place]]
@@ -264,7 +254,7 @@ def to_scores(table: NDArray[np.float64], order: NDArray[np.int32]) -> None:
                 row[k] = math.log(row[k])
 
 
-def potential_tables(table: NDArray[np.float64], problem: Problem, links: LinkTables) -> PotentialTables:
+def potential_tables(table: Floats, problem: Problem, links: LinkTables) -> PotentialTables:
     """Shifted scores (n, K), or their exponentials, and the links for a sweep."""
     n_labels = table.shape[1]
     return PotentialTables(table.reshape(-1), *links, problem.coupling, n_labels, padded(n_labels))

@@ -13,8 +13,8 @@ logarithms.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels import contracting_kernel
 from linkwise._kernels.simd import (
     WIDTH,
@@ -55,7 +55,7 @@ def sweep_linear(
     forwards: bool,
     graph: MessageGraph,
     tables: PotentialTables,
-    messages: NDArray[np.float64],
+    messages: Floats,
     damping: float,
 ) -> float:
     """Send from the places start:stop to later or earlier ones; the largest change or ``OUT_OF_RANGE``.

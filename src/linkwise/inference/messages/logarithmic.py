@@ -14,8 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels import contracting_kernel, inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.simd import (
@@ -56,12 +56,7 @@ def _log_add(x: float, y: float) -> float:
 
 @kernel
 def _mend_message(
-    cavity: NDArray[np.float64],
-    n_labels: int,
-    coupling: NDArray[np.float64],
-    edge: int,
-    weight: NDArray[np.float64],
-    message: NDArray[np.float64],
+    cavity: Floats, n_labels: int, coupling: Floats, edge: int, weight: Floats, message: Floats
 ) -> None:
     """Entries that left the range of floats again, with every sum in logarithms.
 
@@ -100,16 +95,16 @@ def _mend_message(
 
 @inline_kernel
 def log_message(
-    cavity: NDArray[np.float64],
+    cavity: Floats,
     top: float,
     slot: int,
     edge: int,
-    links: NDArray[np.float64],
-    agree: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    links: Floats,
+    agree: Floats,
+    coupling: Floats,
     n_labels: int,
-    weight: NDArray[np.float64],
-    message: NDArray[np.float64],
+    weight: Floats,
+    message: Floats,
 ) -> None:
     """Write the message over a link for a log cavity with maximum ``top``."""
     width = cavity.shape[0]
@@ -145,14 +140,7 @@ def log_message(
 
 @inline_kernel
 def sum_before(
-    own: NDArray[np.float64],
-    begin: int,
-    first: int,
-    last: int,
-    end: int,
-    messages: NDArray[np.float64],
-    before: NDArray[np.float64],
-    after: NDArray[np.float64],
+    own: Floats, begin: int, first: int, last: int, end: int, messages: Floats, before: Floats, after: Floats
 ) -> None:
     """Write own scores plus messages before each half-edge of first:last, and messages from ``last`` on.
 
@@ -180,7 +168,7 @@ def sweep_log(
     forwards: bool,
     graph: MessageGraph,
     tables: PotentialTables,
-    messages: NDArray[np.float64],
+    messages: Floats,
     damping: float,
 ) -> float:
     """Send from the places start:stop to later or earlier ones; the largest change or ``CONTRADICTION``.

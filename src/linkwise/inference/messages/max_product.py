@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import kernel
 from linkwise._kernels.simd import WIDTH, load, padded, store
 from linkwise._threads import Workers
@@ -35,11 +35,7 @@ _PATIENCE = 100
 
 @kernel
 def _decode(
-    graph: MessageGraph,
-    target: NDArray[np.int32],
-    tables: PotentialTables,
-    messages: NDArray[np.float64],
-    labels: NDArray[np.int64],
+    graph: MessageGraph, target: ShortInts, tables: PotentialTables, messages: Floats, labels: Ints
 ) -> None:
     """Label the places in turn: the best label given those of earlier neighbours and what later ones say.
 
@@ -79,7 +75,7 @@ def max_product(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.int64] | None = None,
+    initial: Ints | None = None,
     n_threads: int = 1,
     damping: float = 0.3,
     tol: float = 1e-9,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels import contracting_kernel, inline_kernel
 from linkwise._kernels.simd import WIDTH, lane_max, lane_sum, larger, load, select_below, splat, store
 from linkwise.inference.messages.layout import (
@@ -27,7 +27,7 @@ from linkwise.inference.messages.logarithmic import sum_before
 
 
 @inline_kernel
-def _load_agree(agree: NDArray[np.float64], link: float, edge: int, k: int) -> Any:
+def _load_agree(agree: Floats, link: float, edge: int, k: int) -> Any:
     """Log potentials of equal labels k, k + 1, ..."""
     if agree.ndim == 2:
         return load(agree, edge * agree.shape[1] + k)
@@ -41,7 +41,7 @@ def sweep_max(
     forwards: bool,
     graph: MessageGraph,
     tables: PotentialTables,
-    messages: NDArray[np.float64],
+    messages: Floats,
     damping: float,
 ) -> float:
     """Send from the places start:stop to later or earlier ones; the largest change or ``CONTRADICTION``."""

@@ -16,15 +16,15 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import padded
 from linkwise._threads import Workers
 from linkwise.graph import Adjacency
 from linkwise.inference.engines import EngineMarginals, marginals_engine, number, whole
-from linkwise.inference.exact.forest import RootedForest, fill_forest
+from linkwise.inference.exact.forest import RootedForest, fill_forest, hanging_trees
 from linkwise.inference.messages.layout import (
     CONTRADICTION,
     LINEAR,
@@ -55,7 +55,6 @@ from linkwise.inference.messages.sweeps import (
     sweeps,
     sweeps_within,
 )
-from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem, cached, log_agree
 
 
@@ -72,7 +71,7 @@ def belief_propagation(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    initial: NDArray[np.float64] | None = None,
+    initial: Floats | None = None,
     n_threads: int = 1,
     damping: float = 0.3,
     tol: float = 1e-8,
@@ -103,10 +102,10 @@ def belief_propagation(
 
 def propagate(
     problem: Problem,
-    chosen: NDArray[np.bool_] | None,
+    chosen: Bools | None,
     key: Hashable,
-    prob: NDArray[np.float64],
-    agreement: NDArray[np.float64],
+    prob: Floats,
+    agreement: Floats,
     *,
     n_threads: int = 1,
     damping: float = 0.3,
@@ -179,7 +178,7 @@ def propagate(
     )
 
 
-def _rings_and_trees(graph: Adjacency, chosen: NDArray[np.bool_] | None) -> tuple[MessageGraph, RootedForest]:
+def _rings_and_trees(graph: Adjacency, chosen: Bools | None) -> tuple[MessageGraph, RootedForest]:
     """Places of the nodes that messages go between, and the trees that hang on them."""
     if chosen is None:
         none = np.empty(0, dtype=np.int32)
@@ -194,14 +193,14 @@ def run_messages(
     graph: MessageGraph,
     arithmetic: int,
     links: LinkTables,
-    scores: NDArray[np.float64],
+    scores: Floats,
     *,
     damping: float,
     tol: float,
     max_iter: int,
     bands: Bands | None = None,
     workers: Workers | None = None,
-) -> tuple[NDArray[np.float64], Propagation]:
+) -> tuple[Floats, Propagation]:
     """Sum-product messages from a flat start in one arithmetic, and how the iteration ended.
 
     ``scores`` (n, K) are shifted; numbers take their place while the messages are numbers.
@@ -222,7 +221,7 @@ def run_messages(
 
 
 @kernel
-def _node_beliefs(graph: MessageGraph, tables: PotentialTables, messages: NDArray[np.float64]) -> float:
+def _node_beliefs(graph: MessageGraph, tables: PotentialTables, messages: Floats) -> float:
     """Beliefs of all places take the place of their scores; the terms of the nodes in log Z.
 
     A cavity, shifted to maximum 0, replaces the message it leaves out. -inf if a node has no label left.
@@ -277,7 +276,7 @@ def _node_beliefs(graph: MessageGraph, tables: PotentialTables, messages: NDArra
 
 
 @inline_kernel
-def _largest(values: NDArray[np.float64], start: int, n_labels: int) -> float:
+def _largest(values: Floats, start: int, n_labels: int) -> float:
     """Largest entry of one row."""
     top = -np.inf
     for k in range(n_labels):
@@ -286,12 +285,7 @@ def _largest(values: NDArray[np.float64], start: int, n_labels: int) -> float:
 
 
 @kernel
-def _link_beliefs(
-    graph: MessageGraph,
-    tables: PotentialTables,
-    cavities: NDArray[np.float64],
-    agreement: NDArray[np.float64],
-) -> float:
+def _link_beliefs(graph: MessageGraph, tables: PotentialTables, cavities: Floats, agreement: Floats) -> float:
     """Probability of equal labels of every link from the cavities of its two ends; the sum of log Z_ij."""
     indptr, split, later_ptr, edges = graph.indptr, graph.split, graph.later_ptr, graph.edges
     links, agree, coupling = tables.links, tables.agree, tables.coupling

@@ -22,8 +22,8 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels.simd import padded
 from linkwise._threads import Workers
 from linkwise.inference.messages.layout import (
@@ -67,7 +67,7 @@ def sweeps_within(max_work: float | None, per_sweep: float, max_iter: int) -> in
 class Propagation(NamedTuple):
     """How message passing ended: the largest change in each sweep, and 0.0 or the code of a failure."""
 
-    residuals: NDArray[np.float64]
+    residuals: Floats
     converged: bool
     failure: float
 
@@ -99,7 +99,7 @@ def sweeps(
     arithmetic: int,
     graph: MessageGraph,
     tables: PotentialTables,
-    messages: NDArray[np.float64],
+    messages: Floats,
     *,
     damping: float,
     settled: float,

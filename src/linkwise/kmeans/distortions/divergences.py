@@ -6,11 +6,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags_array, issparse
 from scipy.special import xlogy
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import Floats, Ints, ShortInts
 from linkwise._kernels import inline_kernel, kernel
 from linkwise._row_tables import column_extremes, label_sums
 from linkwise.kmeans.distortions.base import AssignmentPass, Metric, ViolatedLinks, WeightedDistortion
@@ -37,7 +36,7 @@ def _from_mean(x: float, y: float) -> float:
 
 @kernel
 def _entropy_by_row(
-    data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], share: Floats, weights: Floats
+    data: Floats, indices: ShortInts, indptr: ShortInts, share: Floats, weights: Floats
 ) -> Floats:
     """sum_m a_m x_im log x_im."""
     result = np.empty(len(share))
@@ -53,7 +52,7 @@ def _entropy_by_row(
 
 @kernel
 def _entropy_by_feature(
-    data: Floats, indices: NDArray[np.int32], indptr: NDArray[np.int32], share: Floats, result: Floats
+    data: Floats, indices: ShortInts, indptr: ShortInts, share: Floats, result: Floats
 ) -> None:
     """Add sum_i x_im log x_im to ``result``."""
     everywhere = 0.0
@@ -68,8 +67,8 @@ def _entropy_by_feature(
 @kernel
 def _merge_pair(
     data: Floats,
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
+    indices: ShortInts,
+    indptr: ShortInts,
     share: Floats,
     i: int,
     j: int,
@@ -103,8 +102,8 @@ def _merge_pair(
 @kernel
 def _pair_divergence(
     data: Floats,
-    indices: NDArray[np.int32],
-    indptr: NDArray[np.int32],
+    indices: ShortInts,
+    indptr: ShortInts,
     share: Floats,
     pairs: Ints,
     weights: Floats,

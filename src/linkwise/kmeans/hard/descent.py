@@ -59,10 +59,8 @@ def run_hard_descent(
     """Iterate from centres (K, d) until the labels repeat, the centres hardly move or the time is over.
 
     ``tol`` is on the sum of squared moves. ``time_limit`` seconds are for labels of linked rows,
-    ``search_seconds`` of it are gone. ``hopeless`` (g,): see ``assign_chunklets``.
+    ``search_seconds`` of it are gone. ``hopeless`` (g,): see ``assign_chunklets``; None remembers nothing.
     """
-    if hopeless is None and links is not None:
-        hopeless = np.zeros(len(links.sizes), dtype=bool)
     chunklets = None if links is None else _contract(distortion, rows, links)
     centres = start.copy()
     labels: Ints | None = None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._kernels import kernel
@@ -67,8 +66,7 @@ def _conflicts(
     order: Ints,
     start: int,
     stop: int,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    graph: Adjacency,
     wish: Ints,
     regret: Floats,
     n_allowed: Ints,
@@ -78,6 +76,7 @@ def _conflicts(
 
     One end of a conflict has to give way, which costs at least the smaller regret; disjoint conflicts add up.
     """
+    indptr, neighbours = graph.indptr, graph.neighbours
     least = 0.0
     branch = -1
     branch_worth = -1.0
@@ -117,15 +116,7 @@ def _conflicts(
 
 
 @kernel
-def _decide(
-    choice: int,
-    node: int,
-    label: int,
-    step: int,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
-    refused: Ints,
-) -> None:
+def _decide(choice: int, node: int, label: int, step: int, graph: Adjacency, refused: Ints) -> None:
     """Make (step = 1) or take back (step = -1) a decision: each label counts the reasons against it."""
     if choice == _FORBID:
         refused[node, label] += step
@@ -133,8 +124,8 @@ def _decide(
     for other in range(refused.shape[1]):
         if other != label:
             refused[node, other] += step
-    for slot in range(indptr[node], indptr[node + 1]):
-        refused[neighbours[slot], label] += step
+    for slot in range(graph.indptr[node], graph.indptr[node + 1]):
+        refused[graph.neighbours[slot], label] += step
 
 
 @kernel
@@ -142,8 +133,7 @@ def _search_slice(
     part_starts: Ints,
     order: Ints,
     cost: Floats,
-    indptr: NDArray[np.int32],
-    neighbours: NDArray[np.int32],
+    graph: Adjacency,
     max_work: int,
     slice_work: int,
     cursor: Ints,
@@ -169,7 +159,7 @@ def _search_slice(
         work_of_step = 0
         for place in range(start, stop):
             node = order[place]
-            work_of_step += cost.shape[1] + indptr[node + 1] - indptr[node]
+            work_of_step += cost.shape[1] + graph.indptr[node + 1] - graph.indptr[node]
         while True:
             if spent >= slice_work:
                 cursor[0], cursor[1], cursor[2] = part, depth, work
@@ -181,9 +171,7 @@ def _search_slice(
             bound = _wishes(order, start, stop, cost, refused, wish, regret, n_allowed)
             deeper = False
             if bound < found[part] * (1.0 - _ROUNDING):
-                least, branch, push = _conflicts(
-                    order, start, stop, indptr, neighbours, wish, regret, n_allowed, matched
-                )
+                least, branch, push = _conflicts(order, start, stop, graph, wish, regret, n_allowed, matched)
                 if branch < 0:
                     found[part] = bound
                     for place in range(start, stop):
@@ -197,7 +185,7 @@ def _search_slice(
                     depth += 1
             while not deeper and depth > 0:
                 top = depth - 1
-                _decide(path[top, 2], path[top, 0], path[top, 1], np.int64(-1), indptr, neighbours, refused)
+                _decide(path[top, 2], path[top, 0], path[top, 1], np.int64(-1), graph, refused)
                 if path[top, 3]:
                     depth -= 1
                 else:
@@ -208,7 +196,7 @@ def _search_slice(
                 proven[part] = True
                 break
             top = depth - 1
-            _decide(path[top, 2], path[top, 0], path[top, 1], np.int64(1), indptr, neighbours, refused)
+            _decide(path[top, 2], path[top, 0], path[top, 1], np.int64(1), graph, refused)
         part += 1
         depth = 0
         work = 0
@@ -243,8 +231,7 @@ def search_parts(
         np.concatenate([[0], np.cumsum(sizes)]),
         order,
         cost,
-        graph.indptr,
-        graph.neighbours,
+        graph,
         max_work,
         _SLICE,
         np.zeros(3, dtype=np.int64),

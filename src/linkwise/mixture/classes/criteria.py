@@ -31,8 +31,6 @@ from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians
 from linkwise.mixture.gaussian.passes import log_density_pass
 
-__all__ = ["Likelihoods", "assigned_likelihoods", "class_criteria", "mixture_likelihoods"]
-
 #: Above this, 1 is lost beside the density.
 _LOG_LARGE = 40.0
 _ROWS_AT_ONCE = 1 << 14

@@ -21,8 +21,6 @@ from linkwise._validation import as_generator, as_vector, label_codes
 if TYPE_CHECKING:
     from linkwise.mixture.classes.report import ClassReport
 
-__all__ = ["Decision", "DecisionStability", "stability"]
-
 #: A cluster with at least this share of a class holds the class.
 THRESHOLD = 0.15
 #: Beliefs at least this strong count as ±1; a table may have been through a spreadsheet.
@@ -187,7 +185,7 @@ def stability(
     --------
     >>> import numpy as np
     >>> from linkwise import CPPC
-    >>> from linkwise.mixture.classes.report import stability
+    >>> from linkwise.mixture import stability
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(90, 2)) + np.repeat([[0, 0], [8, 0], [0, 8]], 30, axis=0)
     >>> y = np.repeat(["crops", "crops", "water"], 30)

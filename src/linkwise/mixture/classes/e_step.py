@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._kernels import inline_kernel, reassociating_kernel
 from linkwise._kernels.math import exp_nonpositive
 from linkwise._kernels.simd import (
@@ -46,23 +46,6 @@ from linkwise._kernels.simd import (
 )
 from linkwise._threads import Workers, chunk_bounds
 
-__all__ = [
-    "MOST_SPLIT",
-    "SURE_STRENGTH",
-    "ClassRows",
-    "Sweep",
-    "belief_strengths",
-    "block_sweeps_climb",
-    "class_rows",
-    "class_sums",
-    "class_sweep",
-    "empty_table",
-    "pair_scale",
-    "pair_strengths",
-    "pair_weights",
-    "update_rows",
-]
-
 #: Normalisers (at most K each) are multiplied up to this size before one logarithm is taken of the product.
 _LARGE = 1e200
 
@@ -76,8 +59,8 @@ MOST_SPLIT = -float(np.arctanh(0.9))
 
 @inline_kernel
 def _new_row(
-    unary: NDArray[np.floating],
-    prob: NDArray[np.floating],
+    unary: AnyFloats,
+    prob: AnyFloats,
     start: int,
     pull: Floats,
     self_weight: Any,
@@ -107,8 +90,8 @@ def _new_row(
 
 @reassociating_kernel
 def update_rows(
-    unary: NDArray[np.floating],
-    prob: NDArray[np.floating],
+    unary: AnyFloats,
+    prob: AnyFloats,
     first: int,
     last: int,
     pull: Floats,
@@ -223,20 +206,20 @@ def block_sweeps_climb(weights: Floats) -> bool:
     return bool(((diagonal >= 0.0) & (diagonal <= 2.0)).all())
 
 
-def empty_table(n_rows: int, n_components: int, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
+def empty_table(n_rows: int, n_components: int, dtype: np.dtype[np.floating]) -> AnyFloats:
     """Make a table of zeros (n, K) for the kernels, K rounded up to whole lanes."""
     return np.zeros((n_rows, padded(n_components)), dtype=dtype)
 
 
-def class_sums(prob: NDArray[np.floating], rows: ClassRows) -> Floats:
+def class_sums(prob: AnyFloats, rows: ClassRows) -> Floats:
     """Compute T(l, k) = sum of q_ik over the rows of class l, (L, K)."""
     spans = pairwise(rows.starts)
     return np.array([prob[start:stop].sum(axis=0, dtype=np.float64) for start, stop in spans])
 
 
 def class_sweep(
-    unary: NDArray[np.floating],
-    prob: NDArray[np.floating],
+    unary: AnyFloats,
+    prob: AnyFloats,
     sums: Floats,
     weights: Floats,
     rows: ClassRows,

@@ -27,8 +27,6 @@ from linkwise.mixture.gaussian.shrinkage import (
     shrink,
 )
 
-__all__ = ["ClassRun", "ClassStep", "run_class_em"]
-
 #: Iterations over which the objective must stand still.
 PATIENCE = 10
 #: Sweeps of one E-step; more do not pay before the next M-step.

@@ -26,20 +26,9 @@ from numpy.typing import NDArray
 from scipy.special import entr
 from sklearn.metrics import adjusted_rand_score
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import AnyFloats, Bools, Floats, Ints
 from linkwise.mixture.gaussian.gaussians import n_free_parameters
 from linkwise.mixture.ppc import PPC
-
-__all__ = [
-    "Division",
-    "Gaussian",
-    "best_counts",
-    "class_divisions",
-    "joined",
-    "joining_cost",
-    "moments_of",
-    "pair_loss",
-]
 
 #: Rows of a class that its divisions are looked for on.
 _ROWS = 2000
@@ -62,7 +51,7 @@ class Division(NamedTuple):
 
 
 def class_divisions(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     most: int,
     covariance_type: str,
     reg_covar: float,
@@ -98,8 +87,8 @@ def class_divisions(
 
 
 def _division(
-    X: NDArray[np.floating],
-    rows: NDArray[np.floating],
+    X: AnyFloats,
+    rows: AnyFloats,
     half: Bools | None,
     k: int,
     covariance_type: str,
@@ -109,7 +98,7 @@ def _division(
 ) -> Division:
     """One mixture of k Gaussians, what it says of all rows X, and how a ``half`` agrees with it, or NaN."""
 
-    def fitted(data: NDArray[np.floating], n_init: int) -> PPC:
+    def fitted(data: AnyFloats, n_init: int) -> PPC:
         return PPC(
             k, covariance_type=covariance_type, reg_covar=reg_covar, shrinkage=shrinkage, n_init=n_init,
             random_state=seed,
@@ -169,7 +158,7 @@ class Gaussian(NamedTuple):
     covariance: Floats
 
 
-def moments_of(rows: NDArray[np.floating]) -> Gaussian:
+def moments_of(rows: AnyFloats) -> Gaussian:
     """Moments of rows (n, d)."""
     mean = rows.mean(axis=0, dtype=np.float64)
     centred = rows - mean

@@ -37,11 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise.mixture.classes.decisions import Decision, held
 from linkwise.mixture.classes.e_step import MOST_SPLIT, SURE_STRENGTH, pair_scale, pair_strengths
-
-__all__ = ["Flip"]
 
 _LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
@@ -59,10 +57,10 @@ class SoftGrouping:
 
     def __init__(
         self,
-        X: NDArray[np.floating],
+        X: AnyFloats,
         codes: NDArray[np.integer],
         n_classes: int,
-        responsibilities: NDArray[np.floating],
+        responsibilities: AnyFloats,
         covariance_type: str = "full",
         reg_covar: float = 1e-6,
     ) -> None:
@@ -309,9 +307,9 @@ def _belief_of(strength: Floats, least: Floats, normalize: str) -> Floats:
 
 def find_flips(
     decisions: Sequence[Decision],
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: NDArray[np.integer],
-    responsibilities: NDArray[np.floating],
+    responsibilities: AnyFloats,
     contingency: NDArray[np.integer],
     classes: Sequence[Hashable],
     beliefs: Floats,

@@ -29,10 +29,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 
-from linkwise._arrays import Bools, Floats, Ints
+from linkwise._arrays import AnyFloats, Bools, Floats, Ints
 from linkwise.mixture.em import MixtureParameters
 from linkwise.mixture.gaussian.data import Points, condition, points_of
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, n_free_parameters
@@ -44,18 +44,6 @@ from linkwise.mixture.gaussian.shrinkage import (
     pooled_covariance,
 )
 from linkwise.mixture.links.em_step import new_parameters
-
-__all__ = [
-    "FEWEST_ROWS",
-    "LIKELY",
-    "LabelErrors",
-    "MislabelledRow",
-    "Reading",
-    "find_mislabelled",
-    "first_clusters",
-    "label_errors",
-    "read_labels",
-]
 
 #: A label is likely wrong above this probability.
 LIKELY = 0.5
@@ -69,9 +57,6 @@ _WRONG, _RIGHT = 1.0, 19.0
 _LABELS_BEFORE = 100.0
 _N_FOLDS = 10
 _N_ITERATIONS = 8
-#: A cluster that is given belongs to a class only if it has this share of it. Smaller ones may be the very
-#: rows with a wrong label.
-_SMALLEST_SHARE = 0.05
 #: A place does not belong to a class if less than this share of the rows there have its label, or less than
 #: this over the number of other classes: labels that are wrong at random leave a share of e / (L - 1).
 #: Precision / recall with .6 (.25 alone, none) at 10 % flips: 4000 letters .71 / .90 (.52 / .91, .72 / .90),
@@ -115,9 +100,8 @@ class Reading(NamedTuple):
 
 
 def label_errors(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: ArrayLike,
-    clusters: ArrayLike | None = None,
     *,
     covariance_type: str = "full",
     reg_covar: float = 1e-6,
@@ -126,9 +110,8 @@ def label_errors(
 ) -> LabelErrors:
     """Compute the probability that each label is wrong.
 
-    ``codes`` (n,) are class numbers, -1 where unlabelled. ``clusters`` (n,) is a start; without it the
-    clusters of each class are found by BIC. The order of the rows and the units of the features do not
-    matter.
+    ``codes`` (n,) are class numbers, -1 where unlabelled. The clusters of each class are found by BIC. The
+    order of the rows and the units of the features do not matter.
     """
     given = np.asarray(codes, dtype=np.int64)
     probability, told = np.zeros(len(given)), np.full(len(given), -1, dtype=np.int64)
@@ -144,10 +127,7 @@ def label_errors(
     assert prior is not None
     order = _order(for_starts, labels, prior.variances - reg_covar)
     # From here on rows come in an order that their place in the table has no part in.
-    if clusters is None:
-        start = first_clusters(points, for_starts, labels, order, covariance_type, reg_covar)
-    else:
-        start = _cells(np.asarray(clusters, dtype=np.int64)[judged], labels)
+    start = first_clusters(points, for_starts, labels, order, covariance_type, reg_covar)
     model = _Folds(points, labels, order, start, n_folds, prior, covariance_type, reg_covar)
     outvoted = model.outvoted()
     if outvoted.any():
@@ -161,7 +141,7 @@ def label_errors(
 
 
 def find_mislabelled(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: Ints,
     classes: Sequence[Hashable],
     *,
@@ -355,7 +335,7 @@ def _judged(codes: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(np.isin(codes, kept)), kept
 
 
-def _order(X: NDArray[np.floating], labels: Ints, variances: Floats) -> Ints:
+def _order(X: AnyFloats, labels: Ints, variances: Floats) -> Ints:
     """Order the rows by class and sum of standardised features: neighbours fall into different folds."""
     turns = np.cos(np.arange(1, X.shape[1] + 1) ** 2)
     weights = turns / np.sqrt(np.where(variances > 0.0, variances, 1.0))
@@ -368,25 +348,6 @@ def _without(start: Ints, dropped: Bools) -> Ints:
     return np.where(start >= 0, number[start], -1)
 
 
-def _cells(clusters: Ints, labels: Ints) -> Ints:
-    """Number the parts of clusters that are of one class, by class; -1 for rows of parts too small."""
-    known = clusters >= 0
-    width = int(clusters.max()) + 2
-    cells = labels * width + np.where(known, clusters, width - 1)
-    present, inverse, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    owners = present // width
-    sizes = np.bincount(labels)
-    enough = counts >= np.maximum(_SMALLEST_SHARE * sizes[owners], FEWEST_ROWS)
-    enough &= present % width < width - 1
-    # Where all parts of a class are too small, the class is one cluster.
-    whole = ~np.isin(owners, owners[enough])
-    chosen = enough | whole
-    keys = np.where(whole, owners * width, present)
-    number = np.full(len(present), -1, dtype=np.int64)
-    number[chosen] = np.unique(keys[chosen], return_inverse=True)[1]
-    return number[inverse]
-
-
 #: Gaussians of one class, and rows that each must have for each feature.
 _MOST = 8
 _ROWS_PER_FEATURE = 2
@@ -397,7 +358,7 @@ _TOL = 1e-4
 
 
 def first_clusters(
-    points: Points, X: NDArray[np.floating], labels: Ints, order: Ints, covariance_type: str, reg_covar: float
+    points: Points, X: AnyFloats, labels: Ints, order: Ints, covariance_type: str, reg_covar: float
 ) -> Ints:
     """Cluster the rows of each class, listed by ``order`` (n,), by BIC: clusters (n,) by class, or -1."""
     start = np.full(len(labels), -1, dtype=np.int64)
@@ -416,25 +377,21 @@ def first_clusters(
     return start
 
 
-def _spread_within(samples: list[NDArray[np.floating]]) -> Floats:
+def _spread_within(samples: list[AnyFloats]) -> Floats:
     """Compute the standard deviation (d,) within classes: features in which classes differ weigh more."""
     total = sum(len(rows) * rows.var(axis=0, dtype=np.float64) for rows in samples)
     variances = np.asarray(total) / sum(len(rows) for rows in samples)
     return np.sqrt(np.where(variances > 0.0, variances, 1.0))
 
 
-def _taken(points: Points, rows: Ints) -> NDArray[np.floating]:
+def _taken(points: Points, rows: Ints) -> AnyFloats:
     """Copy some rows (m, d) of the data."""
     columns = np.arange(points.n_features) * points.column_stride
     return np.asarray(points.values[rows[:, np.newaxis] * points.row_stride + columns])
 
 
 def _best_parts(
-    points: Points,
-    scaled: NDArray[np.floating],
-    prior: CovariancePrior,
-    covariance_type: str,
-    reg_covar: float,
+    points: Points, scaled: AnyFloats, prior: CovariancePrior, covariance_type: str, reg_covar: float
 ) -> Ints:
     """Assign the rows of one class (n,) to the mixture with the lowest BIC."""
     n_rows, n_features = scaled.shape

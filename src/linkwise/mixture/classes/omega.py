@@ -22,8 +22,6 @@ from scipy.special import log_softmax, softmax
 from linkwise._arrays import Floats, Ints
 from linkwise._threads import chunk_bounds
 
-__all__ = ["MixingStep", "OmegaDraws", "OmegaEstimate", "draw_labellings", "log_omega", "sampled_mixing"]
-
 #: Labellings drawn in every M-step.
 N_DRAWS = 2000
 #: Fewer effective draws than this say nothing about Omega.

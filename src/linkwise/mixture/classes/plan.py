@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise.mixture.classes.e_step import SURE_STRENGTH
 from linkwise.mixture.classes.evidence import (
     Division,
@@ -33,18 +33,13 @@ from linkwise.mixture.classes.evidence import (
     pair_loss,
 )
 
-__all__ = ["Evidence", "Plan", "class_start", "half_start", "make_plan", "split_widest"]
-
 #: Rows in each half of a split: a Gaussian of a single row has no spread.
 _SMALLEST_HALF = 2
 _SPLIT_ATTEMPTS = 5
 
 
 def class_start(
-    X: NDArray[np.floating],
-    codes: NDArray[np.integer],
-    n_components: int,
-    random_state: np.random.RandomState,
+    X: AnyFloats, codes: NDArray[np.integer], n_components: int, random_state: np.random.RandomState
 ) -> Ints:
     """Assign every labelled row to one of K clusters; -1 where unlabelled.
 
@@ -63,7 +58,7 @@ def class_start(
     return labels
 
 
-def half_start(X: NDArray[np.floating], labels: Ints, random_state: np.random.RandomState) -> Ints:
+def half_start(X: AnyFloats, labels: Ints, random_state: np.random.RandomState) -> Ints:
     """Another start near a given one: a random half of the rows of each cluster, the others -1.
 
     Clusters keep d + 1 rows or more, if they have them: fewer would make covariances singular.
@@ -77,7 +72,7 @@ def half_start(X: NDArray[np.floating], labels: Ints, random_state: np.random.Ra
 
 
 def split_widest(
-    X: NDArray[np.floating], members: list[Ints], n_components: int, random_state: np.random.RandomState
+    X: AnyFloats, members: list[Ints], n_components: int, random_state: np.random.RandomState
 ) -> list[Ints]:
     """Split the widest cluster until there are enough; a half keeps the number of the whole."""
     widths = [_width(X[rows]) for rows in members]
@@ -99,16 +94,14 @@ def split_widest(
     return members
 
 
-def _width(rows: NDArray[np.floating]) -> float:
+def _width(rows: AnyFloats) -> float:
     """Compute the variance averaged over the features, -1 where a split is impossible."""
     if len(rows) < 2 * _SMALLEST_HALF or not np.ptp(rows, axis=0).any():
         return -1.0
     return float(rows.var(axis=0, dtype=np.float64).mean())
 
 
-def _halves(
-    X: NDArray[np.floating], rows: Ints, random_state: np.random.RandomState
-) -> tuple[Ints, Ints] | None:
+def _halves(X: AnyFloats, rows: Ints, random_state: np.random.RandomState) -> tuple[Ints, Ints] | None:
     """Find two clusters of k-means with two rows or more each; None if several seeds do not find them."""
     for _ in range(_SPLIT_ATTEMPTS):
         second = KMeans(2, n_init=1, random_state=random_state).fit(X[rows]).labels_ == 1
@@ -117,7 +110,7 @@ def _halves(
     return None
 
 
-def _merge(X: NDArray[np.floating], members: list[Ints], n_components: int) -> list[Ints]:
+def _merge(X: AnyFloats, members: list[Ints], n_components: int) -> list[Ints]:
     """Merge the two clusters with the nearest means until there are few enough."""
     means = np.array([X[rows].mean(axis=0, dtype=np.float64) for rows in members])
     counts = np.array([len(rows) for rows in members], dtype=np.float64)
@@ -177,7 +170,7 @@ class Plan:
 
 
 def make_plan(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: NDArray[np.integer],
     beliefs: Floats,
     weights: Floats,
@@ -310,7 +303,7 @@ def _parts(groups: list[Ints], chosen: list[Division]) -> list[Ints]:
 
 
 def _join(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     codes: NDArray[np.integer],
     parts: list[Ints],
     beliefs: Floats,

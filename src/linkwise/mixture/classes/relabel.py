@@ -16,8 +16,6 @@ from linkwise._arrays import Floats, Ints
 from linkwise._threads import one_thread_if_small
 from linkwise._validation import as_generator, check_whole_number, label_codes
 
-__all__ = ["Relabelling", "relabel"]
-
 # Early stopping holds back a tenth of the rows of each class: with fewer there is nothing to hold back.
 _SMALLEST_STOPPED = 20
 # Up to here waking threads for every node of a tree takes longer than what they do.

@@ -8,9 +8,8 @@ from operator import add
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._threads import Workers, chunk_bounds
 from linkwise.mixture.classes.criteria import Likelihoods, mixture_likelihoods
@@ -27,20 +26,6 @@ from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
 from linkwise.mixture.gaussian.passes import log_density_pass, statistics_pass
 from linkwise.mixture.gaussian.shrinkage import CovariancePrior, covariance_prior
-
-__all__ = [
-    "ClassSample",
-    "ClassSource",
-    "ClassTables",
-    "FittedRows",
-    "LabelledRows",
-    "TablesInMemory",
-    "class_statistics",
-    "disturbed",
-    "fitted_rows",
-    "scored",
-    "start_table",
-]
 
 #: Rows whose (rows, K) float64 tables are held at once beside the two tables of all rows.
 _ROWS_AT_ONCE = 1 << 14
@@ -87,7 +72,7 @@ class ClassTables(Protocol):
 class ClassSample(NamedTuple):
     """Rows (s,) that starts are made from: data for k-means, classes, and rows (L,) of each class."""
 
-    X: NDArray[np.floating]
+    X: AnyFloats
     codes: Ints
     sizes: Ints
 
@@ -111,7 +96,7 @@ class ClassSource(Protocol):
 class LabelledRows:
     """All rows and their classes in memory."""
 
-    def __init__(self, points: Points, for_starts: NDArray[np.floating], codes: Ints, n_classes: int) -> None:
+    def __init__(self, points: Points, for_starts: AnyFloats, codes: Ints, n_classes: int) -> None:
         self.points, self.codes = points, codes
         self.n_samples, self.n_features = points.n_samples, points.n_features
         self.rows = class_rows(codes, n_classes)
@@ -173,16 +158,16 @@ class TablesInMemory:
             disturbed(self.prob[start:stop], factor)
         self.sums = class_sums(self.prob, self.rows)
 
-    def kept(self) -> NDArray[np.floating]:
+    def kept(self) -> AnyFloats:
         """A copy of the table."""
         return self.prob.copy()
 
-    def restore(self, kept: NDArray[np.floating]) -> None:
+    def restore(self, kept: AnyFloats) -> None:
         """Go back to an earlier table."""
         self.prob[:] = kept
         self.sums = class_sums(self.prob, self.rows)
 
-    def result(self) -> NDArray[np.floating]:
+    def result(self) -> AnyFloats:
         """The table."""
         return self.prob
 
@@ -202,12 +187,7 @@ class FittedRows(NamedTuple):
 
 
 def fitted_rows(
-    points: Points,
-    codes: Ints,
-    prob: NDArray[np.floating],
-    gaussians: Gaussians,
-    log_weights: Floats,
-    n_classes: int,
+    points: Points, codes: Ints, prob: AnyFloats, gaussians: Gaussians, log_weights: Floats, n_classes: int
 ) -> FittedRows:
     """Measure rows of these classes (n,), -1 for none, with these probabilities (n, K)."""
     labels = prob.argmax(axis=1).astype(np.int64)
@@ -218,7 +198,7 @@ def fitted_rows(
     return FittedRows(counts, own, mixture_likelihoods(points, gaussians, log_weights, labels))
 
 
-def start_table(start: Ints, n_components: int, dtype: np.dtype[np.floating]) -> NDArray[np.floating]:
+def start_table(start: Ints, n_components: int, dtype: np.dtype[np.floating]) -> AnyFloats:
     """Probabilities (n, K padded) of rows whose clusters are known; 0 for those that are -1."""
     prob = empty_table(len(start), n_components, dtype)
     place = np.flatnonzero(start >= 0)
@@ -230,7 +210,7 @@ def scored(
     points: Points,
     order: Ints,
     parameters: MixtureParameters,
-    unary: NDArray[np.floating],
+    unary: AnyFloats,
     workers: Workers | None = None,
 ) -> float:
     """Fill ``unary`` with log pi + log N less its largest, which float32 survives; the sum of those."""
@@ -251,7 +231,7 @@ def scored(
 def class_statistics(
     points: Points,
     order: Ints,
-    prob: NDArray[np.floating],
+    prob: AnyFloats,
     about: Floats,
     covariance_type: str,
     workers: Workers | None = None,
@@ -266,14 +246,14 @@ def class_statistics(
     return reduce(add, parts)
 
 
-def disturbed(prob: NDArray[np.floating], factor: Floats) -> None:
+def disturbed(prob: AnyFloats, factor: Floats) -> None:
     """Multiply the probabilities of rows by a factor (K padded) and divide them by their sums, in place."""
     prob *= factor.astype(prob.dtype)
     prob /= prob.sum(axis=1, keepdims=True)
 
 
 @kernel
-def _centre_rows(scores: Floats, table: NDArray[np.floating]) -> float:
+def _centre_rows(scores: Floats, table: AnyFloats) -> float:
     """Copy rows into a wider table, less their largest value; return the sum of those."""
     total = 0.0
     for i in range(scores.shape[0]):

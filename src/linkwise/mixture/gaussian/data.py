@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import AnyFloats, Floats
 from linkwise._row_tables import column_extremes
 from linkwise.mixture.gaussian.gaussians import Gaussians
 
@@ -29,14 +30,14 @@ class Points(NamedTuple):
     rounded, so that data far from the origin lose no digits.
     """
 
-    values: NDArray[np.floating]
+    values: AnyFloats
     row_stride: int
     column_stride: int
-    offset: NDArray[np.float64]
+    offset: Floats
     n_samples: int
 
     @property
-    def memory(self) -> tuple[NDArray[np.floating], int, int, NDArray[np.float64]]:
+    def memory(self) -> tuple[AnyFloats, int, int, Floats]:
         """All but ``n_samples``: the first arguments of every kernel."""
         return self[:4]
 
@@ -51,7 +52,7 @@ class Points(NamedTuple):
         return self.values.dtype
 
 
-def points_of(X: NDArray[np.floating], offset: ArrayLike | None = None) -> Points:
+def points_of(X: AnyFloats, offset: ArrayLike | None = None) -> Points:
     """Describe data to the kernels without copying it.
 
     C order, Fortran order and slices with positive strides are read in place and share one compiled
@@ -84,12 +85,10 @@ class Conditioned(NamedTuple):
     """
 
     points: Points
-    for_starts: NDArray[np.floating]
+    for_starts: AnyFloats
 
 
-def condition(
-    X: NDArray[np.floating], reg_covar: float, names: NDArray[np.object_] | None = None
-) -> Conditioned:
+def condition(X: AnyFloats, reg_covar: float, names: NDArray[np.object_] | None = None) -> Conditioned:
     """Prepare data for EM."""
     low, high = (end.astype(np.float64) for end in column_extremes(X))
     if max(high.max(), -low.min()) > LARGEST:
@@ -101,7 +100,7 @@ def condition(
 
 
 def computing_type(
-    dtype: np.dtype[np.floating], low: NDArray[np.float64], high: NDArray[np.float64], reg_covar: float
+    dtype: np.dtype[np.floating], low: Floats, high: Floats, reg_covar: float
 ) -> np.dtype[np.floating]:
     """The type that kernels compute in, for data in [low, high] (D,) of some type."""
     largest, widest = float(max(high.max(), -low.min())), float((high - low).max())
@@ -110,12 +109,7 @@ def computing_type(
     return np.dtype(np.float64)
 
 
-def rows_for_starts(
-    X: NDArray[np.floating],
-    centre: NDArray[np.float64],
-    low: NDArray[np.float64],
-    high: NDArray[np.float64],
-) -> NDArray[np.floating]:
+def rows_for_starts(X: AnyFloats, centre: Floats, low: Floats, high: Floats) -> AnyFloats:
     """Rows of data in [low, high] (D,) as starts see them, see ``Conditioned``."""
     largest, widest = float(max(high.max(), -low.min())), float((high - low).max())
     smallest, greatest = _COMFORTABLE
@@ -126,9 +120,7 @@ def rows_for_starts(
     return np.asarray((X.astype(np.float64) - centre) / scale)
 
 
-def new_points(
-    X: NDArray[np.floating], gaussians: Gaussians, names: NDArray[np.object_] | None = None
-) -> Points:
+def new_points(X: AnyFloats, gaussians: Gaussians, names: NDArray[np.object_] | None = None) -> Points:
     """Prepare rows to be compared with fitted densities, which they may be far from."""
     largest = float(max(X.max(), -X.min())) if X.size else 0.0
     if largest > LARGEST:
@@ -146,7 +138,7 @@ def _in_reach_of_float32(*sizes: float) -> bool:
     return all(size == 0.0 or _SMALLEST_SINGLE <= size <= _LARGEST_SINGLE for size in sizes)
 
 
-def _refuse(X: NDArray[np.floating], names: NDArray[np.object_] | None) -> NoReturn:
+def _refuse(X: AnyFloats, names: NDArray[np.object_] | None) -> NoReturn:
     """Name the column with the largest number."""
     row, column = np.unravel_index(np.abs(X).argmax(), X.shape)
     name = f"column {column}" if names is None else f"column {column} ({names[column]!r})"

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
+
+from linkwise._arrays import Floats
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
@@ -29,8 +30,8 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 class Gaussians(NamedTuple):
     """K Gaussian densities: means (K, D) and the factors that ``precision_factors`` returns."""
 
-    means: NDArray[np.float64]
-    factors: NDArray[np.float64]
+    means: Floats
+    factors: Floats
     covariance_type: str
 
 
@@ -46,7 +47,7 @@ def _degenerate(k: int, covariance_type: str, detail: str, at: str = "") -> Valu
     )
 
 
-def precision_factors(covariances: NDArray[np.float64], covariance_type: str) -> NDArray[np.float64]:
+def precision_factors(covariances: Floats, covariance_type: str) -> Floats:
     """Upper triangular factors P of the inverse covariances: P = L^-T with covariance = L L'."""
     covariances = np.asarray(covariances, dtype=np.float64)
     if covariance_type in ("diag", "spherical"):
@@ -69,9 +70,7 @@ def precision_factors(covariances: NDArray[np.float64], covariance_type: str) ->
     return factors[0] if covariance_type == "tied" else factors
 
 
-def precision_factors_of_precisions(
-    precisions: NDArray[np.float64], covariance_type: str
-) -> NDArray[np.float64]:
+def precision_factors_of_precisions(precisions: Floats, covariance_type: str) -> Floats:
     """Upper triangular factors P of given precisions, precision = P P'."""
     precisions = np.asarray(precisions, dtype=np.float64)
     if covariance_type in ("diag", "spherical"):
@@ -95,7 +94,7 @@ def precision_factors_of_precisions(
     return factors[0] if covariance_type == "tied" else factors
 
 
-def log_determinants(gaussians: Gaussians) -> NDArray[np.float64]:
+def log_determinants(gaussians: Gaussians) -> Floats:
     """Half the log-determinant of each precision matrix, log |det P_k|."""
     means, factors, covariance_type = gaussians
     n_components, n_features = means.shape
@@ -108,14 +107,12 @@ def log_determinants(gaussians: Gaussians) -> NDArray[np.float64]:
     return n_features * np.log(factors)
 
 
-def log_normalisers(gaussians: Gaussians) -> NDArray[np.float64]:
+def log_normalisers(gaussians: Gaussians) -> Floats:
     """Log-density of each Gaussian at its mean: log |det P_k| - D / 2 log(2 pi)."""
     return log_determinants(gaussians) - 0.5 * gaussians.means.shape[1] * math.log(2.0 * math.pi)
 
 
-def relative_shifts(
-    old: Gaussians, new: Gaussians, new_covariances: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def relative_shifts(old: Gaussians, new: Gaussians, new_covariances: Floats) -> tuple[Floats, Floats]:
     """How far each Gaussian moved, in its own standard deviations, and how much it changed its shape (K,).
 
     The second is the root mean square of the eigenvalues of S_old^-1 S_new - 1. Units do not change either.
@@ -157,11 +154,11 @@ class Statistics:
     pi_k N(x_n; mu_k, Sigma_k) over points whose posterior was computed on the way. ``centres`` (K, D).
     """
 
-    counts: NDArray[np.float64]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
+    counts: Floats
+    first: Floats
+    second: Floats
     log_likelihood: float
-    centres: NDArray[np.float64]
+    centres: Floats
 
     def __add__(self, other: Statistics) -> Statistics:
         if not np.array_equal(self.centres, other.centres):
@@ -188,9 +185,7 @@ class Statistics:
         )
 
 
-def m_step(
-    statistics: Statistics, covariance_type: str, reg_covar: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def m_step(statistics: Statistics, covariance_type: str, reg_covar: float) -> tuple[Floats, Floats]:
     """Means and covariances that maximise the expected log-likelihood.
 
     With nk = S0 + 10 eps and shift = S1 / nk: mu = centre + shift, Sigma = S2 / nk - shift shift' + reg_covar

@@ -14,8 +14,8 @@ from diagonal covariances; numba drops the branch that does not apply.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._kernels import kernel
 from linkwise._kernels.math import exp_nonpositive, log_positive
 from linkwise._kernels.simd import (
@@ -60,7 +60,7 @@ def moment_rows(n_features: int) -> int:
     return -(-(n_features + 1) // TILE) * TILE
 
 
-def room(centres: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[np.float64]]:
+def room(centres: AnyFloats) -> tuple[AnyFloats, Floats]:
     """Memory for a block, its deviations, weighted rows, scores and two numbers of each point; log sums."""
     n_components, n_rows = centres.shape
     n_panels = PANELS * (2 * n_rows + TILE + 2) + (PANELS + 1) * n_components
@@ -68,7 +68,7 @@ def room(centres: NDArray[np.floating]) -> tuple[NDArray[np.floating], NDArray[n
     return np.empty(n_panels * lanes, dtype=centres.dtype), np.empty(PANELS * lanes)
 
 
-def pack_factors(factors: NDArray[np.floating]) -> NDArray[np.floating]:
+def pack_factors(factors: AnyFloats) -> AnyFloats:
     """Reorder upper triangular factors (n, D, D) into the order in which scores read them.
 
     ``packed[k, j // 2, 2 * i + j % 2] = factors[k, i, j]``, with an odd D padded by zeros: columns in pairs,
@@ -84,25 +84,25 @@ def pack_factors(factors: NDArray[np.floating]) -> NDArray[np.floating]:
 
 @kernel
 def gaussian_pass(
-    values: NDArray[np.floating],
+    values: AnyFloats,
     row_stride: int,
     column_stride: int,
-    offset: NDArray[np.float64],
-    rows: NDArray[np.int64],
+    offset: Floats,
+    rows: Ints,
     start: int,
     stop: int,
-    responsibilities: NDArray[np.float64],
-    centres: NDArray[np.floating],
-    factors: NDArray[np.floating],
-    constants: NDArray[np.floating],
-    room: NDArray[np.floating],
-    log_sums: NDArray[np.float64],
-    moments: NDArray[np.float64],
-    log_density: NDArray[np.float64],
-    labels: NDArray[np.int64],
-    probabilities: NDArray[np.floating],
-    log_likelihood: NDArray[np.float64],
-    confidence: NDArray[np.floating],
+    responsibilities: Floats,
+    centres: AnyFloats,
+    factors: AnyFloats,
+    constants: AnyFloats,
+    room: AnyFloats,
+    log_sums: Floats,
+    moments: Floats,
+    log_density: Floats,
+    labels: Ints,
+    probabilities: AnyFloats,
+    log_likelihood: Floats,
+    confidence: AnyFloats,
 ) -> float:
     """Pass over the rows number start, ..., stop - 1 of a selection; return the sum of their log-likelihoods.
 

@@ -8,11 +8,12 @@ the partial sums in the order of the rows: any number of threads gives the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._threads import Workers
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics, log_normalisers
@@ -35,16 +36,16 @@ class PackedGaussians(NamedTuple):
     ``constants`` (K,): log-density at the mean, plus the log-weight.
     """
 
-    centres: NDArray[np.floating]
-    factors: NDArray[np.floating]
-    constants: NDArray[np.floating]
+    centres: AnyFloats
+    factors: AnyFloats
+    constants: AnyFloats
 
 
 def _is_diagonal(covariance_type: str) -> bool:
     return covariance_type in ("diag", "spherical")
 
 
-def _pack_centres(points: Points, means: NDArray[np.float64], covariance_type: str) -> NDArray[np.floating]:
+def _pack_centres(points: Points, means: Floats, covariance_type: str) -> AnyFloats:
     """Means as kernels subtract them (K, n_rows)."""
     n_components, n_features = means.shape
     n_rows = n_features + 1 if _is_diagonal(covariance_type) else moment_rows(n_features)
@@ -53,9 +54,7 @@ def _pack_centres(points: Points, means: NDArray[np.float64], covariance_type: s
     return centres
 
 
-def pack_gaussians(
-    points: Points, gaussians: Gaussians, log_weights: NDArray[np.float64] | None
-) -> PackedGaussians:
+def pack_gaussians(points: Points, gaussians: Gaussians, log_weights: Floats | None) -> PackedGaussians:
     """Gaussians as kernels read them."""
     means, factors, covariance_type = gaussians
     constants = log_normalisers(gaussians)
@@ -72,14 +71,14 @@ def pack_gaussians(
     return PackedGaussians(centres, packed, constants.astype(points.dtype))
 
 
-def pack_means(points: Points, means: NDArray[np.float64], covariance_type: str) -> PackedGaussians:
+def pack_means(points: Points, means: Floats, covariance_type: str) -> PackedGaussians:
     """Centres alone, for kernels that are given responsibilities and compute no density."""
     centres = _pack_centres(points, means, covariance_type)
     factors = np.empty((0, 0) if _is_diagonal(covariance_type) else (0, 0, 0), dtype=points.dtype)
     return PackedGaussians(centres, factors, np.empty(0, dtype=points.dtype))
 
 
-def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> NDArray[np.float64]:
+def zero_moments(centres: AnyFloats, covariance_type: str) -> Floats:
     """Sums to start from: (K, n_rows, n_rows) or, for diagonal covariances, (K, 2 * n_rows)."""
     n_components, n_rows = centres.shape
     return np.zeros(
@@ -87,9 +86,7 @@ def zero_moments(centres: NDArray[np.floating], covariance_type: str) -> NDArray
     )
 
 
-def unpack_moments(
-    points: Points, centres: NDArray[np.floating], moments: NDArray[np.float64], log_likelihood: float
-) -> Statistics:
+def unpack_moments(points: Points, centres: AnyFloats, moments: Floats, log_likelihood: float) -> Statistics:
     """Take the moments of d = (x - mu_k, 1) apart."""
     n_features = points.n_features
     if moments.ndim == 3:
@@ -125,13 +122,13 @@ class Posterior(NamedTuple):
     (n, K). ``log_likelihood`` (n,): log sum_k pi_k N(x; mu_k, Sigma_k).
     """
 
-    labels: NDArray[np.int64] | None
-    probabilities: NDArray[np.floating] | None
-    log_likelihood: NDArray[np.float64] | None
-    confidence: NDArray[np.floating] | None
+    labels: Ints | None
+    probabilities: AnyFloats | None
+    log_likelihood: Floats | None
+    confidence: AnyFloats | None
 
 
-def _ranges(n_rows: int, means: NDArray[np.float64], covariance_type: str) -> Iterator[tuple[int, int]]:
+def _ranges(n_rows: int, means: Floats, covariance_type: str) -> Iterator[tuple[int, int]]:
     """Cut the rows into ranges of about equal work."""
     n_components, n_features = means.shape
     per_feature = n_features + 10 if covariance_type in ("full", "tied") else 4
@@ -141,7 +138,7 @@ def _ranges(n_rows: int, means: NDArray[np.float64], covariance_type: str) -> It
         yield start, min(start + length, n_rows)
 
 
-def _selection(rows: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
+def _selection(rows: NDArray[np.integer], n_samples: int) -> Ints:
     """Row numbers as the kernels take them; they do not check bounds, so this does."""
     selected = read_only(rows, np.int64)
     if selected.size and (selected.min() < 0 or selected.max() >= n_samples):
@@ -156,7 +153,7 @@ def _selection(rows: NDArray[np.integer], n_samples: int) -> NDArray[np.int64]:
 def em_pass(
     points: Points,
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64],
+    log_weights: Floats,
     *,
     excluded: NDArray[np.integer] | None = None,
     workers: Workers | None = None,
@@ -174,7 +171,7 @@ def em_pass(
     packed = pack_gaussians(points, gaussians, log_weights)
     no_outputs = _outputs(points)
 
-    def sums(span: tuple[int, int]) -> tuple[NDArray[np.float64], float]:
+    def sums(span: tuple[int, int]) -> tuple[Floats, float]:
         rows, (start, stop) = _ALL_ROWS, span
         first, last = np.searchsorted(left_out, span)
         if first < last:
@@ -203,8 +200,8 @@ def em_pass(
 
 def statistics_pass(
     points: Points,
-    means: NDArray[np.float64],
-    responsibilities: NDArray[np.floating],
+    means: Floats,
+    responsibilities: AnyFloats,
     covariance_type: str,
     *,
     rows: NDArray[np.integer] | None = None,
@@ -226,7 +223,7 @@ def statistics_pass(
     packed = pack_means(points, means, covariance_type)
     no_outputs = _outputs(points)
 
-    def sums(span: tuple[int, int]) -> NDArray[np.float64]:
+    def sums(span: tuple[int, int]) -> Floats:
         moments = zero_moments(packed.centres, covariance_type)
         gaussian_pass(
             *points.memory, selected, *span, given, *packed, *room(packed.centres), moments, *no_outputs
@@ -243,10 +240,10 @@ def log_density_pass(
     points: Points,
     gaussians: Gaussians,
     *,
-    log_weights: NDArray[np.float64] | None = None,
+    log_weights: Floats | None = None,
     rows: NDArray[np.integer] | None = None,
     workers: Workers | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log-densities log N(x; mu_k, Sigma_k), plus log pi_k if weights are given."""
     selected = _ALL_ROWS if rows is None else _selection(rows, points.n_samples)
     n_rows = points.n_samples if rows is None else selected.size
@@ -258,7 +255,7 @@ def log_density_pass(
 def posterior_pass(
     points: Points,
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64],
+    log_weights: Floats,
     *,
     labels: bool = False,
     probabilities: bool = False,
@@ -281,43 +278,32 @@ def posterior_pass(
 def _write(
     points: Points,
     gaussians: Gaussians,
-    log_weights: NDArray[np.float64] | None,
-    rows: NDArray[np.int64],
+    log_weights: Floats | None,
+    rows: Ints,
     n_rows: int,
     workers: Workers | None,
-    *,
-    log_density: NDArray[np.float64] | None = None,
-    labels: NDArray[np.int64] | None = None,
-    probabilities: NDArray[np.floating] | None = None,
-    log_likelihood: NDArray[np.float64] | None = None,
-    confidence: NDArray[np.floating] | None = None,
+    **outputs: NDArray[Any] | None,
 ) -> None:
     """Fill those outputs that are given."""
     packed = pack_gaussians(points, gaussians, log_weights)
-    outputs = _outputs(points, log_density, labels, probabilities, log_likelihood, confidence)
+    wanted = _outputs(points, **outputs)
     no_moments = zero_moments(packed.centres[:0], gaussians.covariance_type)
 
     def fill(span: tuple[int, int]) -> None:
         gaussian_pass(
-            *points.memory, rows, *span, _NOT_GIVEN, *packed, *room(packed.centres), no_moments, *outputs
+            *points.memory, rows, *span, _NOT_GIVEN, *packed, *room(packed.centres), no_moments, *wanted
         )
 
     (workers or _SERIAL).each(fill, _ranges(n_rows, gaussians.means, gaussians.covariance_type))
 
 
-def _outputs(
-    points: Points,
-    log_density: NDArray[np.float64] | None = None,
-    labels: NDArray[np.int64] | None = None,
-    probabilities: NDArray[np.floating] | None = None,
-    log_likelihood: NDArray[np.float64] | None = None,
-    confidence: NDArray[np.floating] | None = None,
-) -> tuple[NDArray[np.generic], ...]:
-    """The outputs of the kernel, with an empty array for each that is not wanted."""
-    return (
-        np.empty((0, 0)) if log_density is None else log_density,
-        np.empty(0, dtype=np.int64) if labels is None else labels,
-        np.empty((0, 0), dtype=points.dtype) if probabilities is None else probabilities,
-        np.empty(0) if log_likelihood is None else log_likelihood,
-        np.empty(0, dtype=points.dtype) if confidence is None else confidence,
-    )
+def _outputs(points: Points, **given: NDArray[Any] | None) -> tuple[NDArray[Any], ...]:
+    """The outputs of the kernel in its order, with an empty array for each that is not wanted."""
+    nothing: dict[str, NDArray[Any]] = {
+        "log_density": np.empty((0, 0)),
+        "labels": np.empty(0, dtype=np.int64),
+        "probabilities": np.empty((0, 0), dtype=points.dtype),
+        "log_likelihood": np.empty(0),
+        "confidence": np.empty(0, dtype=points.dtype),
+    }
+    return tuple({**nothing, **{name: one for name, one in given.items() if one is not None}}.values())

@@ -23,9 +23,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from linkwise._arrays import Floats
 from linkwise._validation import check_number
 from linkwise.mixture.gaussian.data import Points
 from linkwise.mixture.gaussian.gaussians import Gaussians, log_determinants
@@ -57,8 +57,8 @@ class CovariancePrior(NamedTuple):
 
     pooled: float
     wide: float
-    variances: NDArray[np.float64]
-    covariance: NDArray[np.float64] | None = None
+    variances: Floats
+    covariance: Floats | None = None
 
 
 def automatic_rows(n_features: int) -> float:
@@ -107,7 +107,7 @@ def covariance_prior(points: Points, n_rows: float, reg_covar: float) -> Covaria
     return prior_of_moments(column_moments(points), points.n_samples, n_rows, reg_covar)
 
 
-def column_moments(points: Points, covariance_type: str = "diag") -> NDArray[np.float64]:
+def column_moments(points: Points, covariance_type: str = "diag") -> Floats:
     """Sums over the rows of the distance to the offset (first row) and of its square (1, D) or (D, D)."""
     about = points.offset[np.newaxis]
     total = np.zeros((1, 1))
@@ -118,9 +118,7 @@ def column_moments(points: Points, covariance_type: str = "diag") -> NDArray[np.
     return total
 
 
-def prior_of_moments(
-    moments: NDArray[np.float64], n_samples: int, n_rows: float, reg_covar: float
-) -> CovariancePrior:
+def prior_of_moments(moments: Floats, n_samples: int, n_rows: float, reg_covar: float) -> CovariancePrior:
     """The prior of ``n_rows`` > 0 pseudo-rows for data with these ``column_moments``."""
     mean, square = moments[0] / n_samples, moments[1:] / n_samples
     correlated = len(square) == len(mean) > 1
@@ -136,7 +134,7 @@ def prior_of_moments(
     return CovariancePrior(n_rows * (1.0 - _WIDE_SHARE), n_rows * _WIDE_SHARE, variances, covariance)
 
 
-def pooled_covariance(gaussians: Gaussians) -> NDArray[np.float64]:
+def pooled_covariance(gaussians: Gaussians) -> Floats:
     """Harmonic mean of the covariances, in the shape of one component; "tied": the covariance itself."""
     _, factors, covariance_type = gaussians
     if covariance_type in ("diag", "spherical"):
@@ -146,23 +144,19 @@ def pooled_covariance(gaussians: Gaussians) -> NDArray[np.float64]:
     return _inverse(np.mean(factors @ factors.transpose(0, 2, 1), axis=0))
 
 
-def _inverse(precision: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inverse(precision: Floats) -> Floats:
     inverse = np.linalg.inv(precision)
     return np.asarray((inverse + inverse.T) / 2.0)
 
 
-def mean_covariance(
-    covariances: NDArray[np.float64], counts: NDArray[np.float64], covariance_type: str
-) -> NDArray[np.float64]:
+def mean_covariance(covariances: Floats, counts: Floats, covariance_type: str) -> Floats:
     """Mean of the covariances weighted by the rows of their components, in the shape of one."""
     if covariance_type == "tied":
         return covariances
     return np.asarray(np.tensordot(counts / counts.sum(), covariances, axes=1))
 
 
-def log_prior(
-    gaussians: Gaussians, prior: CovariancePrior, pooled: NDArray[np.float64] | None = None
-) -> float:
+def log_prior(gaussians: Gaussians, prior: CovariancePrior, pooled: Floats | None = None) -> float:
     """Return the log prior of all covariances, with the best P for them; at most 0.
 
     That P is ``pooled``, see ``pooled_covariance``, if it is known.
@@ -199,17 +193,13 @@ def log_prior(
 
 
 def shrink(
-    covariances: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    pooled: NDArray[np.float64],
-    prior: CovariancePrior,
-    covariance_type: str,
-) -> NDArray[np.float64]:
+    covariances: Floats, counts: Floats, pooled: Floats, prior: CovariancePrior, covariance_type: str
+) -> Floats:
     """Covariances with the pseudo-rows among their rows; ``counts`` (K,) are the rows of each component.
 
     ``pooled`` is P, see ``pooled_covariance``.
     """
-    wide: NDArray[np.float64] = prior.variances
+    wide: Floats = prior.variances
     if covariance_type == "spherical":
         wide = np.asarray(wide.mean())
     elif covariance_type != "diag":

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise._threads import Workers
 from linkwise.mixture.gaussian.data import Points, condition
 from linkwise.mixture.gaussian.gaussians import Gaussians, Statistics
@@ -23,9 +24,9 @@ class Sample(NamedTuple):
     ``X`` (s, d) is what k-means sees, see ``Conditioned``.
     """
 
-    X: NDArray[np.floating]
+    X: AnyFloats
     points: Points
-    rows: NDArray[np.int64] | None
+    rows: Ints | None
 
 
 class Source(Protocol):
@@ -42,32 +43,21 @@ class Source(Protocol):
     def n_features(self) -> int:
         """Number of columns."""
 
-    def em_statistics(
-        self,
-        gaussians: Gaussians,
-        log_weights: NDArray[np.float64],
-        excluded: NDArray[np.int64] | None,
-    ) -> Statistics:
+    def em_statistics(self, gaussians: Gaussians, log_weights: Floats, excluded: Ints | None) -> Statistics:
         """Sums over all rows but the excluded ones, see ``em_pass``."""
 
-    def log_density(self, gaussians: Gaussians, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_density(self, gaussians: Gaussians, rows: Ints) -> Floats:
         """Log-densities (r, K) of some rows that carry links."""
 
     def statistics(
-        self,
-        means: NDArray[np.float64],
-        responsibilities: NDArray[np.float64],
-        covariance_type: str,
-        rows: NDArray[np.int64],
+        self, means: Floats, responsibilities: Floats, covariance_type: str, rows: Ints
     ) -> Statistics:
         """Sums over rows that carry links, with these responsibilities (r, K)."""
 
-    def column_moments(self, covariance_type: str = "diag") -> NDArray[np.float64]:
+    def column_moments(self, covariance_type: str = "diag") -> Floats:
         """Sums over all rows of the distance to the middle of the data, and of its square."""
 
-    def label_counts(
-        self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def label_counts(self, gaussians: Gaussians, log_weights: Floats, rows: Ints) -> tuple[Ints, Ints]:
         """Number of rows whose most probable component is each (K,): of all rows, and of these."""
 
     def sample(self) -> Sample:
@@ -77,15 +67,9 @@ class Source(Protocol):
 class RowsInMemory:
     """All rows in one array."""
 
-    def __init__(
-        self,
-        data: NDArray[np.floating],
-        reg_covar: float,
-        names: NDArray[np.object_] | None = None,
-        workers: Workers | None = None,
-    ) -> None:
+    def __init__(self, data: AnyFloats, reg_covar: float, names: NDArray[np.object_] | None = None) -> None:
         self.points, self._for_starts = condition(data, reg_covar, names)
-        self.workers = workers or Workers()
+        self.workers = Workers()
 
     @property
     def n_samples(self) -> int:
@@ -97,38 +81,27 @@ class RowsInMemory:
         """Number of columns."""
         return self.points.n_features
 
-    def em_statistics(
-        self,
-        gaussians: Gaussians,
-        log_weights: NDArray[np.float64],
-        excluded: NDArray[np.int64] | None,
-    ) -> Statistics:
+    def em_statistics(self, gaussians: Gaussians, log_weights: Floats, excluded: Ints | None) -> Statistics:
         """One fused pass."""
         return em_pass(self.points, gaussians, log_weights, excluded=excluded, workers=self.workers)
 
-    def log_density(self, gaussians: Gaussians, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def log_density(self, gaussians: Gaussians, rows: Ints) -> Floats:
         """The rows are read in place."""
         return log_density_pass(self.points, gaussians, rows=rows, workers=self.workers)
 
     def statistics(
-        self,
-        means: NDArray[np.float64],
-        responsibilities: NDArray[np.float64],
-        covariance_type: str,
-        rows: NDArray[np.int64],
+        self, means: Floats, responsibilities: Floats, covariance_type: str, rows: Ints
     ) -> Statistics:
         """The rows are read in place."""
         return statistics_pass(
             self.points, means, responsibilities, covariance_type, rows=rows, workers=self.workers
         )
 
-    def column_moments(self, covariance_type: str = "diag") -> NDArray[np.float64]:
+    def column_moments(self, covariance_type: str = "diag") -> Floats:
         """A few thousand rows at a time."""
         return column_moments(self.points, covariance_type)
 
-    def label_counts(
-        self, gaussians: Gaussians, log_weights: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def label_counts(self, gaussians: Gaussians, log_weights: Floats, rows: Ints) -> tuple[Ints, Ints]:
         """One pass that keeps a label for each row."""
         labels = posterior_pass(self.points, gaussians, log_weights, labels=True, workers=self.workers).labels
         assert labels is not None

@@ -7,8 +7,8 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats
 from linkwise._kernels.math import log_sum_exp_rows
 from linkwise.inference.engines import find_marginals_engine
 from linkwise.mixture.em import MixtureParameters
@@ -107,7 +107,7 @@ class LinkedStep:
         self.mixing = mixing
         self.noise = noise
         self.random_state = random_state
-        self.start: NDArray[np.float64] | None = None
+        self.start: Floats | None = None
         self._links = None if linked is None else link_field(linked.pairs, linked.coupling, len(linked.rows))
         self._max_work = None
         if linked is not None and "max_work" not in engine.options:
@@ -198,7 +198,7 @@ class LinkedStep:
         )
         return new, objective / self.source.n_samples
 
-    def _of_links(self, log_partition: float, penalty: float, coupling: NDArray[np.float64]) -> float:
+    def _of_links(self, log_partition: float, penalty: float, coupling: Floats) -> float:
         """The part of the objective that the linked rows bring."""
         part = log_partition - penalty
         if self.noise is not None:
@@ -231,7 +231,7 @@ class LinkedStep:
         """Whether links count as observations."""
         return self.mixing == "ignore" or self.noise is not None
 
-    def prior_is_exact(self, log_weights: NDArray[np.float64]) -> bool:
+    def prior_is_exact(self, log_weights: Floats) -> bool:
         """Whether log Omega at these weights is exact, or none enters."""
         if not isinstance(self._prior, LabelPrior) or self.noise is not None:
             return True
@@ -325,17 +325,13 @@ class LinkedStep:
             self.start = posterior.marginals.prob
         return posterior
 
-    def _linked_statistics(
-        self, parameters: MixtureParameters, responsibilities: NDArray[np.float64]
-    ) -> Statistics:
+    def _linked_statistics(self, parameters: MixtureParameters, responsibilities: Floats) -> Statistics:
         assert self.linked is not None
         return self.source.statistics(
             parameters.gaussians.means, responsibilities, self.covariance_type, self.linked.rows
         )
 
-    def _mixing_step(
-        self, counts: NDArray[np.float64], n_free: float, log_weights: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], float]:
+    def _mixing_step(self, counts: Floats, n_free: float, log_weights: Floats) -> tuple[Floats, float]:
         """New log weights, and log Omega at the old ones (0 when links count as observations)."""
         if self._leaves_out_omega:
             return (log_weights if self.mixing == "fixed" else _log_shares(counts)), 0.0
@@ -369,7 +365,7 @@ def _work_limit(linked: LinkedRows, n_starts: int, max_work: float | None) -> fl
     return max(most, _WORK_PER_ENTRY * len(linked.rows) * linked.n_clusters) / n_starts
 
 
-def _no_prior(log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+def _no_prior(log_weights: Floats) -> tuple[float, Floats]:
     """Without links Omega is 1."""
     return 0.0, np.zeros_like(log_weights)
 
@@ -378,10 +374,10 @@ def new_parameters(
     statistics: Statistics,
     covariance_type: str,
     reg_covar: float,
-    log_weights: NDArray[np.float64],
-    coupling: NDArray[np.float64],
+    log_weights: Floats,
+    coupling: Floats,
     prior: CovariancePrior | None = None,
-    pooled: NDArray[np.float64] | None = None,
+    pooled: Floats | None = None,
 ) -> MixtureParameters:
     """M-step of means and covariances from the statistics, with weights and couplings already found.
 
@@ -397,7 +393,7 @@ def new_parameters(
     return MixtureParameters(log_weights, Gaussians(means, factors, covariance_type), covariances, coupling)
 
 
-def _log_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_shares(counts: Floats) -> Floats:
     """log(n_k / N), as scikit-learn rounds it: 10 eps keep an empty component off log 0."""
     padded = counts + 10.0 * np.finfo(np.float64).eps
     return np.asarray(np.log(padded / padded.sum()))

@@ -11,8 +11,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.graph import unique_pairs
 
@@ -54,12 +54,12 @@ class LinkNoise:
     """
 
     kind: bool | str
-    pairs: NDArray[np.int64]
-    pair: NDArray[np.int64]
-    coupling: NDArray[np.float64]
-    group: NDArray[np.int64]
+    pairs: Ints
+    pair: Ints
+    coupling: Floats
+    group: Ints
     names: tuple[str, ...]
-    prior_rate: NDArray[np.float64]
+    prior_rate: Floats
     prior_answers: float
 
     @classmethod
@@ -95,20 +95,20 @@ class LinkNoise:
             learn_noise, pairs, pair, coupling, np.where(soft, group, -1), names, prior_rate, prior_answers
         )
 
-    def of_links(self, coupling: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_links(self, coupling: Floats) -> Floats:
         """Couplings (m,) of the links from those of the answers (J,)."""
         if len(self.pairs) == len(coupling):
             return coupling  # answers are in the order of the pairs
         attract, repel = self._two_sides(coupling)
         return attract - repel
 
-    def _two_sides(self, coupling: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _two_sides(self, coupling: Floats) -> tuple[Floats, Floats]:
         """What the answers "same" about each link sum up to, and the answers "different", (m,) each."""
         same = np.bincount(self.pair, np.maximum(coupling, 0.0), len(self.pairs))
         different = np.bincount(self.pair, np.maximum(-coupling, 0.0), len(self.pairs))
         return same.astype(np.float64, copy=False), different.astype(np.float64, copy=False)
 
-    def log_likelihood(self, coupling: NDArray[np.float64]) -> float:
+    def log_likelihood(self, coupling: Floats) -> float:
         """Log P(answers | labels that do what most of the answers say), and the log-prior of the rates.
 
         The field subtracts abs(coupling) of a link where labels do the opposite.
@@ -122,12 +122,12 @@ class LinkNoise:
             value += self.prior_answers * float(np.nansum(log_density))
         return value
 
-    def wrong_probability(self, agreement: NDArray[np.float64]) -> NDArray[np.float64]:
+    def wrong_probability(self, agreement: Floats) -> Floats:
         """P(answer is wrong) of each answer (J,), from P(same) of each link (m,)."""
         same = agreement[self.pair]
         return np.where(self.coupling > 0, 1.0 - same, same)
 
-    def learned(self, coupling: NDArray[np.float64], agreement: NDArray[np.float64]) -> NDArray[np.float64]:
+    def learned(self, coupling: Floats, agreement: Floats) -> Floats:
         """Couplings (J,) after an M-step: a rate is the expected share of wrong answers, drawn to its prior.
 
         sign(coupling) log((1 - rate) / rate), the same for all answers of a group; others stay.
@@ -143,16 +143,14 @@ class LinkNoise:
         learned[soft] = np.sign(coupling[soft]) * np.log((1.0 - rate) / rate)[group]
         return learned
 
-    def rates(self, coupling: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rates(self, coupling: Floats) -> Floats:
         """Error rate (S,) of each group, whose log-odds are abs(coupling); NaN without soft answers."""
         rates = np.full(len(self.names), np.nan)
         soft = self.group >= 0
         rates[self.group[soft]] = 1.0 / (1.0 + np.exp(np.abs(coupling[soft])))
         return rates
 
-    def intervals(
-        self, rates: NDArray[np.float64], wrong_probability: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def intervals(self, rates: Floats, wrong_probability: Floats) -> Floats:
         """Shortest interval (S, 2) of each rate that holds 90 % of its posterior, the other parameters fixed.
 
         If w_j is the probability that answer j is wrong under the rate e, its likelihood under another rate t
@@ -170,9 +168,7 @@ class LinkNoise:
         return found
 
 
-def _shortest_interval(
-    rate: float, wrong: NDArray[np.float64], prior: NDArray[np.float64]
-) -> tuple[float, float]:
+def _shortest_interval(rate: float, wrong: Floats, prior: Floats) -> tuple[float, float]:
     """Ends of the shortest interval of a rate, from its posterior on a grid of (0, 1/2), fine near it."""
     spread = np.sqrt(rate * (1.0 - rate) / (len(wrong) + 2.0))
     near = np.clip(rate + spread * np.linspace(-8.0, 8.0, _GRID), 0.0, 0.5)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.graph import group_labels
 from linkwise.mixture.links.rows import LinkedRows
 
@@ -18,9 +18,7 @@ _FROM_FIT_WITHOUT_LINKS = (
 _OMEGA_REMEDY = f'Use mixing="exact" or "fixed"; or {_FROM_FIT_WITHOUT_LINKS}, which alone is rarely enough.'
 
 
-def occupied_clusters(
-    n_rows: NDArray[np.int64], weights: NDArray[np.float64], cluster_of: NDArray[np.int64]
-) -> NDArray[np.bool_]:
+def occupied_clusters(n_rows: Ints, weights: Floats, cluster_of: Ints) -> Bools:
     """Whether each cluster is the most probable one of some row and has a weight that counts.
 
     ``n_rows`` (K,) are the rows of each cluster.

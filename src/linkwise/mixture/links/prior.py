@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Bools, Floats, Ints
 from linkwise.graph import group_labels
 from linkwise.inference import PottsField, marginals
 from linkwise.inference.engines import find_marginals_engine
@@ -39,12 +39,12 @@ class _GroupPrior:
     ``_pairs`` the different rows (power, power, coupling) of pairs and ``_n_pairs`` how many are alike.
     """
 
-    _singles: NDArray[np.float64]
-    _n_singles: NDArray[np.int64]
-    _pairs: NDArray[np.float64]
-    _n_pairs: NDArray[np.int64]
+    _singles: Floats
+    _n_singles: Ints
+    _pairs: Floats
+    _n_pairs: Ints
 
-    def _set_groups(self, linked: LinkedRows) -> tuple[Problem, NDArray[np.float64]]:
+    def _set_groups(self, linked: LinkedRows) -> tuple[Problem, Floats]:
         """The links between groups, and the power of pi that each group brings."""
         self._cluster_of = linked.cluster_of
         links = link_field(linked.pairs, linked.coupling, len(linked.rows))
@@ -52,7 +52,7 @@ class _GroupPrior:
         power = np.bincount(groups, linked.prior_power, len(problem.unary)).astype(np.float64)
         return problem, power
 
-    def __call__(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, log_weights: Floats) -> tuple[float, Floats]:
         """Log Omega and its gradient E_prior[n_k], (K,), at log weights that need not be normalised."""
         per_cluster = sum_components(log_weights[np.newaxis], self._cluster_of)[0]
         log_omega, counts = self._of_rest(per_cluster)
@@ -66,10 +66,10 @@ class _GroupPrior:
         within = np.exp(log_weights - per_cluster[self._cluster_of])
         return log_omega, counts[self._cluster_of] * within
 
-    def _of_rest(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _of_rest(self, log_weights: Floats) -> tuple[float, Floats]:
         return 0.0, np.zeros(len(log_weights))
 
-    def _set_pairs(self, problem: Problem, power: NDArray[np.float64], chosen: NDArray[np.bool_]) -> None:
+    def _set_pairs(self, problem: Problem, power: Floats, chosen: Bools) -> None:
         """Count the different kinds of the chosen links."""
         ends = np.sort(power[problem.pairs[chosen]], axis=1)
         kinds = np.column_stack([ends, problem.coupling[chosen]])
@@ -81,7 +81,7 @@ class LabelPrior(_GroupPrior):
 
     Components of more than two groups are left to the engine ``method``; engines that return no partition
     function to differentiate (mean field, Gibbs, engines of the user) leave them to ``auto``. ``max_work``
-    limits the table and message entries of all calls of ``auto`` (see :mod:`linkwise.inference.work`). Once
+    limits the table and message entries of all calls of ``auto`` (see ``sweep_work`` of messages). Once
     they are used up (``limited``), the larger components count as if their rows were independent: log Omega
     keeps the value it had, and the weights follow the responsibilities. ``exact`` says whether everything
     so far was. ``links`` is the field of the posterior: where nearly all groups are in larger components it
@@ -131,7 +131,7 @@ class LabelPrior(_GroupPrior):
         self.exact, self.limited = state["exact"], state["limited"]
         self._work_left, self._last = state["work_left"], state["last"]
 
-    def _of_rest(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def _of_rest(self, log_weights: Floats) -> tuple[float, Floats]:
         """Larger components, by inference."""
         if not self._rest_power.size:
             return 0.0, np.zeros(len(log_weights))
@@ -180,9 +180,7 @@ class DisjointPrior(_GroupPrior):
         self._n_singles = np.bincount(kind) - np.bincount(kind, degree).astype(np.int64)
 
 
-def singles(
-    powers: NDArray[np.float64], n_alike: NDArray[np.int64], log_weights: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def singles(powers: Floats, n_alike: Ints, log_weights: Floats) -> tuple[float, Floats]:
     """Groups linked to nothing: the sum of log sum_k pi_k^a, and their expected counts (K,)."""
     if not len(powers):
         return 0.0, np.zeros(len(log_weights))
@@ -190,9 +188,7 @@ def singles(
     return float(n_alike @ log_total), (n_alike * powers) @ share
 
 
-def pairs(
-    kinds: NDArray[np.float64], n_alike: NDArray[np.int64], log_weights: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def pairs(kinds: Floats, n_alike: Ints, log_weights: Floats) -> tuple[float, Floats]:
     """Two groups joined by a link: log sum_kl pi_k^a pi_l^b exp(-cost of k, l), and expected counts (K,).
 
     ``kinds`` (p, 3) has the rows a, b, coupling.
@@ -217,16 +213,14 @@ def pairs(
     return log_omega, counts
 
 
-def _shares(
-    powers: NDArray[np.float64], log_weights: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(powers: Floats, log_weights: Floats) -> tuple[Floats, Floats]:
     """pi_k^a / sum_l pi_l^a for each power a, (p, K), and the logarithms of the sums, (p,)."""
     scores = powers[:, np.newaxis] * log_weights
     log_total = np.logaddexp.reduce(scores, axis=1)
     return np.exp(scores - log_total[:, np.newaxis]), log_total
 
 
-def _sum_of_others(share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _sum_of_others(share: Floats) -> Floats:
     """sum_{l != k} q_l, added up from both ends: 1 - q_k would cancel."""
     others = np.zeros_like(share)
     others[:, 1:] = np.cumsum(share[:, :-1], axis=1)

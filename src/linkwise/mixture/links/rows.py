@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from linkwise._arrays import Floats, Ints
 from linkwise._kernels.math import log_sum_exp_rows
 from linkwise.constraints import Constraints
 from linkwise.graph import compact, group_labels
@@ -24,11 +24,11 @@ class LinkedRows(NamedTuple):
     of its chunklet) when chunklets are (assumption 1), so that a chunklet brings pi once.
     """
 
-    rows: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-    coupling: NDArray[np.float64]
-    prior_power: NDArray[np.float64]
-    cluster_of: NDArray[np.int64]
+    rows: Ints
+    pairs: Ints
+    coupling: Floats
+    prior_power: Floats
+    cluster_of: Ints
 
     @property
     def n_clusters(self) -> int:
@@ -39,16 +39,12 @@ class LinkedRows(NamedTuple):
 class LinkedPosterior(NamedTuple):
     """P(component k | X, links) of the linked rows (n, K), and the answer of inference over clusters."""
 
-    responsibilities: NDArray[np.float64]
+    responsibilities: Floats
     marginals: Marginals
 
 
 def select_linked_rows(
-    constraints: Constraints,
-    cluster_of: NDArray[np.int64],
-    *,
-    chunklets_once: bool = False,
-    judged: NDArray[np.int64] | None = None,
+    constraints: Constraints, cluster_of: Ints, *, chunklets_once: bool = False, judged: Ints | None = None
 ) -> LinkedRows:
     """Take the links out of the constraints; ``chunklets_once``: a chunklet brings pi once.
 
@@ -67,14 +63,14 @@ def select_linked_rows(
     return LinkedRows(rows, pairs, coupling, prior_power, cluster_of)
 
 
-def pair_places(pairs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+def pair_places(pairs: Ints, wanted: Ints) -> Ints:
     """Places (w,) of some pairs in a sorted list (m, 2) that has all of them."""
     rows, local = compact(pairs)
     key = np.array([len(rows), 1])
     return np.searchsorted(local @ key, np.searchsorted(rows, wanted) @ key)
 
 
-def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points: int) -> PottsField:
+def link_field(pairs: Ints, coupling: Floats, n_points: int) -> PottsField:
     """A field of the links with scores still to come (``with_unary``), so that it is analysed once."""
     return PottsField(np.zeros((n_points, 1)), pairs, coupling)
 
@@ -82,11 +78,11 @@ def link_field(pairs: NDArray[np.int64], coupling: NDArray[np.float64], n_points
 def linked_posterior(
     linked: LinkedRows,
     links: PottsField,
-    log_density: NDArray[np.float64],
-    log_weights: NDArray[np.float64],
+    log_density: Floats,
+    log_weights: Floats,
     method: str | Callable[..., Any],
     random_state: Any,
-    initial: NDArray[np.float64] | None,
+    initial: Floats | None,
     **options: Any,
 ) -> LinkedPosterior:
     """Constrained posterior of the linked rows; ``log_density`` (n, K) becomes the responsibilities.
@@ -98,22 +94,20 @@ def linked_posterior(
     for k, log_weight in enumerate(log_weights):
         joint[:, k] += linked.prior_power * log_weight
     scores = sum_components(joint, linked.cluster_of)
-    if scores is joint:
-        found = marginals(
-            links.with_unary(joint), method, random_state, initial=initial, overwrite_unary=True, **options
-        )  # fmt: skip
-        return LinkedPosterior(found.prob, found)
-    for k, cluster in enumerate(linked.cluster_of):
-        joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
+    if scores is not joint:
+        for k, cluster in enumerate(linked.cluster_of):
+            joint[:, k] = np.exp(joint[:, k] - scores[:, cluster])
     found = marginals(
         links.with_unary(scores), method, random_state, initial=initial, overwrite_unary=True, **options
     )
+    if scores is joint:
+        return LinkedPosterior(found.prob, found)
     for k, cluster in enumerate(linked.cluster_of):
         joint[:, k] *= found.prob[:, cluster]
     return LinkedPosterior(joint, found)
 
 
-def sum_components(log_values: NDArray[np.float64], cluster_of: NDArray[np.int64]) -> NDArray[np.float64]:
+def sum_components(log_values: Floats, cluster_of: Ints) -> Floats:
     """log-sum-exp over the components of each cluster; components of a cluster stand side by side."""
     n_clusters = int(cluster_of.max()) + 1
     if n_clusters == len(cluster_of):

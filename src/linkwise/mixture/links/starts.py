@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.cluster import KMeans
 from sklearn.metrics.pairwise import euclidean_distances
 
-from linkwise._arrays import Floats, Ints
+from linkwise._arrays import AnyFloats, Floats, Ints
 from linkwise.constraints import Constraints
 from linkwise.constraints.groups import choose_far_apart, neighbourhoods
 from linkwise.mixture.em import MixtureParameters
@@ -50,13 +50,13 @@ def links_lead(method: str, number: int, constraints: Constraints | None) -> boo
 
 
 def restart_labels(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     n_components: int,
     method: str,
     constraints: Constraints | None,
     random_state: np.random.RandomState,
     number: int,
-) -> NDArray[np.int64]:
+) -> Ints:
     """The hard assignment (n,) that start ``number`` = 0, 1, ... begins with.
 
     With links, ``constraints`` alternates between k-means, ``discriminating_labels`` and
@@ -68,26 +68,22 @@ def restart_labels(
             return discriminating_labels(X, n_components, constraints, random_state)
         if kind == "kmeans":
             method = kind
-    return start_labels(X, n_components, method, constraints, random_state, refine=False)
+    return start_labels(X, n_components, method, constraints, random_state)
 
 
 def start_labels(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     n_components: int,
     method: str,
     constraints: Constraints | None,
     random_state: np.random.RandomState,
-    *,
-    refine: bool = True,
-) -> NDArray[np.int64]:
+) -> Ints:
     """A hard assignment (n,) of every row to one of K components to start EM from.
 
-    ``constraints``: k-means from centres given by the must-links, see ``neighbourhood_centres``; the same
-    as ``kmeans`` without must-links. ``random``: each component starts at one random row.
-
-    ``refine``: run k-means from the centres that the must-links give. It mends centres of unlucky pairs
-    (Iris, 14 pairs, one start: accuracy .978 with, .904 without), but forgets the links where they
-    contradict the shape of the data (two tall columns: .59 with, .77 without), so restarts do both.
+    ``constraints``: the nearest of the centres that the must-links give, see ``neighbourhood_centres``; the
+    same as ``kmeans`` without must-links. ``random``: each component starts at one random row. K-means from
+    these centres would mend those of unlucky pairs (Iris, 14 pairs, one start: accuracy .978 for .904), but
+    forgets the links where they contradict the shape of the data (two tall columns: .59 for .77).
     """
     if method == "random":
         rows = random_state.choice(len(X), size=n_components, replace=False)
@@ -96,9 +92,6 @@ def start_labels(
         return KMeans(n_components, n_init=1, random_state=random_state).fit(X).labels_.astype(np.int64)
     centres = neighbourhood_centres(X, constraints, n_components, random_state)
     centres = add_distant_centres(X, centres, n_components - len(centres), random_state)
-    if refine:
-        means = KMeans(n_components, init=centres, n_init=1, random_state=random_state).fit(X)
-        return means.labels_.astype(np.int64)
     return euclidean_distances(X, centres, squared=True).argmin(axis=1)
 
 
@@ -109,8 +102,8 @@ _RIDGE = 1e-6
 
 
 def discriminating_labels(
-    X: NDArray[np.floating], n_components: int, constraints: Constraints, random_state: np.random.RandomState
-) -> NDArray[np.int64]:
+    X: AnyFloats, n_components: int, constraints: Constraints, random_state: np.random.RandomState
+) -> Ints:
     """K-means (n,) in the directions in which cannot-linked rows differ more than must-linked ones.
 
     With W and B the scatters of the differences of must-linked and of cannot-linked rows, each with D + 2
@@ -141,8 +134,8 @@ def discriminating_labels(
 
 
 def neighbourhood_centres(
-    X: NDArray[np.floating], constraints: Constraints, n_components: int, random_state: np.random.RandomState
-) -> NDArray[np.float64]:
+    X: AnyFloats, constraints: Constraints, n_components: int, random_state: np.random.RandomState
+) -> Floats:
     """Means (c, d) of up to K neighbourhoods (groups joined by must-links), large and far apart.
 
     The first neighbourhood is drawn with probability proportional to its size; each next one maximises the
@@ -164,11 +157,8 @@ def neighbourhood_centres(
 
 
 def add_distant_centres(
-    X: NDArray[np.floating],
-    centres: NDArray[np.float64],
-    n_missing: int,
-    random_state: np.random.RandomState,
-) -> NDArray[np.float64]:
+    X: AnyFloats, centres: Floats, n_missing: int, random_state: np.random.RandomState
+) -> Floats:
     """More centres by k-means++: rows drawn with probability proportional to their squared distance."""
     nearest = euclidean_distances(X, centres, squared=True).min(axis=1)
     for _ in range(n_missing):
@@ -187,13 +177,13 @@ _SOME = 16
 
 
 def component_start_labels(
-    X: NDArray[np.floating],
+    X: AnyFloats,
     n_clusters: int,
     per_cluster: int,
     method: str,
     constraints: Constraints | None,
     random_state: np.random.RandomState,
-) -> NDArray[np.int64]:
+) -> Ints:
     """A hard assignment (n,) of every row to one of ``n_clusters * per_cluster`` components for a start.
 
     Components ``k * per_cluster, ..., (k + 1) * per_cluster - 1`` are those of cluster k. ``constraints``:
@@ -219,9 +209,7 @@ def component_start_labels(
     return labels
 
 
-def group_pieces(
-    X: NDArray[np.floating], pieces: NDArray[np.int64], n_clusters: int, constraints: Constraints
-) -> NDArray[np.int64]:
+def group_pieces(X: AnyFloats, pieces: Ints, n_clusters: int, constraints: Constraints) -> Ints:
     """Join pieces to clusters: those first that links join most, then the nearest, last those held apart.
 
     Of the groups with the largest sum of link weights between them (must-links count > 0, cannot-links < 0)
@@ -253,7 +241,7 @@ def group_pieces(
     return cluster
 
 
-def _k_means(X: NDArray[np.floating], n_parts: int, random_state: np.random.RandomState) -> NDArray[np.int64]:
+def _k_means(X: AnyFloats, n_parts: int, random_state: np.random.RandomState) -> Ints:
     """Parts found by k-means from one start; fewer than asked for if fewer rows differ."""
     # Nearly always the first rows hold enough different ones; sorting all takes seconds for a million.
     if len(np.unique(X[: _SOME * n_parts], axis=0)) < n_parts:

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from linkwise._arrays import Bools, Floats
 
 #: pi is kept above this; below it a component is empty and log pi would run away (the maximum is at
 #: infinity).
@@ -44,7 +45,7 @@ _MAX_SHORTENINGS = 30
 _ABOVE_TANGENT = 1e-6
 
 #: log Omega and expected prior counts at log pi.
-Prior = Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]
+Prior = Callable[[Floats], tuple[float, Floats]]
 
 
 class LastValue:
@@ -56,10 +57,10 @@ class LastValue:
 
     def __init__(self, prior: Prior) -> None:
         self._prior = prior
-        self._at: NDArray[np.float64] | None = None
-        self._value: tuple[float, NDArray[np.float64]] = (0.0, np.empty(0))
+        self._at: Floats | None = None
+        self._value: tuple[float, Floats] = (0.0, np.empty(0))
 
-    def __call__(self, log_weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, log_weights: Floats) -> tuple[float, Floats]:
         """Log Omega and expected prior counts at log pi."""
         if self._at is None or not np.array_equal(self._at, log_weights):
             self._at, self._value = None, self._prior(log_weights)
@@ -70,15 +71,15 @@ class LastValue:
 class MixingStep(NamedTuple):
     """New weights, whether the moments were matched, and the inference passes it took."""
 
-    log_weights: NDArray[np.float64]
+    log_weights: Floats
     converged: bool
     n_passes: int
 
 
 def newton_mixing(
-    counts: NDArray[np.float64],
+    counts: Floats,
     n_free: float,
-    log_weights: NDArray[np.float64],
+    log_weights: Floats,
     prior: Prior,
     *,
     tol: float = 1e-10,
@@ -100,7 +101,7 @@ def newton_mixing(
     total = counts.sum()
     target = counts / total
 
-    def evaluate(eta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def evaluate(eta: Floats) -> tuple[float, Floats]:
         log_omega, linked_counts = prior(eta)
         log_total = float(np.logaddexp.reduce(eta))
         value = counts @ eta - n_free * log_total - log_omega
@@ -138,9 +139,7 @@ def newton_mixing(
             return MixingStep(eta, True, n_passes)
 
 
-def _climbable(
-    eta: NDArray[np.float64], gradient: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def _climbable(eta: Floats, gradient: Floats) -> tuple[Floats, Bools]:
     """Slope of f where weights at the smallest one cannot fall, (K,), and which these are.
 
     They keep their value while the others change, so that the slope along them is spread over the others.
@@ -163,7 +162,7 @@ def _shorter(step: float, slope: float, new_slope: float, rise: float) -> float:
     return float(np.clip(meeting, 0.01 * step, 0.9 * step)) if np.isfinite(meeting) else 0.5 * step
 
 
-def _clipped(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+def _clipped(eta: Floats) -> Floats:
     """Normalised log weights, none below log SMALLEST_WEIGHT; the same ones if they are so already."""
     log_total = float(np.logaddexp.reduce(eta))
     if abs(log_total) <= _ROUNDING and eta.min() >= _LOG_SMALLEST_WEIGHT:
@@ -172,15 +171,13 @@ def _clipped(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     return eta - np.logaddexp.reduce(eta)
 
 
-def _independent_inverse(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def _independent_inverse(weights: Floats) -> Floats:
     """Pseudo-inverse of diag(pi) - pi pi' on directions that sum to zero."""
     centring = np.eye(len(weights)) - 1.0 / len(weights)
     return centring @ np.diag(1.0 / weights) @ centring
 
 
-def _bfgs(
-    inverse: NDArray[np.float64], change: NDArray[np.float64], gradient_drop: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _bfgs(inverse: Floats, change: Floats, gradient_drop: Floats) -> Floats:
     """BFGS update of an inverse Hessian of -f; skipped when the curvature seen is not positive."""
     change = change - change.mean()
     product = float(change @ gradient_drop)
@@ -193,13 +190,13 @@ def _bfgs(
     return shrink @ inverse @ shrink.T + column * (change / product)
 
 
-def grid_mixing(counts: NDArray[np.float64], prior: Prior, *, step: float = 0.01) -> MixingStep:
+def grid_mixing(counts: Floats, prior: Prior, *, step: float = 0.01) -> MixingStep:
     """Best weights on the grid of Lu & Leen (2007, Eq. 2.14): all multiples of ``step`` that sum to one.
 
     Weights of zero are left out: 0 log 0 and Omega = 0 would give NaN.
     """
     n_steps = round(1.0 / step)
-    best: NDArray[np.float64] | None = None
+    best: Floats | None = None
     best_value, n_passes = -np.inf, 0
     for cuts in itertools.combinations(range(1, n_steps), len(counts) - 1):
         eta = np.log(np.diff([0, *cuts, n_steps]) / n_steps)

@@ -22,7 +22,6 @@ from linkwise.mixture.classes.decisions import (
     count_decisions,
     find_decisions,
     name_clusters,
-    stability,
 )
 from linkwise.mixture.classes.flips import Flip, find_flips
 from linkwise.mixture.classes.mislabelled import MislabelledRow, find_mislabelled
@@ -32,8 +31,6 @@ from linkwise.mixture.classes.report.text import (
     decision_records,
     mislabelled_records,
 )
-
-__all__ = ["ClassReport", "stability"]
 
 
 @dataclass(frozen=True)

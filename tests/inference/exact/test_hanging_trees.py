@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from linkwise.graph import adjacency
+from linkwise.inference.exact.forest import hanging_trees
 from linkwise.inference.messages.sum_product import belief_propagation, propagate
-from linkwise.inference.messages.trees import hanging_trees
 from linkwise.inference.problem import Problem
 from tests.inference.oracle import enumerate_problem
 from tests.repeats import for_seeds
