@@ -249,3 +249,53 @@ def test_every_message_of_the_library_says_what_to_do_next():
                 silent.append(f"{where}: {message}")
     assert seen > 150
     assert silent == []
+
+
+FRAME = pd.DataFrame({"age": [30.0, 41.0, 52.0], "height": [1.7, 1.8, 1.6]}, index=["ann", "bob", "carl"])
+TIMES = pd.Timestamp("2020-01-01")
+LEAVE_OUT = "leave the column out"
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize(
+    ("table", "where", "what", "remedy"),
+    [
+        ([[1, 2], [3, NAN]], "X[1, 1]", "NaN", "fill it in"),
+        ([[1, None], [3, 4]], "X[0, 1]", "NaN", "fill it in"),
+        ([[1, 2], [-np.inf, 4]], "X[1, 0]", "inf", "correct it"),
+        (np.array([["1", "x{}"]] * 2), "X[0, 1]", "'x{}'", LEAVE_OUT),
+        (FRAME.mask(FRAME == 1.8), "column 'height' of row 'bob'", "NaN", "fill it in"),
+        (FRAME.mask(FRAME == 1.8).astype("Float64"), "column 'height' of row 'bob'", "NaN", "fill it in"),
+        (FRAME.assign(town="Lima").reset_index(drop=True), "column 'town' of row 0", "'Lima'", LEAVE_OUT),
+        (FRAME.assign(seen=TIMES), "column 'seen' of row 'ann'", "'2020-01-01 00:00:00'", LEAVE_OUT),
+        (FRAME.astype({"age": "category"}).assign(b=["u", "v", "u"]), "column 'b' of", "'u'", LEAVE_OUT),
+        (X[:, 0], "12 values in one dimension", "Expected 2D array", "X.reshape(-1, 1)"),
+        (X + 1j, "X holds complex", "Complex data", "pass X.real"),
+    ],
+)
+def test_rows_that_are_no_numbers_are_named(table, where, what, remedy):
+    """In every estimator alike, for fit and for predict."""
+    fitted = PPC(1).fit(X)
+    calls = [
+        PPC(2).fit,
+        fitted.predict,
+        linkwise.HMRFKMeans(2).fit,
+        linkwise.ConstrainedSpectralClustering(2).fit,
+        linkwise.DiscriminativeClustering(2).fit,
+        linkwise.LinkedClustering(2).fit,
+        lambda rows: linkwise.CPPC(2).fit(rows, [0] * len(rows)),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=re.escape(where)) as caught:
+            call(table)
+        message = str(caught.value)
+        assert len(message.splitlines()) == 1
+        assert what in message
+        assert remedy in message
+
+
+def test_data_in_place_of_their_number_of_rows():
+    with pytest.raises(
+        ValueError, match=r"got a ndarray of shape \(12, 2\); pass one number, such as len\(X\)"
+    ):
+        Constraints(X, must_link=[(0, 1)])

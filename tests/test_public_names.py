@@ -64,6 +64,14 @@ def test_every_name_in_the_reference_is_public_and_documented(module, name):
         assert "Parameters\n" in listed.__doc__
 
 
+@pytest.mark.parametrize(("module", "name"), LISTED)
+def test_types_in_docstrings_are_no_references_of_restructured_text(module, name):
+    """``make docs`` fails where a type such as (n_iter_ + 1,) has a word that ends with an underscore."""
+    text = inspect.getdoc(value(module, name)) or ""
+    types = re.findall(r"^\w+(?:, \w+)* : (.+)$", text, flags=re.MULTILINE)
+    assert [kind for kind in types if re.search(r"\b\w+_(?!\w)", re.sub(r"`[^`]*`", "", kind))] == []
+
+
 def test_imports_are_light_and_lazy_names_are_all_there():
     """In a fresh process: neither packages nor a fit import what they do not need, and then all names.
 

@@ -91,10 +91,7 @@ def main() -> None:
         readme(python, place)
         run(command, "--help", cwd=place)
         for line in shell_commands():
-            words = line.replace("digits.csv", "docs/start/digits.csv").replace(
-                "pairs.csv", "docs/start/pairs.csv"
-            )
-            run(command, *words.split()[1:], cwd=place)
+            run(command, *line.split()[1:], cwd=place)
             assert (place / "result" / "labels.csv").exists()
 
         freeze(Path(run(python, "-c", "import linkwise; print(linkwise.__path__[0])", cwd=place).strip()))

@@ -36,7 +36,8 @@ _STYLE = """
 .linkwise .list thead th{border-bottom:2px solid #888}
 .linkwise .list .number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .linkwise figure{margin:1rem 0}.linkwise figcaption{color:#555;font-size:.9rem;max-width:46rem}
-.linkwise img{max-width:100%;height:auto}.linkwise .maps{display:flex;flex-wrap:wrap;gap:2em}
+.linkwise img,.linkwise svg{max-width:100%;height:auto}
+.linkwise .maps{display:flex;flex-wrap:wrap;gap:2em}
 .linkwise pre{background:#f3f4f6;padding:.7rem .9rem;overflow-x:auto;font-size:.85rem;line-height:1.4}
 .linkwise .panels{display:flex;flex-wrap:wrap;gap:.5rem 1rem}
 .linkwise .panels figure{flex:1 1 10rem;margin:.5rem 0;max-width:22rem}
@@ -45,7 +46,8 @@ _STYLE = """
 .linkwise .kind{font-weight:600}.linkwise .far{color:#b2182b;font-weight:600}.linkwise .quiet{color:#666}
 .linkwise footer{border-top:1px solid #ddd;padding-top:.6rem;color:#666;font-size:.85rem}
 @media(max-width:30rem){.linkwise{padding:1rem}.linkwise table{font-size:.8rem}
-.linkwise .list th,.linkwise .list td{padding-right:.5rem}.linkwise .list .number{padding-right:.3rem}}
+.linkwise .list th,.linkwise .list td{padding-right:.6rem}.linkwise .list th.number{white-space:normal}
+.linkwise .panels figure{max-width:11rem}}
 @media(prefers-color-scheme:dark){.linkwise-page{background:#16191e}.linkwise-page a{color:#7cc0f5}
 .linkwise-page .linkwise{color:#e4e6e9;background:#16191e}
 .linkwise-page img,.linkwise-page svg{background:#fff}.linkwise-page pre{background:#22272e}

@@ -124,6 +124,72 @@ def align_rows(X: Any, constraints: Any) -> tuple[Any, Any]:
     return X, constraints._for_rows(ids)
 
 
+def validate_rows(estimator: Any, X: Any, **options: Any) -> Any:
+    """Rows (n, d) as ``validate_data`` of scikit-learn checks them; an error names the cell that is wrong."""
+    # The command has other checks from here before it loads any numerics.
+    from scipy.sparse import issparse
+    from sklearn.utils.validation import validate_data
+
+    try:
+        return validate_data(estimator, X, **options)
+    except (TypeError, ValueError):
+        if not issparse(X):
+            _refuse_table(X)
+        raise
+
+
+def _refuse_table(X: Any) -> None:
+    """Raise ValueError if X has one dimension, or for its first cell that is no finite number."""
+    cells = X.to_numpy() if hasattr(X, "iloc") else np.asarray(X)
+    if cells.ndim == 1:
+        raise ValueError(
+            f"Expected 2D array, got {len(cells)} values in one dimension. Reshape your data: pass "
+            "X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row"
+        ) from None
+    if cells.dtype.kind == "c":
+        raise ValueError(
+            "Complex data not supported: X holds complex numbers; pass X.real and X.imag as columns"
+        ) from None
+    if cells.ndim != 2:
+        return
+    rows: Iterable[int] = range(len(cells))
+    if cells.dtype.kind in "iufb":
+        rows = np.flatnonzero(~np.isfinite(cells).all(axis=1))[:1].tolist()
+    for row in rows:
+        for column, cell in enumerate(cells[row].tolist()):
+            _refuse_cell(cell, X, row, column)
+
+
+def _refuse_cell(cell: Any, X: Any, row: int, column: int) -> None:
+    """Raise ValueError if a cell of X is text or a date, missing or infinite."""
+    number = np.nan
+    if cell is not None and not _is_missing(cell):
+        try:
+            number = float(cell)
+        except (TypeError, ValueError):
+            if not isinstance(cell, str) and not hasattr(cell, "isoformat"):
+                return
+            raise ValueError(
+                f"{_place(X, row, column)} is {str(cell)[:40]!r}, which is no number; leave the column out, "
+                "or write it as numbers (text: pandas.get_dummies)"
+            ) from None
+    if np.isnan(number):
+        raise ValueError(
+            f"Input X contains NaN: {_place(X, row, column)} is missing; fill it in, for example with "
+            "sklearn.impute.SimpleImputer, or leave the row out"
+        ) from None
+    if np.isinf(number):
+        raise ValueError(f"Input X contains infinity: {_place(X, row, column)} is inf; correct it") from None
+
+
+def _place(X: Any, row: int, column: int) -> str:
+    """A cell as a reader finds it: ``X[7, 2]``, or in a frame of pandas ``column 'age' of row 7``."""
+    if not hasattr(X, "iloc"):
+        columns = getattr(X, "columns", None)
+        return f"X[{row}, {column}]" if columns is None else f"column {list(columns)[column]!r} of row {row}"
+    return f"column {X.columns.tolist()[column]!r} of row {X.index[row : row + 1].tolist()[0]!r}"
+
+
 def refuse_dask(X: Any) -> None:
     """Raise TypeError if X is a collection of Dask, which numpy would silently pull into memory."""
     # Objects of xarray have a graph only if there is Dask inside.
@@ -181,6 +247,11 @@ def _is_row_number(value: Any) -> bool:
 def check_whole_number(value: Any, name: str, least: int = 1) -> int:
     """An int of at least ``least``; booleans and floats are refused."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        if np.ndim(value) > 0:
+            raise ValueError(
+                f"{name} must be a whole number >= {least}, got a {type(value).__name__} of shape "
+                f"{np.shape(value)}; pass one number, such as len(X) for the number of rows"
+            )
         raise ValueError(
             f"{name} must be a whole number >= {least}, got {value!r}; pass {name}={least} or more"
         )

@@ -723,6 +723,14 @@ class TestData:
         assert pipeline["model"].n_clusters_ == 3
         assert len(pipeline["model"].violations_) > 20
 
+    def test_clusters_without_rows_are_told(self):
+        few = np.repeat([[0.0, 0.0], [5.0, 0.0]], 10, axis=0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = linked(4, ["k-means, no links"]).fit(few)
+        assert len(np.unique(model.labels_)) < 4
+        assert any("of n_clusters=4 clusters have rows" in str(one.message) for one in caught)
+
     def test_constant_rows(self):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -746,6 +754,16 @@ class TestData:
                 lambda: linked().fit(X, constraints=LINKS[:50]),
                 ValueError,
                 "about 50 samples, but X has 60 rows",
+            ),
+            (
+                lambda: linked(2).fit(X, labels=LABELS),
+                InfeasibleConstraints,
+                r"the labels have 3 classes \(0, 1, 2\): .* but n_clusters=2; use n_clusters >= 3",
+            ),
+            (
+                lambda: linked().fit(pd.DataFrame(X), labels=pd.Series(LABELS).sort_index(ascending=False)),
+                ValueError,
+                r"row 0 is 59 in labels and 0 in X; pass labels.loc\[X.index\]",
             ),
             (lambda: linked().predict(X), NotFittedError, "not fitted"),
             (lambda: linked().predict_proba(X), NotFittedError, "not fitted"),

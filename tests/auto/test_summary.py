@@ -27,7 +27,10 @@ class Chosen:
             "gained about 0.100 (90 % interval 0.040 to 0.160): the clusters keep that much more",
         ),
         ((0.1, -0.04, 0.24), "gained about 0.100 (90 % interval -0.040 to 0.240)"),
-        ((-0.1, -0.24, 0.04), "gained about -0.100 (90 % interval -0.240 to 0.040)"),
+        (
+            (-0.1, -0.24, 0.04),
+            "lost about 0.100 (90 % interval -0.040 to 0.240): the clusters keep that much less",
+        ),
         (
             (-0.1, -0.16, -0.04),
             "lost about 0.100 (90 % interval 0.040 to 0.160): the clusters keep that much less",

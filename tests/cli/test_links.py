@@ -112,6 +112,15 @@ def test_contradiction_names_rows_and_ids(tmp_path):
     ) as error:
         read_links(path, samples_of(3, ["a", "b", "c"]))
     assert error.value.code == 3
+    # More clusters would not help, and one piece of advice is enough.
+    assert str(error.value).endswith("; remove one of these links, or make them soft with --certainty")
+    assert str(error.value).count("remove one of these links") == 1
+
+
+def test_links_that_cancel_each_other_are_refused(tmp_path):
+    path = written(tmp_path, "i,j,kind\n0,1,same\n1,0,different\n")
+    with pytest.raises(CommandError, match=r"links\.csv: no link is left, because answers .* cancel"):
+        read_links(path, samples_of(3), certainty=0.9)
 
 
 def test_columns_that_the_user_names(invoke, refused, tmp_path):

@@ -122,7 +122,8 @@ def test_impute_fills_in_medians_and_says_so(tmp_path):
         ("x,y\n1,2\n", {"features": ["x", "z"]}, "no column 'z'"),
         ("x,y\n1,2\n", {"ignore": ["x", "y"]}, "no column left"),
         ("i,x\na,1\n,2\n", {"id_column": "i"}, "'i' is empty in row 1"),
-        ("i,x\na,1\na,2\n", {"id_column": "i"}, "has a more than once"),
+        ("i,x\na,1\na,2\n", {"id_column": "i"}, r"has a more than once \(a in rows 0, 1, counted from 0\)"),
+        ("x,y\n1,2\n,3\n", {}, r"1 value is missing, in row 1 .*; fill it in, leave the row out"),
     ],
 )
 def test_bad_columns(tmp_path, content, options, words):

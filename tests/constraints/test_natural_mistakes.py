@@ -201,7 +201,7 @@ def test_rows_or_ids_must_be_said(tmp_path):
     path.write_text("i,j,kind\n0,1,same\n")
     with pytest.raises(ValueError, match=r"give the number of rows, .* or the ids of the rows, index"):
         Constraints.read_csv(path)
-    with pytest.raises(ValueError, match="not both and not neither"):
+    with pytest.raises(ValueError, match="pass one of the two"):
         Constraints.read_csv(path, 2, index=[0, 1])
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._running import warn_once
@@ -22,7 +22,9 @@ from linkwise._validation import (
     check_choice,
     check_constraints,
     check_whole_number,
+    counted,
     refuse_dask,
+    validate_rows,
 )
 from linkwise.auto.candidates import EFFORTS, Candidate, own_candidates, scouts, usable
 from linkwise.auto.choice import (
@@ -219,8 +221,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         self._check_parameters()
         effort, candidates = EFFORTS[self.effort], own_candidates(self.candidates, self.effort)
         X, constraints = align_rows(X, constraints)
-        data = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        links = _joined(check_constraints(constraints, len(data), y), labels, len(data))
+        data = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        links = _joined(check_constraints(constraints, len(data), y), labels, X, len(data))
         counts = self._counts(len(data), links)
         rng = as_generator(self.random_state)
         seed = int(rng.integers(2**31))
@@ -249,6 +251,14 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
                 doubted = doubted_links(links, log_odds)
                 self._fit_chosen(data, doubted, questions, folds, chosen, trials, seed, effort.n_members)
         self.labels_ = np.asarray(self.best_estimator_.labels_, dtype=np.int64)
+        n_found = len(np.unique(self.labels_))
+        if n_found < self.n_clusters_:
+            warnings.warn(
+                f"only {n_found} of n_clusters={self.n_clusters_} clusters have rows: there are too few "
+                "rows, or too few that differ; ask for fewer clusters",
+                UserWarning,
+                stacklevel=2,
+            )
         self.violations_ = np.empty(0, dtype=bool) if links is None else links.violations(self.labels_)
         soft = np.empty(0, dtype=bool) if links is None else np.isfinite(links.weights)
         self.noise_ = float(self.violations_[soft].mean()) if soft.any() else np.nan
@@ -398,8 +408,11 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     ) -> None:
         """Without links to ask, candidates that fit what is known vote as the rows alone speak for them."""
         if links is not None and links.n_pairs:
+            few = counted(links.n_pairs, "link")
+            if links.row_classes is not None:
+                few += f" that {counted(int((links.row_classes >= 0).sum()), 'label')} gave"
             warnings.warn(
-                f"{links.n_pairs} {'link is' if links.n_pairs == 1 else 'links are'} too few to choose a "
+                f"{few} {'is' if links.n_pairs == 1 else 'are'} too few to choose a "
                 "clustering by; candidates with links vote whatever they say. Give at least "
                 f"{_FEWEST_LINKS} links that do not follow from each other.",
                 UserWarning,
@@ -467,7 +480,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         if lacking := _lacking(self, "predict"):
             raise AttributeError(f"{lacking} has no predict; use labels_, or pass other candidates")
         refuse_dask(X)
-        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        data = validate_rows(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(self.best_estimator_.predict(data), dtype=np.int64)
 
     @available_if(lambda self: not hasattr(self, "best_estimator_") or not _lacking(self, "predict_proba"))
@@ -475,7 +488,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         """Probabilities (n, K) of the clusters of new rows; of several candidates the shares of votes."""
         check_is_fitted(self)
         refuse_dask(X)
-        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        data = validate_rows(self, X, dtype=[np.float64, np.float32], reset=False)
         return np.asarray(self.best_estimator_.predict_proba(data))
 
     def table(self) -> str:
@@ -503,17 +516,35 @@ def _lacking(model: LinkedClustering, method: str) -> str:
     return next((type(one).__name__ for one in members if not hasattr(one, method)), "")
 
 
-def _joined(links: Constraints | None, labels: ArrayLike | None, n_samples: int) -> Constraints | None:
+def _joined(
+    links: Constraints | None, labels: ArrayLike | None, X: Any, n_samples: int
+) -> Constraints | None:
     """Links and those of labels together; None if there are none. Rows have their places from here on."""
     links = None if links is None else links.with_index(None)
     if labels is None:
         return links
+    _refuse_other_order(labels, X)
     told = Constraints.from_labels(labels)
     if len(told) != n_samples:
         raise ValueError(
             f"labels has {len(told)} entries, but X has {n_samples} rows; give -1 or None for unknown ones"
         )
     return told if links is None else links + told
+
+
+def _refuse_other_order(labels: Any, X: Any) -> None:
+    """Refuse labels (pandas) whose ids are those of the rows of X, but in another order."""
+    if not hasattr(labels, "iloc") or not hasattr(X, "iloc"):
+        return
+    theirs, ours = labels.index, X.index
+    if theirs.equals(ours) or not theirs.sort_values().equals(ours.sort_values()):
+        return
+    row = int(np.argmax(np.asarray(theirs != ours)))
+    told, here = theirs[row : row + 1].tolist()[0], ours[row : row + 1].tolist()[0]
+    raise ValueError(
+        f"labels and X have the same ids in different orders: row {row} is {told!r} in labels and {here!r} "
+        "in X; pass labels.loc[X.index], or labels.to_numpy() if the order is right"
+    )
 
 
 def _voters(

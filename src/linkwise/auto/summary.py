@@ -42,16 +42,17 @@ def gain_in_words(model: LinkedClustering, n_links: int) -> str:
         how = "" if isinstance(model.n_clusters, int) else chosen
         if not n_links:
             return f"Without links nothing could be compared: the methods without links vote.{how}"
-        return f"{n_links} links are too few to compare methods: the methods with links vote.{how}"
+        few = "1 link is" if n_links == 1 else f"{n_links} links are"
+        return f"{few} too few to compare methods: the methods with links vote.{how}"
     share = "of the left-out links, compared with the best method without links"
     if low == high == 0:
         return f"The links gained about 0.000: the clusters keep the same share {share}. No gain is certain."
-    if high < 0:
+    if value < 0:
         told = f"The links lost about {-value:.3f} (90 % interval {-high:.3f} to {-low:.3f})"
     else:
         told = f"The links gained about {value:.3f} (90 % interval {low:.3f} to {high:.3f})"
-    certain = "" if low > 0 or high < 0 else " The gain is not certain: the interval contains 0."
-    return f"{told}: the clusters keep that much {'less' if high < 0 else 'more'} {share}.{certain}"
+    certain = "" if low > 0 or high < 0 else " This is not certain: the interval contains 0."
+    return f"{told}: the clusters keep that much {'less' if value < 0 else 'more'} {share}.{certain}"
 
 
 def candidate_table(model: LinkedClustering) -> list[TextTable]:

@@ -159,7 +159,8 @@ def _write_template(out: Output, present: Sequence[Any], folder: Path | None) ->
         ClassBeliefs.keep(present).to_csv(draft)
     out.say(f"Wrote {path} for {len(present)} classes: {listed([str(name) for name in present], 8)}.")
     out.say("It says: keep every class as it is. Write down your doubts (1 together, -1 apart, 0 no opinion;")
-    out.say(f"on the diagonal below 0 to ask for a split), then run the same command with --beliefs {path}")
+    out.say("on the diagonal 0.1 to allow a split, -1 to ask for one).")
+    out.say(f"Then run the same command with --beliefs {path}")
     out.finish({"template": path, "classes": list(present)})
 
 

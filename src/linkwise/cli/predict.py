@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from linkwise._arrays import Ints
 from linkwise._pages import Page, TextTable
+from linkwise._validation import counted
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
@@ -155,7 +156,7 @@ def predict_parts(
         page.table(table)
         write_text(draft / REPORT, page.html())
     out.table(table)
-    out.say(f"{parts.n_rows} rows in {len(parts.paths)} files written to {output / 'labels'}")
+    out.say(f"{parts.n_rows} rows in {counted(len(parts.paths), 'file')} written to {output / 'labels'}")
     out.finish(
         {"n_rows": parts.n_rows, "n_files": len(parts.paths), "sizes": sizes, "folder": output / "labels"}
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from linkwise._arrays import Floats, Ints
 from linkwise._files import reading
 from linkwise._tables import MISSING, label_names, read_frame
-from linkwise._validation import listed
+from linkwise._validation import counted, listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
 from linkwise.cli.tables import refuse_unknown
@@ -190,9 +190,10 @@ def checked_ids(path: Path, ids: pandas.Series) -> pandas.Series:
     counts = Counter(names)
     repeated = [name for name, count in counts.items() if count > 1]
     if repeated:
+        rows = [row for row, name in enumerate(names) if name == repeated[0]]
         raise CommandError(
-            f"{path}: ids must differ, but column {ids.name!r} has {listed(repeated)} more than once; "
-            "give every row an id of its own"
+            f"{path}: ids must differ, but column {ids.name!r} has {listed(repeated)} more than once "
+            f"({repeated[0]} in rows {listed(rows)}, counted from 0); give every row an id of its own"
         )
     return ids
 
@@ -268,10 +269,11 @@ def _without_missing(
     rows = np.flatnonzero(missing.any(axis=1)).tolist()
     where = [str(table.columns[column]) for column in np.flatnonzero(missing.any(axis=0))]
     if not impute:
+        count = int(missing.sum())
         raise CommandError(
-            f"{path}: {int(missing.sum())} values are missing, in row "
-            f"{listed([_named(row, ids) for row in rows])} (counted from 0), column {listed(where)}; "
-            "fill them in, leave the rows out, or pass --impute"
+            f"{path}: {counted(count, 'value')} {'is' if count == 1 else 'are'} missing, in "
+            f"row {listed([_named(row, ids) for row in rows])} (counted from 0), column {listed(where)}; "
+            f"fill {'it' if count == 1 else 'them'} in, leave the row out, or pass --impute"
         )
     empty = [str(name) for name in table.columns[missing.all(axis=0)]]
     if empty and not given_medians:
@@ -357,6 +359,8 @@ def load_prepared_model(path: str | Path) -> tuple[Any, Preparation | None]:
             )
         if not (folder / "model.json").exists() and (folder / "model" / "model.json").exists():
             folder = folder / "model"
+        if not (folder / "model.json").exists():
+            raise CommandError(f"{folder} holds no model.json; pass the folder that `linkwise fit -o` wrote")
         model = load_model(folder)
         try:
             content = json.loads((folder / _FILE).read_text(encoding="utf-8"))

@@ -82,7 +82,13 @@ def read_links(
         return Constraints(len(samples))
     places = None if by_row else samples.places
     links = read_link_list(path, len(samples), places=places, certainty=certainty, columns=columns)
-    return build_links(links, len(samples), samples)
+    built = build_links(links, len(samples), samples)
+    if not built.n_pairs:
+        raise CommandError(
+            f"{path}: no link is left, because answers about one pair cancel each other or have a certainty "
+            "of 0.5; correct them, or leave --links out"
+        )
+    return built
 
 
 def read_link_list(
@@ -158,10 +164,17 @@ def check_links(links: Constraints, n_clusters: int, samples: Samples | None = N
 
 def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
     """Give the proof of a contradiction, with the ids of its rows where links were given by id."""
-    message = f"the {what} cannot all hold: {error.witness.message}"
-    remedy = "; remove one of these links, make them soft with --certainty, or ask for more clusters"
-    if samples is None or samples.ids is None:
-        return message + remedy
     from linkwise.constraints.ids import named_points
 
-    return f"{message} ({named_points(error.witness, samples.name_of)}){remedy}"
+    # The advice of the library, after the semicolon, is about Python.
+    told, _, _ = error.witness.message.partition("; ")
+    if "classes" in told:
+        return f"{told}; ask for more clusters with -k, or pass --labels-certainty if labels may be wrong"
+    if samples is not None and samples.ids is not None:
+        told = f"{told} ({named_points(error.witness, samples.name_of)})"
+    more = "" if error.witness.kind == "path" else ", or ask for more clusters"
+    either = ", or" if not more else ","
+    return (
+        f"the {what} cannot all hold: {told}; remove one of these links{either} make them soft with "
+        f"--certainty{more}"
+    )

@@ -439,6 +439,8 @@ class Constraints:
             n_clusters = check_whole_number(n_clusters, "n_clusters")
         found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters, labelling=False)
         if found.witness is not None:
+            if n_clusters is not None and self._labels is not None:
+                self._labels.refuse_few_clusters(n_clusters, found.witness)
             raise contradiction_by_id(InfeasibleConstraints(found.witness), self._ids)
         if found.status == "unknown":
             warnings.warn(
@@ -785,7 +787,7 @@ class Constraints:
         if (n_samples is None) == (index is None):
             raise ValueError(
                 "give the number of rows, n_samples, if the points are row numbers, or the ids of the rows, "
-                "index; not both and not neither"
+                "index; pass one of the two"
             )
         if certainty is not None:
             link_strength(1, 0, None, certainty)  # refuses what is no certainty

@@ -163,7 +163,8 @@ def contradiction_by_id(error: InfeasibleConstraints, ids: RowIds | None) -> Inf
     if ids is None:
         return error
     named = named_points(error.witness, lambda row: ids.values[row])
-    message = f"{error.witness.message} ({named})"
+    told, _, remedy = error.witness.message.partition("; ")
+    message = f"{told} ({named}); {remedy}"
     return InfeasibleConstraints(dataclasses.replace(error.witness, message=message))
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from linkwise._arrays import Floats, Ints
-from linkwise._validation import label_codes, refuse_masked
+from linkwise._validation import label_codes, listed, refuse_masked
 from linkwise.constraints.evidence import certainty_weight
+from linkwise.exceptions import InfeasibleConstraints, Witness
 from linkwise.graph import group_labels
 
 Pairs = Ints
@@ -36,6 +38,20 @@ class RowLabels(NamedTuple):
     def same_as(self, other: RowLabels) -> bool:
         """Whether classes and those of the rows are equal."""
         return np.array_equal(self.classes, other.classes) and np.array_equal(self.codes, other.codes)
+
+    def refuse_few_clusters(self, n_clusters: int, witness: Witness) -> None:
+        """Raise InfeasibleConstraints if certain labels have more classes than there are clusters."""
+        certain = self.codes >= 0 if self.certainty is None else (self.codes >= 0) & (self.certainty == 1.0)
+        found = np.unique(self.codes[certain])
+        if len(found) > n_clusters:
+            raise InfeasibleConstraints(
+                replace(
+                    witness,
+                    message=f"the labels have {len(found)} classes ({listed(self.classes[found].tolist())}): "
+                    f"they need {len(found)} clusters but n_clusters={n_clusters}; use n_clusters >= "
+                    f"{len(found)}, or Constraints.from_labels(y, certainty=0.9) if labels may be wrong",
+                )
+            )
 
     def row_names(self) -> list[Any]:
         """Name of each row's class, None where it is unknown."""

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Floats, Ints
-from linkwise._validation import check_constraints
+from linkwise._validation import check_constraints, validate_rows
 from linkwise.auto import estimator as auto
 from linkwise.auto.candidates import CANDIDATES, Candidate
 from linkwise.auto.choice import doubted_links
@@ -127,7 +127,9 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         self._check_parameters()
         table, constraints = read_table(X, constraints, self.client)
         self._check_table(table)
-        links = auto._joined(check_constraints(constraints, table.n_samples, y), labels, table.n_samples)
+        links = auto._joined(
+            check_constraints(constraints, table.n_samples, y), labels, None, table.n_samples
+        )
         chooser = _Chooser(
             self.n_clusters, candidates=self._scalable(), cv=self.cv, effort=self.effort,
             random_state=self.random_state, n_jobs=self.n_jobs,
@@ -213,7 +215,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
     def _columns_of(self, X: Any) -> Any:
         """Data without the names of their columns, which are compared with those of the fit."""
         if not self._is_lazy(X):
-            return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+            return validate_rows(self, X, dtype=[np.float64, np.float32], reset=False)
         array, names = lazy_array(X)
         check_columns(self, int(array.shape[1]), names, reset=False)
         return array

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import refuse_vanishing
@@ -24,6 +24,7 @@ from linkwise._validation import (
     check_number,
     check_whole_number,
     refuse_dask,
+    validate_rows,
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.groups import implied_pairs, pair_codes
@@ -88,7 +89,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
         Labels of the training rows. They keep every hard link.
     coefficients_ : (b + 1, n_clusters) float64
         W; the last row is the constant.
-    objective_, objectives_ : float, (n_iter_ + 1,) float64
+    objective_, objectives_ : float, (n_iter + 1,) float64
         The objective in nats at the end, and after every step.
     n_iter_ : int
     converged_ : bool
@@ -192,7 +193,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     def _fit(self, X: ArrayLike, y: Any, constraints: Constraints | None, work: SharedWork | None) -> Self:
         self._check_parameters()
         X, constraints = align_rows(X, constraints)
-        data = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        data = validate_rows(self, X, dtype=np.float64, ensure_min_samples=2)
         refuse_vanishing(data)
         if self.n_clusters > len(data):
             raise ValueError(
@@ -349,7 +350,7 @@ class DiscriminativeClustering(NamedClustersMixin, LinkedTransformerMixin, Clust
     def _new_log_prob(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         refuse_dask(X)
-        return self._log_prob(self._feature_rows(validate_data(self, X, dtype=np.float64, reset=False)))
+        return self._log_prob(self._feature_rows(validate_rows(self, X, dtype=np.float64, reset=False)))
 
     def _log_prob(self, features: Floats) -> Floats:
         """Log-probabilities (n, K) of rows with these features (n, b + 1)."""

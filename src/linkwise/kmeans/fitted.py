@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Bools, Floats, Ints
 from linkwise._transformers import LinkedTransformerMixin
-from linkwise._validation import check_constraints, refuse_dask
+from linkwise._validation import check_constraints, refuse_dask, validate_rows
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.kmeans.descent import Run
@@ -56,7 +56,7 @@ class FittedKMeans(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin, Bas
     def _validated(self, X: ArrayLike, distortion: Distortion, *, reset: bool) -> Any:
         refuse_dask(X)
         accepted = "csr" if distortion.accepts_sparse else False
-        return validate_data(self, X, accept_sparse=accepted, dtype=np.float64, order="C", reset=reset)
+        return validate_rows(self, X, accept_sparse=accepted, dtype=np.float64, order="C", reset=reset)
 
     def _rows_to_fit(self, X: ArrayLike, distortion: Distortion) -> tuple[Any, Floats]:
         """Checked rows, and the origin (d,) that they are measured from."""

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from linkwise._arrays import Floats, Ints
 from linkwise._threads import Workers
@@ -25,6 +24,7 @@ from linkwise._validation import (
     label_codes,
     refuse_dask,
     refuse_links_as_labels,
+    validate_rows,
 )
 from linkwise.beliefs import ClassBeliefs, check_belief_array
 from linkwise.exceptions import ApproximationWarning
@@ -281,7 +281,7 @@ class CPPC(FittedMixture):
     def fit_predict(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
         """Find clusters as :meth:`fit` does, and return ``labels_`` of the training rows."""
         refuse_dask(X)
-        data: NDArray[np.floating] = validate_data(
+        data: NDArray[np.floating] = validate_rows(
             self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
         criterion_weight = self._check_parameters(len(data))

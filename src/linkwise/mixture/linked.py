@@ -12,13 +12,19 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
 from linkwise._arrays import AnyFloats, Bools, Floats, Ints
 from linkwise._compat import CallbackSupportMixin, fit_task, with_callbacks
 from linkwise._threads import Workers
 from linkwise._transformers import LinkedTransformerMixin
-from linkwise._validation import align_rows, check_choice, check_constraints, check_number, check_whole_number
+from linkwise._validation import (
+    align_rows,
+    check_choice,
+    check_constraints,
+    check_number,
+    check_whole_number,
+    validate_rows,
+)
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
 from linkwise.exceptions import ApproximationWarning
@@ -120,7 +126,7 @@ class LinkedGaussianMixture(NamedClustersMixin, LinkedTransformerMixin, Callback
         Without constraints this is the same as ``predict(X)``.
         """
         X, constraints = align_rows(X, constraints)
-        data: AnyFloats = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        data: AnyFloats = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         self._check_parameters(len(data))
         constraints = check_constraints(constraints, len(data), y)
         names = getattr(self, "feature_names_in_", None)

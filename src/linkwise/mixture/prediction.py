@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, DensityMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Floats, Ints
-from linkwise._validation import check_constraints, check_whole_number, refuse_dask
+from linkwise._validation import check_constraints, check_whole_number, refuse_dask, validate_rows
 from linkwise.constraints import Constraints
 from linkwise.mixture.gaussian.data import Points, new_points
 from linkwise.mixture.gaussian.gaussians import Gaussians, n_free_parameters
@@ -115,7 +115,7 @@ class FittedMixture(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityMi
     def _points(self, X: ArrayLike) -> Points:
         check_is_fitted(self)
         refuse_dask(X)
-        data = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        data = validate_rows(self, X, dtype=[np.float64, np.float32], reset=False)
         return new_points(data, self._gaussians, getattr(self, "feature_names_in_", None))
 
     def predict(self, X: ArrayLike) -> Ints:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from linkwise._arrays import Floats, Ints
 from linkwise._row_tables import refuse_vanishing
@@ -21,6 +21,7 @@ from linkwise._validation import (
     check_number,
     check_whole_number,
     refuse_dask,
+    validate_rows,
 )
 from linkwise.constraints import Constraints
 from linkwise.constraints.naming import NamedClustersMixin
@@ -83,7 +84,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
     def _embedded(self, X: Any) -> Floats:
         check_is_fitted(self)
         refuse_dask(X)
-        data = validate_data(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
+        data = validate_rows(self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), reset=False)
         return leading_rows(self._extension.rows(data), self._n_features_out)
 
     @property
@@ -111,7 +112,7 @@ class SpectralClusterer(NamedClustersMixin, LinkedTransformerMixin, ClusterMixin
         """The data, and the links as arrays."""
         self._check_parameters()
         X, constraints = align_rows(X, constraints)
-        data = validate_data(
+        data = validate_rows(
             self, X, dtype=np.float64, accept_sparse=self._accepts_sparse(), ensure_min_samples=2
         )
         n_samples = data.shape[0]

@@ -69,6 +69,8 @@ def fit_samples(
     """Fit one method to rows that were read; of several ``counts`` of clusters the best is chosen first."""
     from linkwise.auto.estimator import allows
 
+    if len(samples) < 2:
+        raise CommandError(f"{samples.path} has 1 row; pass a file with two rows or more")
     if settings.n_clusters != "auto":
         check_links(links, settings.n_clusters, samples)
     name, reason = method.value, ""
