@@ -103,7 +103,10 @@ ESTIMATORS = {
     "ConstrainedEM points": (lambda: ConstrainedEM(3, sampling="points", random_state=0), (*HARD, *SOFT)),
     "HMRFKMeans": (lambda: HMRFKMeans(3, **ONE), ("none", *HARD, *SOFT)),
     "HMRFKMeans full": (lambda: HMRFKMeans(3, metric="full", inference="icm", **ONE), SOFT),
-    "HMRFKMeans cosine": (lambda: HMRFKMeans(3, distortion="cosine", **ONE), SOFT),
+    "HMRFKMeans cosine": (
+        lambda: HMRFKMeans(3, distortion="cosine", metric="diag", penalty="distance", **ONE),
+        SOFT,
+    ),
     "PCKMeans": (lambda: PCKMeans(3, **ONE), ("none", *HARD, *SOFT)),
     "MPCKMeans": (lambda: MPCKMeans(3, **ONE), (*HARD, *SOFT)),
     "COPKMeans": (lambda: COPKMeans(3, **ONE), ("none", *HARD)),

@@ -33,7 +33,7 @@ for seed in range(4):
         drawn = Constraints.sample(y, n_links, overlap=True, random_state=seed)
         links = Constraints(n_texts, drawn.must_link, drawn.cannot_link, weight=1.0)
         for name, settings in {
-            "cosine": {"distortion": "cosine", "metric": None},
+            "cosine": {"distortion": "cosine"},
             "euclidean": {"distortion": "euclidean", "metric": None},
         }.items():
             counts = X if name == "cosine" else X.toarray()

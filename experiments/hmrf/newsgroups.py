@@ -23,7 +23,7 @@ __all__ = ["EXPERIMENTS", "hmrf_newsgroups"]
 METHODS: dict[str, dict[str, Any]] = {
     "euclidean": {"distortion": "euclidean", "init": "constraints"},
     "euclidean, SVD": {"distortion": "euclidean", "init": "constraints"},
-    "cosine": {"distortion": "cosine", "init": "constraints"},
+    "cosine": {"distortion": "cosine", "penalty": "distance", "init": "constraints"},
     "cosine constant": {"distortion": "cosine", "penalty": "constant", "init": "constraints"},
     "cosine constant, k-means++": {"distortion": "cosine", "penalty": "constant", "init": "k-means++"},
 }

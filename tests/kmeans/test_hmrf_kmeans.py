@@ -21,6 +21,7 @@ from linkwise.exceptions import InfeasibleConstraints
 from linkwise.kmeans.hmrf_kmeans import HMRFKMeans
 from linkwise.kmeans.variants import MPCKMeans, PCKMeans
 from linkwise.metrics import pairwise_f1
+from linkwise.persistence import load_model, save_model
 from tests.kmeans import kmeans_oracle as oracle
 from tests.kmeans.kmeans_cases import COMBINATIONS, fit_quietly, random_data, random_links
 from tests.repeats import LONG, examples, for_seeds
@@ -387,6 +388,46 @@ class TestSettings:
             np.testing.assert_array_equal(left.objectives_, right.objectives_)
             np.testing.assert_array_equal(left.predict(X), right.predict(X))
             assert "distortion" not in setting.get_params()
+
+    @pytest.mark.parametrize(
+        ("name", "metric", "penalty"),
+        [
+            ("euclidean", "diag", "distance"),
+            ("cosine", None, "constant"),
+            ("kl", None, "constant"),
+            ("i_divergence", None, "distance"),
+        ],
+    )
+    def test_auto_depends_on_the_distortion(self, name, metric, penalty, tmp_path):
+        rng = np.random.default_rng(0)
+        X, _ = random_data(rng, name, 60, 5, 3)
+        links = random_links(rng, 60, 30)
+        settings = {"distortion": name, "n_init": 2, "random_state": 0}
+        left = fit_quietly(HMRFKMeans(3, **settings), X, links)
+        right = fit_quietly(HMRFKMeans(3, metric=metric, penalty=penalty, **settings), X, links)
+        np.testing.assert_array_equal(left.objectives_, right.objectives_)
+        other = "distance" if penalty == "constant" else "constant"
+        changed = fit_quietly(HMRFKMeans(3, metric=metric, penalty=other, **settings), X, links)
+        assert changed.objective_ != left.objective_
+        save_model(left, tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict(X), left.predict(X))
+        assert again.get_params() == left.get_params()
+
+    def test_words_get_no_weights(self):
+        """With many more columns than rows no metric can be learned: .40 with "diag", .87 without."""
+        rng = np.random.default_rng(0)
+        topics = 0.8 * rng.dirichlet(np.full(600, 0.3)) + 0.2 * rng.dirichlet(np.full(600, 0.05), size=3)
+        y = np.arange(90) % 3
+        X = csr_matrix(np.array([rng.multinomial(60, topics[topic]) for topic in y], dtype=float))
+        drawn = Constraints.sample(y, 60, overlap=True, random_state=0)
+        links = Constraints(90, drawn.must_link, drawn.cannot_link, weight=1.0)
+        model, weighted = (
+            fit_quietly(HMRFKMeans(3, distortion="cosine", random_state=0, **options), X, links)
+            for options in ({}, {"metric": "diag"})
+        )
+        assert model.metric_ is None
+        assert pairwise_f1(y, model.labels_) > pairwise_f1(y, weighted.labels_) + 0.1
 
     @pytest.mark.parametrize("routing", [False, True])
     def test_in_a_grid_search_over_a_pipeline(self, routing):

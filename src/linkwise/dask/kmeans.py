@@ -24,6 +24,7 @@ from linkwise.dask.kmeans_rows import (
 from linkwise.dask.passes import Runner, lazy_rows
 from linkwise.kmeans import hmrf_kmeans, variants
 from linkwise.kmeans.assignment import weighted_links
+from linkwise.kmeans.distortions import chosen_metric, chosen_penalty
 
 
 class _DaskKMeans(ScoredDaskEstimator):
@@ -69,12 +70,12 @@ class _DaskKMeans(ScoredDaskEstimator):
         runner = self._runner(table, constraints)
         rows = DaskEuclideanRows(runner, kept, self._sample_seed())
         distortion = DaskEuclidean(
-            own.metric, own.n_clusters, metric_weight=float(own.metric_weight),
+            chosen_metric(own.metric, own.distortion), own.n_clusters, metric_weight=float(own.metric_weight),
             shrinkage=float(own.shrinkage), penalty_bound=own.penalty_bound,
         )  # fmt: skip
         descent = DaskDescent(
-            distortion, rows, links, own.penalty, own.inference, options=own.inference_options,
-            n_threads=effective_n_jobs(own.n_jobs), want_bound=own.compute_gap,
+            distortion, rows, links, chosen_penalty(own.penalty, own.distortion), own.inference,
+            options=own.inference_options, n_threads=effective_n_jobs(own.n_jobs), want_bound=own.compute_gap,
         )  # fmt: skip
         descent.watch = self._watch
         some = constraints

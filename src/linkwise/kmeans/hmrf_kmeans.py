@@ -26,6 +26,7 @@ from linkwise.constraints import Constraints
 from linkwise.inference.engines import find_labels_engine
 from linkwise.kmeans.assignment import weighted_links
 from linkwise.kmeans.descent import Descent, Run, ended_lower
+from linkwise.kmeans.distortions import PENALTIES, chosen_penalty
 from linkwise.kmeans.fitted import FittedKMeans
 
 
@@ -50,12 +51,15 @@ class HMRFKMeans(FittedKMeans):
         ``euclidean``: squared distance. ``cosine``: 1 - cosine, for directions. ``kl``, ``i_divergence``:
         divergences of counts from the mean of their cluster, rows normalised or not. All but ``euclidean``
         take sparse (CSR) data.
-    metric : {None, "diag", "full", "per_cluster"}, default="diag"
+    metric : {"auto", None, "diag", "full", "per_cluster"}, default="auto"
         Metric to learn: none, one weight per feature, a full matrix, or weights of each cluster. The last two
-        for ``euclidean`` only.
-    penalty : {"distance", "constant"}, default="distance"
+        for ``euclidean`` only. ``auto``: ``diag`` for ``euclidean``, none for the others, whose rows have
+        more features than a metric can be learned for.
+    penalty : {"auto", "distance", "constant"}, default="auto"
         What a violated link costs: its weight times phi (must-link) or phi_max - phi (cannot-link), or its
-        weight alone.
+        weight alone. ``auto``: ``constant`` for ``cosine`` and ``kl``, where texts are nearly all as far
+        apart as any, so that a broken cannot-link would cost almost nothing; ``distance`` for the others,
+        whose distances have a unit.
     weight : float or (float, float), default=1.0
         Factor of the weights in the constraints, one for all or one for must-links and one for cannot-links.
         Links of weight 1 with ``weight=1.0`` have the unit costs of the papers. Hard links stay hard.
@@ -157,8 +161,8 @@ class HMRFKMeans(FittedKMeans):
         n_clusters: int = 8,
         *,
         distortion: str = "euclidean",
-        metric: str | None = "diag",
-        penalty: str = "distance",
+        metric: str | None = "auto",
+        penalty: str = "auto",
         weight: float | tuple[float, float] = 1.0,
         inference: str | Callable[..., Any] = "auto",
         inference_options: Mapping[str, Any] | None = None,
@@ -212,7 +216,7 @@ class HMRFKMeans(FittedKMeans):
             distortion,
             rows,
             links,
-            self.penalty,
+            chosen_penalty(self.penalty, self.distortion),
             self.inference,
             options=self.inference_options,
             n_threads=n_threads,
@@ -246,7 +250,7 @@ class HMRFKMeans(FittedKMeans):
             raise ValueError(
                 f"smoothing must lie in [0, 1), got {self.smoothing!r}; pass for example smoothing=0.1"
             )
-        check_choice(self.penalty, "penalty", ("distance", "constant"))
+        check_choice(self.penalty, "penalty", PENALTIES)
         check_choice(self.penalty_bound, "penalty_bound", ("box", "diameter"))
         self._check_init()
         find_labels_engine(self.inference, self.inference_options)

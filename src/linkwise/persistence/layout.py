@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwise.kmeans.distortions import chosen_metric
 from linkwise.persistence.checks import (
     ANY,
     ROUNDING,
@@ -209,7 +210,7 @@ def _hmrf_entries(model: Any) -> Entries:
     return Entries(
         {
             **_CENTRES,
-            "metric_": metric[model.metric],
+            "metric_": metric[chosen_metric(model.metric, model.distortion)],
             "inference_": _inference(table({}, {"gaps": array("f", ANY, nan=True, infinite=True)})),
         },
         _OF_LINKS,

@@ -231,7 +231,7 @@ class TestBadInput:
     def test_unknown_names(self):
         with pytest.raises(ValueError, match="distortion must be one of"):
             make_distortion("manhattan", None, 2)
-        with pytest.raises(ValueError, match="metric must be None"):
+        with pytest.raises(ValueError, match='metric must be "auto", None'):
             make_distortion("euclidean", "learned", 2)
 
     def test_tiny_and_huge_rows_have_directions(self):
