@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
-from linkwise.auto.consensus import Consensus, consensus_labels, consensus_rows, membership_table
+from linkwise.auto.consensus import Consensus, Plain, consensus_labels, consensus_rows, membership_table
 from tests.repeats import examples, for_seeds
 
 
@@ -38,6 +38,27 @@ class Fitted:
 
     def predict(self, X):
         return self.labels_[np.asarray(X)[:, 0].astype(int)]
+
+
+class TestWithoutLinks:
+    @for_seeds(5)
+    def test_is_one_more_voter(self, seed):
+        rng = np.random.default_rng(seed)
+        memberships, weights = random_members(rng)
+        labels, share = rng.integers(3, size=30), 0.3
+        found = Consensus(
+            "abcd", [Fitted(one) for one in memberships], weights, 3, None, 0, plain=Plain(labels, share)
+        )
+        voters = [Fitted(one) for one in (*memberships, labels)]
+        expected = Consensus("abcde", voters, np.append(0.7 * weights, share), 3, None, 0)
+        np.testing.assert_array_equal(found.labels_, expected.labels_)
+
+    def test_has_no_vote_for_new_rows(self):
+        memberships, weights = random_members(np.random.default_rng(0))
+        plain = Plain(memberships[0], 0.1)
+        found = Consensus("abcd", [Fitted(one) for one in memberships], weights, 3, None, 0, plain=plain)
+        assert len(found.estimators) == 4
+        np.testing.assert_allclose(found.predict_proba(np.arange(30)[:, None]).sum(axis=1), 1.0)
 
 
 class TestRows:

@@ -225,6 +225,61 @@ class Wavering(Scripted):
         return self
 
 
+class Unlinked(Scripted):
+    """The given labels, without links."""
+
+    def fit(self, X, y=None):
+        return super().fit(X)
+
+
+class TestVoteWithoutLinks:
+    """Two candidates find the truth with links, and one finds thirds of the rows without."""
+
+    thirds = np.arange(60) // 20
+    candidates = (
+        ("one", Scripted(labels=Y)), ("two", Scripted(labels=Y)), ("plain", Unlinked(labels=thirds))
+    )  # fmt: skip
+
+    def test_has_a_share_that_falls_with_the_answers(self):
+        shares = []
+        for n_links in (6, 20):
+            links = Constraints.sample(Y, n_links, certainty=0.9, random_state=1)
+            model = linked(3, self.candidates).fit(X, constraints=links)
+            n = (np.tanh(np.abs(links.weights)) ** 2).sum()
+            shares.append(model.share_without_links_)
+            assert shares[-1] == pytest.approx(3.0 / (3.0 + n))
+        assert shares[1] < shares[0]
+
+    def test_is_the_clustering_without_links(self, monkeypatch):
+        seen = []
+        monkeypatch.setattr(
+            "linkwise.auto.estimator.Consensus", lambda *given: seen.append(given[-1]) or Consensus(*given)
+        )
+        links = Constraints.sample(Y, 6, certainty=0.9, random_state=1)
+        model = linked(3, self.candidates).fit(X, constraints=links)
+        assert adjusted_rand_score(self.thirds, seen[0].labels) == 1.0
+        assert seen[0].share == model.share_without_links_ > 0.0
+
+    def test_decides_where_links_say_next_to_nothing(self):
+        links = Constraints.sample(Y, 5, certainty=0.52, random_state=1)
+        model = linked(3, self.candidates).fit(X, constraints=links)
+        assert model.share_without_links_ > 0.99
+        assert adjusted_rand_score(self.thirds, model.labels_) == 1.0
+
+    def test_is_absent_where_all_candidates_use_links(self):
+        assert linked(3, self.candidates[:2]).fit(X, constraints=LINKS).share_without_links_ == 0.0
+
+    def test_is_absent_where_some_rows_were_compared(self, monkeypatch):
+        monkeypatch.setitem(EFFORTS, "balanced", EFFORTS["balanced"]._replace(n_rows=50))
+        candidates = (("one", PCKMeans(n_init=1)), ("two", PCKMeans(n_init=2)), "k-means, no links")
+        model = linked(3, candidates).fit(X, constraints=LINKS)
+        assert model.n_rows_compared_ < 60
+        assert model.share_without_links_ == 0.0
+
+    def test_is_absent_without_links(self):
+        assert linked(3).fit(X).share_without_links_ == 0.0
+
+
 class TestFitsOfFolds:
     """Five of the six fits of each candidate see part of the links, and find the truth."""
 

@@ -200,6 +200,7 @@ def better_clusters(knowledge: Knowledge, links: Constraints) -> Ints | None:
     spare = knowledge.n_clusters is None and 2 <= posterior.n_groups == k - 1
     counts = [k - 1, k] if spare else [k]
     model = LinkedClustering(counts, candidates=quick, random_state=landscape.seed)
+    model._cautious = False
     some = landmarks(len(landscape.rows), posterior.asked, n_landmarks=_ROWS, seed=landscape.seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about candidates that play no part

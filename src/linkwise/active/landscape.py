@@ -104,6 +104,7 @@ class Landscape:
             for links in (None,) if self.links is None else (None, self.links):
                 n_clusters = self.n_clusters or (several if links is None else "auto")
                 model = LinkedClustering(n_clusters, effort="quick", random_state=self.seed)
+                model._cautious = False
                 labels.append(np.asarray(model.fit(self.points, constraints=links).labels_, dtype=np.int64))
         if self.links is None:
             return labels[0]

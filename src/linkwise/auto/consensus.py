@@ -9,7 +9,7 @@ table of rows by rows is made (Fern & Brodley 2004 cut the same graph).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,12 +68,29 @@ def consensus_labels(
     return KMeans(min(k, distinct), n_init=_STARTS, random_state=seed).fit_predict(rows).astype(np.int64)
 
 
+class Plain(NamedTuple):
+    """The clustering (n,) without links, and its share of the votes."""
+
+    labels: NDArray[np.int64]
+    share: float
+
+
+def with_plain(
+    memberships: Sequence[NDArray[np.int64]], weights: NDArray[np.float64], plain: Plain | None
+) -> tuple[list[NDArray[np.int64]], NDArray[np.float64]]:
+    """Clusterings and their votes, with the one without links among them."""
+    if plain is None:
+        return list(memberships), weights
+    return [*memberships, plain.labels], np.append((1.0 - plain.share) * weights, plain.share)
+
+
 class Consensus:
     """Fitted clusterings that vote, and the clusters they agree on.
 
     ``others`` has for each clustering the labels (n_samples,) of its fits to the same rows with part of the
-    links: all fits of a clustering share its vote about ``labels_``. Votes for new rows are those of the
-    given estimators.
+    links: all fits of a clustering share its vote about ``labels_``. ``plain`` is the clustering (n_samples,)
+    without links and its share of the votes about ``labels_``. Votes for new rows are those of the given
+    estimators.
 
     Attributes
     ----------
@@ -96,6 +113,7 @@ class Consensus:
         links: Constraints | None,
         seed: int,
         others: Sequence[Sequence[NDArray[np.int64]]] | None = None,
+        plain: Plain | None = None,
     ) -> None:
         self.names, self.estimators, self.weights = tuple(names), tuple(estimators), weights
         self.n_clusters = n_clusters
@@ -103,12 +121,9 @@ class Consensus:
         more = others or [()] * len(memberships)
         fits = [[labels, *given] for labels, given in zip(memberships, more, strict=True)]
         sizes = [len(own) for own in fits]
+        votes = [labels for own in fits for labels in own]
         self.labels_ = consensus_labels(
-            [labels for own in fits for labels in own],
-            np.repeat(weights / sizes, sizes),
-            n_clusters,
-            links,
-            seed,
+            *with_plain(votes, np.repeat(weights / sizes, sizes), plain), n_clusters, links, seed
         )
         self.shares = tuple(_shares(labels, self.labels_, n_clusters) for labels in memberships)
 

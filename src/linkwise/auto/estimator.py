@@ -34,9 +34,10 @@ from linkwise.auto.choice import (
     held_out_kept,
     paired_gain,
     right_log_odds,
+    share_without_links,
     vote_weights,
 )
-from linkwise.auto.consensus import Consensus, consensus_labels
+from linkwise.auto.consensus import Consensus, Plain, consensus_labels, with_plain
 from linkwise.auto.search import (
     Trial,
     enough_folds,
@@ -101,6 +102,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     foretell left-out rows better than 2 K. Rows that most votes put together share a cluster. Hard links
     are never broken.
 
+    The clustering without links, by vote of the candidates that use none, has a small share of the votes as
+    well, which matters where links are few (``share_without_links_``).
+
     Soft links may be wrong. Fits that did not see a link vote on it, too: in the final fits a link that they
     contradict is believed less, and one that they confirm more (``violation_probability_``). If all rows were
     compared, the fits that did not see a fold share the vote of their candidate with the final one; under
@@ -146,6 +150,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         hard links. The final fits use it; a link that is rather wrong than right is left out of them.
     noise_ : float
         Share of the soft links that ``labels_`` break, an estimate of how many are wrong; NaN without.
+    share_without_links_ : float
+        Share of the votes about ``labels_`` of the clustering without links, 3 / (3 + n) beside n independent
+        answers; 0 if not all rows were compared, or one candidate has all the votes.
     n_rows_compared_ : int
         Rows that candidates were compared on; all rows are in the final fits.
     converged_ : bool
@@ -183,6 +190,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
     True
     """
 
+    #: Whether the clustering without links has a vote. Labels of questions were measured without it.
+    _cautious = True
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"constraints": True, "labels": True}
     __metadata_request__fit_predict: ClassVar[dict[str, bool]] = {"constraints": True, "labels": True}
 
@@ -230,7 +239,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         task = fit_task(self, len(candidates))
         rows = rows_to_choose_on(len(data), links, effort.n_rows, rng)
         sample, known = data[rows], None if links is None else links[rows]
-        self.n_rows_compared_ = len(rows)
+        self.n_rows_compared_, self.share_without_links_ = len(rows), 0.0
         self.violation_probability_ = np.empty(0)
         if links is not None:
             self.violation_probability_ = expit(-2.0 * np.abs(links.weights))
@@ -380,17 +389,22 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         trust = questions.trust
         k = self.n_clusters_ = chosen[0].n_clusters
         members, weights = _voters(chosen, questions, n_members)
+        others: dict[str, tuple[NDArray[np.int64], ...]] = {}
+        plain = None
+        if self.n_rows_compared_ == len(data):
+            others = _fits_of_folds(chosen, questions)
+            plain = _without_links(chosen, questions, seed) if self._cautious and len(members) > 1 else None
+        self.share_without_links_ = 0.0 if plain is None else plain.share
         kept = held_out_kept(
             questions,
             folds,
             [
-                _fold_consensus(chosen, questions, folds, number, n_members, seed)
+                _fold_consensus(chosen, questions, folds, number, n_members, seed, plain)
                 for number in range(len(folds))
             ],
         )
-        others = _fits_of_folds(chosen, questions) if self.n_rows_compared_ == len(data) else {}
         voters = [chosen[m].candidate for m in members]
-        vote_of = self._store_result(data, links, voters, weights, seed, others)
+        vote_of = self._store_result(data, links, voters, weights, seed, others, plain)
         unlinked = [trial for trial in chosen if not trial.candidate.uses_links and not trial.failure]
         best = max(unlinked, key=lambda trial: trial.agreement, default=None)
         self.gain_ = Gain(np.nan, np.nan, np.nan) if best is None else paired_gain(kept, best.kept, trust)
@@ -421,12 +435,9 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         linked = links is not None and links.n_pairs > 0
         voters = [one for one in candidates if one.uses_links == linked] or candidates
         self.n_clusters_ = counts[0] if len(counts) == 1 else n_clusters_by_shape(sample, counts, seed)
-        # Of two voters the larger vote would decide alone. With it, labels after ten answers were worse by
-        # .01 (19 sets, five draws): the first clusters of questions come from a quick choice of two.
-        nats = (
-            _shape_nats(voters, sample, self.n_clusters_, seed) if len(voters) > 2 else np.zeros(len(voters))
-        )
-        votes = softmax(nats)
+        two = len(voters) <= 2
+        nats = np.zeros(len(voters)) if two else _shape_nats(voters, sample, self.n_clusters_, seed)
+        votes = _votes_of_rows(nats)
         vote_of = self._store_result(data, links, voters, votes, seed)
         self.gain_ = Gain(np.nan, np.nan, np.nan)
         self.selection_ = [
@@ -446,10 +457,12 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         weights: NDArray[np.float64],
         seed: int,
         others: Mapping[str, Sequence[NDArray[np.int64]]] = MappingProxyType({}),
+        plain: Plain | None = None,
     ) -> dict[str, float]:
         """Fit the members to all rows and links, store them or the only one, and return their votes.
 
-        ``others`` are labels (n,) by name, of fits with part of the links, which share the vote of a member.
+        ``others`` are labels (n,) by name, of fits with part of the links, which share the vote of a member;
+        ``plain`` has the vote of the clustering without links.
         """
         k = self.n_clusters_
         members, fitted, weights = fit_members(members, weights, data, links, k, seed)
@@ -459,7 +472,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
             self.best_estimator_ = fitted[0]
         else:
             more = [others.get(name, ()) for name in vote_of]
-            self.best_estimator_ = Consensus(list(vote_of), fitted, weights, k, links, seed, more)
+            self.best_estimator_ = Consensus(list(vote_of), fitted, weights, k, links, seed, more, plain)
         return vote_of
 
     def _add_consensus_record(self, vote_of: dict[str, float], share: float, error: float) -> None:
@@ -577,6 +590,13 @@ def _shape_nats(
     return gaussian * (gaussian_nats(X, n_clusters, seed) if mixed else 0.0)
 
 
+def _votes_of_rows(nats: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Votes (c,) of candidates for which the rows alone speak with so many nats (c,); even ones of two."""
+    # Of two voters the larger vote would decide alone. With it, labels after ten answers were worse by .01
+    # (19 sets, five draws): the first clusters of questions come from a quick choice of two.
+    return np.asarray(softmax(nats if len(nats) > 2 else np.zeros(len(nats))))
+
+
 def _support(
     chosen: list[Trial], questions: Questions, folds: list[LinkFold], n_members: int
 ) -> NDArray[np.float64]:
@@ -631,11 +651,24 @@ def _fold_consensus(
     number: int,
     n_members: int,
     seed: int,
+    plain: Plain | None,
 ) -> NDArray[np.int64]:
     """Labels (n,) by vote of the fits of a fold; answers that the fold asks for do not count."""
     fold, k = folds[number], chosen[0].n_clusters
     members, weights = _voters(chosen, questions, n_members, fold.asked)
-    return consensus_labels([chosen[m].memberships[number] for m in members], weights, k, fold.kept, seed)
+    fits = [chosen[m].memberships[number] for m in members]
+    return consensus_labels(*with_plain(fits, weights, plain), k, fold.kept, seed)
+
+
+def _without_links(chosen: list[Trial], questions: Questions, seed: int) -> Plain | None:
+    """The vote of the candidates without links, as if there were no links; None if there are none of them."""
+    plain = [trial for trial in chosen if not trial.candidate.uses_links and not trial.failure]
+    if not plain:
+        return None
+    votes = _votes_of_rows(np.array([trial.more_nats for trial in plain]))
+    fits = [trial.memberships[0] for trial in plain]
+    labels = consensus_labels(fits, votes, chosen[0].n_clusters, None, seed)
+    return Plain(labels, share_without_links(questions.n_independent))
 
 
 def allows(links: Constraints, n_clusters: int) -> bool:

@@ -59,6 +59,7 @@ class _Chooser(auto.LinkedClustering):
         weights: Floats,
         seed: int,
         others: Any = None,
+        plain: Any = None,
     ) -> dict[str, float]:
         """Keep the first candidate; nothing of its fit to the sample is used but that it works."""
         kept, fitted, _ = fit_members(members[:1], weights[:1], data, links, self.n_clusters_, seed)

@@ -372,7 +372,7 @@ def _linked_entries(model: Any) -> Entries:
             "selection_": list_of(record),
         },
         # Models that were stored before it was there can be read all the same.
-        {**_OF_LINKS, "violation_probability_": probability("P")},
+        {**_OF_LINKS, "violation_probability_": probability("P"), "share_without_links_": real(0.0, 1.0)},
     )
 
 
