@@ -44,11 +44,11 @@ _WITHOUT_LINKS = 1.0
 _WRONG_VOTES = 0.2
 
 #: The clustering without links has this many of (this + n) votes, n independent answers. With few links the
-#: candidates with links may all be misled alike. Worse by .02 than without links were, of 22 sets that are in
-#: no table, 13 % of the cases with right hard links (disjoint pairs, two draws, 132 cases) and 13 % with 10
-#: and 20 % wrong ones (one draw, 132 cases); with 1 of (1 + n) votes 11 and 11 %, with 2 9 and 10 %, with 3 8
-#: and 7 %. Their gains were .102 and .076 without, .103 and .062 with 3. On the leaderboard (19 sets, two
-#: draws), which did not decide, 8 and 11 % became 5 and 8 %, and the means .673 and .622 .672 and .620.
+#: candidates with links may all be misled alike. Cases worse by .02 than without links, of 22 sets that are in
+#: no table: 13 % with right hard links (disjoint pairs, two draws, 132 cases) and 13 % with 10 and 20 % wrong
+#: ones (one draw, 132 cases); 11 and 11 % with 1 of (1 + n) votes, 9 and 10 % with 2, 8 and 7 % with 3. Their
+#: mean gains were .102 and .076 without, .103 and .062 with 3. The leaderboard (19 sets, two draws) did not
+#: decide: 8 and 11 % became 5 and 8 %, and the means .673 and .622 became .672 and .620.
 _ANSWERS_WITHOUT_LINKS = 3.0
 
 #: Quantile of the normal distribution for intervals of 90 %.
