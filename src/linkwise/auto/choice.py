@@ -45,7 +45,7 @@ _WRONG_VOTES = 0.2
 
 #: The clustering without links has this many of (this + n) votes, n independent answers. With few links the
 #: candidates with links may all be misled alike. Cases worse by .02 than without links, on 22 sets that no
-#: table has: 13 % with right hard links (disjoint pairs, two draws, 132 cases) and 13 % with 10 and 20 % wrong
+#: table has: 13 % with right hard links (disjoint pairs, two draws, 132 cases), 13 % with 10 and 20 % wrong
 #: ones (one draw, 132 cases); 11 and 11 % with 1 of (1 + n) votes, 9 and 10 % with 2, 8 and 7 % with 3. Their
 #: mean gains were .102 and .076 without, .103 and .062 with 3. The leaderboard (19 sets, two draws) did not
 #: decide: 8 and 11 % became 5 and 8 %, and the means .673 and .622 became .672 and .620.
