@@ -204,7 +204,8 @@ def test_the_plane_by_keyboard(visit):
     visit.go("see")
     page.wait_for_selector(".stage[data-took]")
     # The first picture may be without rows; when they come, all are shown, and earlier moves are undone.
-    page.wait_for_function("document.querySelector('.stage').dataset.view.split(' ')[2] > 20")
+    # A function: an expression is text that is evaluated again and again, which the page forbids.
+    page.wait_for_function("() => document.querySelector('.stage').dataset.view.split(' ')[2] > 20")
     page.focus(".overlay")
     view = lambda: list(map(float, page.locator(".stage").get_attribute("data-view").split()))  # noqa: E731
     before = view()
