@@ -257,7 +257,8 @@ def linked_table() -> Table:
     for case, (name, links) in zip(_CASES, _links(X, centres).items(), strict=True):
         exact = getattr(_linkwise_fit(X, centres, 2, links), "inference_", {"exact": True})["exact"]
         ours = iteration(partial(_linkwise_fit, X, centres, links=links))
-        memory, allowed = in_child(_loop_memory, LINKED_ROWS_MEMORY, case)
+        # Twice: if the first process compiles a kernel, that counts among its memory.
+        memory, allowed = min(in_child(_loop_memory, LINKED_ROWS_MEMORY, case) for _ in range(2))
         most = max(most, memory - allowed)
         rows.append([name, str(exact), theirs, ours, ours / theirs, memory, allowed])
     return Table(
