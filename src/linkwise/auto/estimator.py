@@ -234,6 +234,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         data = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         links = _joined(check_constraints(constraints, len(data), y), labels, X, len(data))
         counts = self._counts(len(data), links)
+        # Candidates get arrays, whose rows have no ids.
+        links = None if links is None else links.with_index(None)
         rng = as_generator(self.random_state)
         seed = int(rng.integers(2**31))
         candidates = usable(candidates, links, counts, data.shape)
@@ -533,8 +535,7 @@ def _lacking(model: LinkedClustering, method: str) -> str:
 def _joined(
     links: Constraints | None, labels: ArrayLike | None, X: Any, n_samples: int
 ) -> Constraints | None:
-    """Links and those of labels together; None if there are none. Rows have their places from here on."""
-    links = None if links is None else links.with_index(None)
+    """Links and those of labels together; None if there are none."""
     if labels is None:
         return links
     _refuse_other_order(labels, X)
