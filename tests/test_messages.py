@@ -299,3 +299,8 @@ def test_data_in_place_of_their_number_of_rows():
         ValueError, match=r"got a ndarray of shape \(12, 2\); pass one number, such as len\(X\)"
     ):
         Constraints(X, must_link=[(0, 1)])
+
+
+def test_several_numbers_in_place_of_one():
+    with pytest.raises(ValueError, match=r"^n_components .* got a list of shape \(2,\); pass one number$"):
+        PPC([2, 3]).fit(X)

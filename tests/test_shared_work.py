@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import NamedTuple
@@ -53,6 +54,14 @@ class TestValues:
     def test_a_value_may_be_made_of_others(self):
         work = SharedWork()
         assert work.get("sum", lambda: work.get("a", lambda: 1) + work.get("b", lambda: 2)) == 3
+
+    def test_a_process_that_it_is_sent_to_begins_with_nothing(self):
+        work, again = SharedWork(100), Counted(2)
+        work.get("a", lambda: np.zeros(10))
+        sent = pickle.loads(pickle.dumps(work))
+        assert sent.get("a", again) == 2
+        assert sent.get("b", lambda: np.zeros(10)) is sent.get("b", lambda: np.ones(10))
+        assert sent.get("c", lambda: np.zeros(10)) is not sent.get("c", lambda: np.zeros(10))
 
     def test_one_that_fails_is_tried_again(self):
         work = SharedWork()

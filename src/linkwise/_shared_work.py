@@ -22,10 +22,14 @@ class SharedWork:
     """
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self._left = most_bytes
+        self._most_bytes = self._left = most_bytes
         self._found: dict[Hashable, Any] = {}
         self._lock = Lock()
         self._locks: dict[Hashable, Lock] = {}
+
+    def __reduce__(self) -> tuple[type[SharedWork], tuple[int]]:
+        # Workers of joblib may be processes, if the caller chose that backend: each begins with nothing.
+        return SharedWork, (self._most_bytes,)
 
     def get(self, key: Hashable, find: Callable[[], Found]) -> Found:
         """What ``find`` returns, found once for this key."""

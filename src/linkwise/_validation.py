@@ -248,9 +248,10 @@ def check_whole_number(value: Any, name: str, least: int = 1) -> int:
     """An int of at least ``least``; booleans and floats are refused."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
         if np.ndim(value) > 0:
+            example = ", such as len(X) for the number of rows" if name == "n_samples" else ""
             raise ValueError(
                 f"{name} must be a whole number >= {least}, got a {type(value).__name__} of shape "
-                f"{np.shape(value)}; pass one number, such as len(X) for the number of rows"
+                f"{np.shape(value)}; pass one number{example}"
             )
         raise ValueError(
             f"{name} must be a whole number >= {least}, got {value!r}; pass {name}={least} or more"

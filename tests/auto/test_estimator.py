@@ -276,6 +276,15 @@ class TestVoteWithoutLinks:
         assert model.n_rows_compared_ < 60
         assert model.share_without_links_ == 0.0
 
+    def test_is_absent_where_one_candidate_is_left(self):
+        links = Constraints.sample(Y, 20, random_state=1)
+        fails = Scripted(labels=Y, error="no", only_with=20)
+        candidates = (self.candidates[0], ("fails", fails), ("plain", Unlinked(labels=np.zeros(60, int))))
+        with pytest.warns(UserWarning, match="candidate 'fails' has no vote"):
+            model = linked(3, candidates).fit(X, constraints=links)
+        assert isinstance(model.best_estimator_, Scripted)
+        assert model.share_without_links_ == 0.0
+
     def test_is_absent_without_links(self):
         assert linked(3).fit(X).share_without_links_ == 0.0
 
@@ -464,6 +473,16 @@ class TestLabels:
         model = linked("auto").fit(X, labels=labels)
         assert model.n_clusters_ > 1
         assert len(set(model.labels_[Y == 1])) == 1
+
+    @pytest.mark.parametrize("first", ["b", 7, (1, 2)], ids=["text", "a number", "a pair"])
+    def test_with_ids_in_another_order_are_refused(self, first):
+        ids = pd.Index([first, *(f"row {i}" for i in range(1, 60))], dtype=object, tupleize_cols=False)
+        rows, labels = pd.DataFrame(X, index=ids), pd.Series(LABELS, index=ids)
+        expected = linked().fit(X, labels=LABELS).labels_
+        for same in (labels, labels.reset_index(drop=True)):
+            np.testing.assert_array_equal(linked().fit(rows, labels=same).labels_, expected)
+        with pytest.raises(ValueError, match=r"in different orders: row 0 is 'row 59' in labels"):
+            linked().fit(rows, labels=labels[::-1])
 
     def test_refused(self):
         with pytest.raises(

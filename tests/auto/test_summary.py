@@ -44,6 +44,28 @@ def test_gain_in_words(gain, words):
     assert ("certain" in told) == (gain[1] <= 0 <= gain[2])
 
 
+@pytest.mark.parametrize(
+    ("n_clusters", "classes", "told"),
+    [
+        ("auto", (), True),
+        ([2, 3], (), True),
+        ("auto", ("ash", "oak", "elm"), False),
+        ([3], (), False),
+        (np.int64(3), (), False),
+    ],
+)
+def test_how_the_number_of_clusters_was_chosen(n_clusters, classes, told):
+    model = Chosen()
+    model.n_clusters, model.classes_ = n_clusters, classes
+    for n_links in (0, 3):
+        assert ("chosen by the silhouette" in gain_in_words(model, n_links)) == told
+
+
+def test_gain_where_all_methods_use_links():
+    model = Chosen([("spectral", True, 3, 0.8, 0.05, 1.0, True, "")])
+    assert gain_in_words(model, 20).endswith("no method without links was compared.")
+
+
 def test_tables_of_records():
     records = [
         ("spectral", True, 2, 0.7, 0.1, 0.0, False, ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import warnings
@@ -23,7 +24,9 @@ from linkwise import (
     ConstrainedSpectralClustering,
     Constraints,
     COPKMeans,
+    DiscriminativeClustering,
     HMRFKMeans,
+    LinkedClustering,
     MPCKMeans,
     PCKMeans,
     SpectralLearning,
@@ -383,6 +386,27 @@ def partition(labels, names):
     for label, name in zip(labels, names, strict=True):
         groups.setdefault(label, set()).add(name)
     return {frozenset(group) for group in groups.values()}
+
+
+OTHERS = {
+    "DiscriminativeClustering": lambda: DiscriminativeClustering(3, random_state=0),
+    "LinkedClustering": lambda: LinkedClustering(3, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, *OTHERS])
+class TestContradictions:
+    def test_name_ids(self, name, flowers):
+        frame, _, _ = flowers
+        four = [f"flower {row}" for row in range(4)]
+        apart = Constraints(45, cannot_link=[*itertools.combinations(four, 2)], index=frame.index)
+        with pytest.raises(InfeasibleConstraints, match=r"row 0 is 'flower 0', .*; use n_clusters >= 4"):
+            {**ESTIMATORS, **OTHERS}[name]().fit(frame, constraints=apart)
+
+    def test_name_classes_that_are_too_many(self, name, flowers):
+        links = Constraints.from_labels(["ash", "elm", "fir", "oak", *[None] * 41])
+        with pytest.raises(InfeasibleConstraints, match=r"^the labels have 4 classes \(ash, elm, fir, oak\)"):
+            {**ESTIMATORS, **OTHERS}[name]().fit(flowers[0].to_numpy(), constraints=links)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

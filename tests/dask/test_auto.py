@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import dask.array as da
@@ -15,6 +16,7 @@ import linkwise
 from linkwise import Constraints
 from linkwise.auto.choice import doubted_links
 from linkwise.dask import PPC, LinkedClustering, PCKMeans, auto
+from linkwise.exceptions import InfeasibleConstraints
 from linkwise.metrics import rand_score
 from tests.dask.dask_cases import assert_same_fit, blobs, lazy, quietly
 
@@ -72,6 +74,22 @@ def test_hard_links_hold_whoever_wins():
     assert not model.violations_.any()
 
 
+def test_links_by_id(monkeypatch):
+    ids = [f"flower {row}" for row in range(len(X))]
+    frame = dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"], index=ids), npartitions=3, sort=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="the links have ids")
+        links = SOFT.with_index(ids)
+        model = LinkedClustering(3, **QUICK).fit(frame, constraints=links)
+    np.testing.assert_array_equal(model.labels_.compute(), fit().labels_.compute())
+    # Contradictions name rows of the data, not of the sample.
+    monkeypatch.setattr(auto, "_SAMPLE_ROWS", 50)
+    four = [f"flower {row}" for row in (290, 292, 294, 296)]
+    apart = Constraints(len(X), cannot_link=[*itertools.combinations(four, 2)], index=ids)
+    with pytest.raises(InfeasibleConstraints, match=r"^290, 292.* row 292 is 'flower 292'"):
+        fit(frame, constraints=apart)
+
+
 def test_labels_and_names_of_clusters():
     known = np.where(np.arange(300) % 20 == 0, np.array(["ash", "elm", "oak"])[Y], None)
     model = fit(constraints=None, labels=known, n_clusters="auto")
@@ -101,6 +119,7 @@ def test_prediction_and_the_way_back_to_memory():
     assert type(local) is linkwise.LinkedClustering
     np.testing.assert_array_equal(model.predict(new).compute(), local.predict(X[:60]))
     np.testing.assert_array_equal(local.labels_, model.labels_.compute())
+    assert local.share_without_links_ == 0.0
     names = pd.DataFrame(X[:60], columns=["a", "b", "c"])
     named = fit(dd.from_pandas(pd.DataFrame(X, columns=["a", "b", "c"]), npartitions=2))
     with warnings.catch_warnings():

@@ -83,6 +83,13 @@ def test_whitening_leaves_out_directions_with_few_rows_or_no_spread():
 
 
 @pytest.mark.parametrize("kind", FEATURES)
+def test_rows_that_are_all_alike_are_whitened_to_finite_features(kind):
+    learned = learn_features(np.ones((12, 3)), kind, 1.0, whiten=True)
+    np.testing.assert_allclose(np.linalg.norm(learned.directions, axis=0), 1.0)
+    assert np.isfinite(feature_rows(learned, X)).all()
+
+
+@pytest.mark.parametrize("kind", FEATURES)
 def test_equal_rows_and_more_rows_than_a_band(kind):
     equal = np.ones((12, 2))
     assert np.isfinite(feature_rows(learn_features(equal, kind, 1.0), equal)).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
@@ -233,6 +234,8 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         data = validate_rows(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         links = _joined(check_constraints(constraints, len(data), y), labels, X, len(data))
         counts = self._counts(len(data), links)
+        # Candidates get arrays, whose rows have no ids.
+        links = None if links is None else links.with_index(None)
         rng = as_generator(self.random_state)
         seed = int(rng.integers(2**31))
         candidates = usable(candidates, links, counts, data.shape)
@@ -394,7 +397,6 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         if self.n_rows_compared_ == len(data):
             others = _fits_of_folds(chosen, questions)
             plain = _without_links(chosen, questions, seed) if self._cautious and len(members) > 1 else None
-        self.share_without_links_ = 0.0 if plain is None else plain.share
         kept = held_out_kept(
             questions,
             folds,
@@ -473,6 +475,7 @@ class LinkedClustering(NamedClustersMixin, CallbackSupportMixin, ClusterMixin, B
         else:
             more = [others.get(name, ()) for name in vote_of]
             self.best_estimator_ = Consensus(list(vote_of), fitted, weights, k, links, seed, more, plain)
+            self.share_without_links_ = 0.0 if plain is None else plain.share
         return vote_of
 
     def _add_consensus_record(self, vote_of: dict[str, float], share: float, error: float) -> None:
@@ -532,8 +535,7 @@ def _lacking(model: LinkedClustering, method: str) -> str:
 def _joined(
     links: Constraints | None, labels: ArrayLike | None, X: Any, n_samples: int
 ) -> Constraints | None:
-    """Links and those of labels together; None if there are none. Rows have their places from here on."""
-    links = None if links is None else links.with_index(None)
+    """Links and those of labels together; None if there are none."""
     if labels is None:
         return links
     _refuse_other_order(labels, X)
@@ -550,7 +552,8 @@ def _refuse_other_order(labels: Any, X: Any) -> None:
     if not hasattr(labels, "iloc") or not hasattr(X, "iloc"):
         return
     theirs, ours = labels.index, X.index
-    if theirs.equals(ours) or not theirs.sort_values().equals(ours.sort_values()):
+    # Ids of several types, such as numbers and text, cannot be sorted.
+    if theirs.equals(ours) or Counter(theirs.tolist()) != Counter(ours.tolist()):
         return
     row = int(np.argmax(np.asarray(theirs != ours)))
     told, here = theirs[row : row + 1].tolist()[0], ours[row : row + 1].tolist()[0]

@@ -38,8 +38,10 @@ def gain_in_words(model: LinkedClustering, n_links: int) -> str:
     """Say what the links gained, and whether that is certain."""
     value, low, high = model.gain_
     if not np.isfinite(value):
+        if any(np.isfinite(one.agreement) for one in model.selection_):
+            return "What the links gained is not known: no method without links was compared."
         chosen = " The number of clusters was chosen by the silhouette of K-means."
-        how = "" if isinstance(model.n_clusters, int) else chosen
+        how = chosen if _number_was_open(model) else ""
         if not n_links:
             return f"Without links nothing could be compared: the methods without links vote.{how}"
         few = "1 link is" if n_links == 1 else f"{n_links} links are"
@@ -53,6 +55,13 @@ def gain_in_words(model: LinkedClustering, n_links: int) -> str:
         told = f"The links gained about {value:.3f} (90 % interval {low:.3f} to {high:.3f})"
     certain = "" if low > 0 or high < 0 else " This is not certain: the interval contains 0."
     return f"{told}: the clusters keep that much {'less' if value < 0 else 'more'} {share}.{certain}"
+
+
+def _number_was_open(model: LinkedClustering) -> bool:
+    """Whether neither the user nor the classes of labels gave the number of clusters."""
+    if isinstance(model.n_clusters, str):
+        return len(getattr(model, "classes_", ())) < 2
+    return isinstance(model.n_clusters, list | tuple | range) and len(set(model.n_clusters)) > 1
 
 
 def candidate_table(model: LinkedClustering) -> list[TextTable]:

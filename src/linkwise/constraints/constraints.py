@@ -6,7 +6,7 @@ import numbers
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from linkwise.constraints.evidence import (
 from linkwise.constraints.ids import RowIds, contradiction_by_id
 from linkwise.constraints.labels import RowLabels
 from linkwise.constraints.summary import html, summary
-from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints
+from linkwise.exceptions import FeasibilityWarning, InfeasibleConstraints, Witness
 from linkwise.graph import check_feasibility, group_labels, unique_pairs
 
 
@@ -439,9 +439,7 @@ class Constraints:
             n_clusters = check_whole_number(n_clusters, "n_clusters")
         found = check_feasibility(self._n_samples, self._pairs, self._weights, n_clusters, labelling=False)
         if found.witness is not None:
-            if n_clusters is not None and self._labels is not None:
-                self._labels.refuse_few_clusters(n_clusters, found.witness)
-            raise contradiction_by_id(InfeasibleConstraints(found.witness), self._ids)
+            self._refuse(found.witness, n_clusters)
         if found.status == "unknown":
             warnings.warn(
                 f"could not decide within the search budget whether {n_clusters} clusters can satisfy the "
@@ -449,6 +447,12 @@ class Constraints:
                 FeasibilityWarning,
                 stacklevel=2,
             )
+
+    def _refuse(self, witness: Witness, n_clusters: int | None) -> NoReturn:
+        """Raise InfeasibleConstraints that says which classes are too many, or names rows by their ids."""
+        if n_clusters is not None and self._labels is not None:
+            self._labels.refuse_few_clusters(n_clusters, witness)
+        raise contradiction_by_id(InfeasibleConstraints(witness), self._ids)
 
     def violations(self, labels: ArrayLike) -> NDArray[np.bool_]:
         """Whether each link is broken by the labels (n_samples,); in the order of ``pairs``.

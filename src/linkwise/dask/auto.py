@@ -94,7 +94,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
     best_estimator_ : estimator of ``linkwise.dask``
         The chosen candidate, fitted to all rows.
     selection_, gain_, n_clusters_, n_rows_compared_, converged_ :
-    violations_, violation_probability_, noise_ :
+    violations_, violation_probability_, share_without_links_, noise_ :
         As in :class:`linkwise.LinkedClustering`; what was compared was the sample.
     """
 
@@ -131,6 +131,9 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         links = auto._joined(
             check_constraints(constraints, table.n_samples, y), labels, None, table.n_samples
         )
+        # Links that contradict each other are refused by their places in X, not by those in a sample.
+        self._counts(table.n_samples, links)
+        links = None if links is None else links.with_index(None)
         chooser = _Chooser(
             self.n_clusters, candidates=self._scalable(), cv=self.cv, effort=self.effort,
             random_state=self.random_state, n_jobs=self.n_jobs,
@@ -141,6 +144,7 @@ class LinkedClustering(DaskEstimator, auto.LinkedClustering):
         winner = chooser.winner_
         for name in ("n_clusters_", "selection_", "gain_", "n_rows_compared_", "violation_probability_"):
             setattr(self, name, getattr(chooser, name))
+        self.share_without_links_ = 0.0  # the winner has all the votes
         model = self._counterpart(winner.build(self.n_clusters_, chooser.seed_))
         seen = None
         if links is not None and winner.uses_links:

@@ -103,11 +103,15 @@ def feature_rows(features: Features, X: NDArray[np.floating]) -> Floats:
 
 
 def _whitening(rows: Floats) -> Floats:
-    """Directions (d, r) in which centred rows have variance 1 and are uncorrelated, the widest first."""
+    """Directions (d, r) in which centred rows have variance 1 and are uncorrelated, the widest first.
+
+    Rows that are all alike keep their unit.
+    """
     _, spread, directions = np.linalg.svd(rows, full_matrices=False)
     count = min(len(spread), max(1, len(rows) // _ROWS_PER_DIRECTION))
     count = max(1, int((spread[:count] > _WIDTH * spread[0]).sum()))
-    return np.asarray(directions[:count].T * (np.sqrt(len(rows)) / np.maximum(spread[:count], 1e-300)))
+    root = np.sqrt(len(rows))
+    return np.asarray(directions[:count].T * (root / np.where(spread[:count] > 0.0, spread[:count], root)))
 
 
 def _band(features: Features, rows: Floats) -> Floats:

@@ -231,8 +231,9 @@ class TestBadInput:
     def test_unknown_names(self):
         with pytest.raises(ValueError, match="distortion must be one of"):
             make_distortion("manhattan", None, 2)
-        with pytest.raises(ValueError, match='metric must be "auto", None'):
-            make_distortion("euclidean", "learned", 2)
+        for metric in ("learned", np.eye(2)):
+            with pytest.raises(ValueError, match='metric must be "auto", None'):
+                make_distortion("euclidean", metric, 2)
 
     def test_tiny_and_huge_rows_have_directions(self):
         rows = make_distortion("cosine", None, 2).rows(np.array([[1e-200, 1e-200], [1e200, 1e200]]))

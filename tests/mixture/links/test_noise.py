@@ -298,6 +298,17 @@ class TestCrossValidation:
         assert model.noise_ == {}
         assert model.noise_interval_ == {}
 
+    @pytest.mark.parametrize("learn_noise", [True, "source"])
+    def test_answers_that_are_as_good_as_certain(self, learn_noise):
+        X = np.arange(8.0)[:, np.newaxis] // 4 * 9.0 + np.random.default_rng(0).normal(size=(8, 2))
+        links = Constraints(
+            8, [(0, 1), (4, 5)], [(0, 4), (2, 6)], weight=[400, 1, 1e300, 1], source=["a"] * 4
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            model = PPC(2, learn_noise=learn_noise, random_state=0).fit(X, constraints=links)
+        assert not links.violations(model.labels_).any()
+
     def test_answers_that_all_cancel(self):
         X = np.r_[np.zeros((5, 1)), np.ones((5, 1))] + np.linspace(0, 0.01, 10)[:, None]
         links = Constraints(10, [(0, 1)], [(0, 1)], certainty=0.8, source=["Ann", "Bob"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwise._validation import check_choice
 from linkwise.kmeans.distortions.base import Distortion
 from linkwise.kmeans.distortions.cosine import Cosine
 from linkwise.kmeans.distortions.divergences import Divergence
@@ -49,6 +50,12 @@ def make_distortion(
     penalty_bound: str = "box",
 ) -> Distortion:
     """Make the distortion of this name with the metric it is to learn; refuse what does not go together."""
+    check_choice(name, "distortion", DISTORTIONS)
+    # An array, such as a matrix of weights, is not compared with names.
+    if not (metric is None or isinstance(metric, str)) or metric not in METRICS:
+        raise ValueError(
+            f'metric must be "auto", None, "diag", "full" or "per_cluster", got {metric!r}; pass one of them'
+        )
     metric = chosen_metric(metric, name)
     made: Distortion
     if name == "euclidean":
@@ -57,16 +64,8 @@ def make_distortion(
         )
     elif name == "cosine":
         made = Cosine(metric, metric_weight=metric_weight)
-    elif name in ("kl", "i_divergence"):
-        made = Divergence(metric, normalise=name == "kl", metric_weight=metric_weight, smoothing=smoothing)
     else:
-        raise ValueError(
-            f"distortion must be one of {', '.join(DISTORTIONS)}; got {name!r}: pass one of them"
-        )
-    if metric not in METRICS:
-        raise ValueError(
-            f'metric must be "auto", None, "diag", "full" or "per_cluster", got {metric!r}; pass one of them'
-        )
+        made = Divergence(metric, normalise=name == "kl", metric_weight=metric_weight, smoothing=smoothing)
     if metric not in made.metrics:
         raise ValueError(
             f"metric={metric!r} is defined for distortion='euclidean' only, whose Gaussian normaliser keeps "

@@ -44,13 +44,17 @@ class HardLinks:
 
 
 def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 200_000) -> HardLinks:
-    """Contract hard links and look for labels that keep them; InfeasibleConstraints if there are none."""
-    pairs, weights = constraints.pairs, constraints.weights
+    """Contract hard links and look for labels that keep them; InfeasibleConstraints if there are none.
+
+    Soft links are left out.
+    """
+    hard = np.isinf(constraints.weights)
+    pairs, weights = constraints.pairs[hard], constraints.weights[hard]
     check = partial(check_feasibility, len(constraints), pairs, weights, n_clusters, node_budget=node_budget)
     found = check(labelling=False)
     if found.witness is not None:
-        raise InfeasibleConstraints(found.witness)
-    must_link, cannot_link = constraints.must_link, constraints.cannot_link
+        constraints._refuse(found.witness, n_clusters)
+    must_link, cannot_link = pairs[weights > 0], pairs[weights < 0]
     rows = np.unique(pairs)
     groups, _ = chunklet_labels(len(constraints), pairs, weights)
     _, first, chunklet = np.unique(groups[rows], return_index=True, return_inverse=True)
@@ -82,11 +86,9 @@ def hard_links(constraints: Constraints, n_clusters: int, *, node_budget: int = 
 
 def hard_part(constraints: Constraints | None, n_clusters: int) -> HardLinks | None:
     """The hard links among others that may be soft; None if there are none."""
-    hard = np.empty(0, dtype=bool) if constraints is None else np.isinf(constraints.weights)
-    if constraints is None or not hard.any():
+    if constraints is None or not np.isinf(constraints.weights).any():
         return None
-    pairs, must = constraints.pairs[hard], constraints.weights[hard] > 0
-    return hard_links(Constraints(len(constraints), pairs[must], pairs[~must]), n_clusters)
+    return hard_links(constraints, n_clusters)
 
 
 def matched_start(links: HardLinks, cost: Floats, nodes: Ints) -> Ints:

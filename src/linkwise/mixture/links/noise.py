@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from linkwise._arrays import Floats, Ints
 from linkwise.constraints import Constraints
@@ -84,7 +85,7 @@ class LinkNoise:
         # Sources may have few answers each. One rate for all links is their plain share of wrong ones.
         prior_answers = _PRIOR_ANSWERS if learn_noise == "source" else 0.0
         count = np.bincount(group[soft], minlength=len(names))
-        said_rate = np.bincount(group[soft], 1.0 / (1.0 + np.exp(np.abs(coupling[soft]))), len(names))
+        said_rate = np.bincount(group[soft], expit(-np.abs(coupling[soft])), len(names))
         prior_rate = np.where(count > 0, said_rate / np.maximum(count, 1), np.nan)
         prior_rate = np.clip(prior_rate, _NOISE_MARGIN, 0.5 - _NOISE_MARGIN)
         if prior_answers:
@@ -147,7 +148,7 @@ class LinkNoise:
         """Error rate (S,) of each group, whose log-odds are abs(coupling); NaN without soft answers."""
         rates = np.full(len(self.names), np.nan)
         soft = self.group >= 0
-        rates[self.group[soft]] = 1.0 / (1.0 + np.exp(np.abs(coupling[soft])))
+        rates[self.group[soft]] = expit(-np.abs(coupling[soft]))
         return rates
 
     def intervals(self, rates: Floats, wrong_probability: Floats) -> Floats:
