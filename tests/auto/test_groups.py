@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.datasets import make_blobs
-from sklearn.dummy import DummyClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.metrics import adjusted_rand_score
 
 from linkwise import Constraints
-from linkwise.auto.groups import GroupClassifier, mutual_groups
+from linkwise.auto.groups import METHODS, GroupClassifier, mutual_groups
 from tests.repeats import examples
 
 
@@ -77,35 +77,59 @@ class TestMutualGroups:
         assert (mutual_groups(Constraints(4, [(0, 1)], [(1, 2)], certainty=0.9), 2) == -1).all()
 
 
+def trained(method, X, y):
+    """scikit-learn's classifier of a method."""
+    if method == "discriminant":
+        return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(X, y)
+    return ExtraTreesClassifier(100, random_state=3).fit(X, y)
+
+
+@pytest.mark.parametrize("method", METHODS)
 class TestGroupClassifier:
     X, y = make_blobs(60, centers=3, cluster_std=0.6, random_state=0)
     known = np.where(np.arange(60) % 5 == 0, y, -1)
 
-    def test_learns_the_groups_and_keeps_them(self):
-        model = GroupClassifier(3, KNeighborsClassifier(1)).fit(
-            self.X, constraints=Constraints.from_labels(self.known)
-        )
-        direct = KNeighborsClassifier(1).fit(self.X[self.known >= 0], self.known[self.known >= 0])
-        expected = direct.predict(self.X)
-        for cluster in range(3):
-            assert len(set(model.labels_[expected == cluster])) == 1
+    @pytest.mark.parametrize("seed", range(examples(20, 8)))
+    def test_new_rows_have_the_groups_of_scikit_learn(self, method, seed):
+        """Arrays of ours against the classifier itself, with two groups and more, in both precisions."""
+        rng = np.random.default_rng(seed)
+        n_groups, n_features = 2 + seed % 3, 1 + seed % 4
+        y = np.r_[np.arange(n_groups).repeat(2), rng.integers(n_groups, size=40)]
+        X = rng.normal(size=(len(y), n_features)) + y[:, None]
+        X = X.astype(np.float32 if seed % 2 else np.float64)
+        links = Constraints.from_labels(y)
+        model = GroupClassifier(n_groups, method, random_state=3).fit(X, constraints=links)
+        group = mutual_groups(links, n_groups)
+        direct = trained(method, X, group)
+        new = np.concatenate([X, 3.0 * rng.normal(size=(200, n_features)).astype(X.dtype)])
+        prob = np.sort(direct.predict_proba(new), axis=1)
+        clear = prob[:, -1] - prob[:, -2] > 1e-9
+        assert clear.sum() > 150
+        np.testing.assert_array_equal(model.predict(new)[clear], direct.predict(new)[clear])
+
+    def test_learns_the_groups_and_keeps_them(self, method):
+        links = Constraints.from_labels(self.known)
+        model = GroupClassifier(3, method, random_state=0).fit(self.X, constraints=links)
+        assert adjusted_rand_score(self.y, model.labels_) > 0.85
         np.testing.assert_array_equal(model.predict(self.X), model.labels_)
 
-    def test_rows_of_groups_stay_where_the_classifier_errs(self):
-        links = Constraints.from_labels(self.known)
-        model = GroupClassifier(3, DummyClassifier()).fit(self.X, constraints=links)
+    def test_rows_of_groups_stay_where_the_classifier_errs(self, method):
+        """A plane cannot part the corners of a square, nor trees two rows that are alike."""
+        X = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+        links = Constraints.from_labels([0, 0, 1, 1, 1])
+        model = GroupClassifier(2, method, random_state=0).fit(X, constraints=links)
         assert not links.violations(model.labels_).any()
-        assert len(set(model.predict(self.X))) == 1
-
-    def test_the_classifier_given_is_not_fitted(self):
-        given = KNeighborsClassifier(1)
-        GroupClassifier(3, given).fit(self.X, constraints=Constraints.from_labels(self.known))
-        assert not hasattr(given, "classes_")
-        assert clone(GroupClassifier(3, given)).classifier.n_neighbors == 1
+        assert links.violations(model.predict(X)).any()
 
     @pytest.mark.parametrize(
         "links", [None, Constraints(60, [(0, 1)]), Constraints(60, cannot_link=[(0, 1)], certainty=0.9)]
     )
-    def test_refuses_links_that_tell_nothing_apart(self, links):
+    def test_refuses_links_that_tell_nothing_apart(self, method, links):
         with pytest.raises(ValueError, match="hard links tell no two groups apart; give labels"):
-            GroupClassifier(3, KNeighborsClassifier(1)).fit(self.X, constraints=links)
+            GroupClassifier(3, method).fit(self.X, constraints=links)
+
+
+def test_refuses_other_classifiers():
+    links = Constraints.from_labels([0, 1])
+    with pytest.raises(ValueError, match="method must be one of discriminant, forest; got 'trees'"):
+        GroupClassifier(2, "trees").fit(np.zeros((2, 1)), constraints=links)

@@ -10,7 +10,8 @@ import pytest
 
 from linkwise import PPC, Constraints
 from linkwise.cli.options import METHODS
-from linkwise.persistence import save_model
+from linkwise.cli.samples import load_prepared_model
+from linkwise.persistence import load_model, save_model
 
 FEATURES = ["sepal_length", "sepal_width", "petal_length", "petal_width"]
 
@@ -180,15 +181,12 @@ def test_a_model_saved_in_python_predicts_names(invoke, partial, tmp_path):
 
 
 @pytest.mark.usefixtures("fewer_candidates")
-def test_a_choice_that_cannot_be_stored_is_told_with_what_to_do(invoke, partial, tmp_path):
-    """Without mixtures the discriminant of scikit-learn votes; then all is written but the model."""
+def test_a_choice_with_a_classifier_predicts_further_rows(invoke, partial, tmp_path):
+    """Without mixtures the discriminant of groups votes; it is stored as all others are."""
     result = fit(invoke, "--labels-column", "known", "--effort", "quick", "-o", "out", "--json")
     record = json.loads(result.stdout)
     assert "discriminant of groups" in {one["candidate"] for one in record["candidates"] if one["vote"]}
-    assert "model" not in record["files"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "candidates.csv", "labels.csv", "links.csv", "report.html",
-    ]  # fmt: skip
-    (line,) = (line for line in record["warnings"] if line.startswith("no model was written"))
-    assert "'discriminant of groups' votes" in line
-    assert line.endswith("; for a model name a method, for example --method ppc")
+    model = load_model(tmp_path / "out" / "model")
+    rows = json.loads(invoke("predict", "out", "data.csv", "--id", "flower", "--json").stdout)["rows"]
+    scaled = load_prepared_model(tmp_path / "out")[1].apply(partial[0][FEATURES])
+    assert [row["name"] for row in rows] == model.cluster_names_[model.predict(scaled)].tolist()

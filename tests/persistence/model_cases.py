@@ -65,6 +65,10 @@ CASES = {
     "linked": LinkedClustering(3, candidates=list(MEMBERS), cv=2, effort="quick", random_state=0),
     "linked-one": LinkedClustering(3, candidates=["mixture, tied"], cv=2, effort="quick", random_state=0),
     "linked-labels": LinkedClustering(candidates=list(MEMBERS), cv=2, effort="quick", random_state=0),
+    **{
+        f"linked-{one}": LinkedClustering(candidates=[f"{one} of groups"], cv=2, random_state=0)
+        for one in ("discriminant", "forest")
+    },
     "ppc-labels": PPC(n_clusters=4, covariance_type="diag", **ONCE),
     "em-labels": ConstrainedEM(n_clusters=3, covariance_type="diag", **ONCE),
     "hmrf-labels": HMRFKMeans(3, **ONCE),
@@ -76,6 +80,8 @@ CASES = {
 #: Fitted to links that were built from labels.
 NAMED = {
     "linked-labels",
+    "linked-discriminant",
+    "linked-forest",
     "ppc-labels",
     "em-labels",
     "hmrf-labels",

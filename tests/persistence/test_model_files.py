@@ -54,8 +54,11 @@ def test_every_setting_comes_back(name, tmp_path):
 
 
 def test_every_estimator_has_a_layout_and_a_case():
-    assert LAYOUTS.keys() == ESTIMATORS.keys() | {"LinkedClustering"}
-    assert {type(model).__name__ for model in CASES.values()} == LAYOUTS.keys()
+    assert LAYOUTS.keys() == ESTIMATORS.keys() | {"LinkedClustering", "GroupClassifier"}
+    members = {type(fitted(name).best_estimator_).__name__ for name in CASES if name.startswith("linked-")}
+    cases = {type(model).__name__ for model in CASES.values()}
+    assert cases | {"GroupClassifier"} == LAYOUTS.keys()
+    assert "GroupClassifier" in members
 
 
 # What is in the way

@@ -27,6 +27,7 @@ from linkwise import (
     SpectralLearning,
 )
 from linkwise.auto import Consensus
+from linkwise.auto.candidates import CANDIDATES
 from linkwise.exceptions import ModelFileError
 from linkwise.persistence import load_model, save_model
 
@@ -166,16 +167,41 @@ class TestLinkedClustering:
         assert np.isnan(twin.gain_.value)
 
     def test_parts_of_scikit_learn_are_refused(self, iris, tmp_path):
-        _, y, _ = iris
-        labels = np.where(np.arange(50) % 4 == 0, y[::3], -1)
-        with pytest.raises(TypeError, match=r"^candidate 'GroupClassifier' .*; fit with candidates= that"):
-            save_model(self.fit(iris, ["forest of groups"], labels=labels), tmp_path / "model")
-        model = self.fit(iris, ["mixture, tied", "discriminant of groups"], labels=labels)
-        with pytest.raises(TypeError, match=r"^candidate 'discriminant of groups' votes and holds"):
-            save_model(model, tmp_path / "model")
         with pytest.raises(TypeError, match=r"^candidate 'KMeans' votes and holds parts of scikit-learn"):
             save_model(self.fit(iris, [KMeans(n_init=1)]), tmp_path / "model")
         assert not (tmp_path / "model").exists()
+
+    @pytest.mark.filterwarnings("ignore")
+    def test_every_candidate_can_be_stored(self, iris, tmp_path):
+        X, y, _ = iris
+        labels = np.where(np.arange(50) % 4 == 0, y[::3], -1)
+        for name in CANDIDATES:
+            model = self.fit(iris, [name], labels=labels)
+            twin = load_model(save_model(model, tmp_path / "model"))
+            np.testing.assert_array_equal(twin.predict(X), model.predict(X), err_msg=name)
+
+    @pytest.mark.parametrize(
+        ("name", "change", "reason"),
+        [
+            ("forest", lambda a: a["children_"].__setitem__(0, (0, 1)), "children_: nodes are no leaves"),
+            ("forest", lambda a: a["children_"].__setitem__(0, (-1, 1)), "children_: nodes are no leaves"),
+            ("forest", lambda a: a["children_"].__setitem__(0, 10**6), "children_: nodes are no leaves"),
+            ("forest", lambda a: a["roots_"].__setitem__(1, 10**6), "roots_: it names no node"),
+            ("forest", lambda a: a["features_"].__setitem__(0, 4), "features_: it holds 4"),
+            ("forest", lambda a: a["shares_"].__setitem__(0, 2.0), "shares_: it holds 2"),
+            ("discriminant", lambda a: a["intercepts_"].__setitem__(0, np.nan), "intercepts_: it holds NaN"),
+        ],
+    )
+    def test_forged_classifiers_are_refused(self, iris, tmp_path, name, change, reason):
+        _, y, _ = iris
+        labels = np.where(np.arange(50) % 4 == 0, y[::3], -1)
+        folder = save_model(self.fit(iris, [f"{name} of groups"], labels=labels), tmp_path / "model")
+        (file,) = folder.glob("arrays-*.npz")
+        arrays = dict(np.load(file))
+        change({key.rpartition("/")[2]: value for key, value in arrays.items() if key.startswith("members")})
+        np.savez(file, **arrays)
+        with pytest.raises(ModelFileError, match=f"members/0/fitted/{reason}"):
+            load_model(folder)
 
     def test_candidates_that_are_estimators_are_no_text(self, iris, tmp_path):
         model = self.fit(iris, [PPC(covariance_type="tied")])

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.mixture import GaussianMixture
 
 from linkwise._shared_work import SharedWork
@@ -106,16 +104,8 @@ def _mixture(**settings: Any) -> Callable[[int, int], Any]:
     return build
 
 
-def _classifier(make: Callable[[int], Any]) -> Callable[[int, int], Any]:
-    return lambda k, seed: GroupClassifier(k, make(seed))
-
-
-def _discriminant(seed: int) -> Any:
-    return LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-
-
-def _forest(seed: int) -> Any:
-    return ExtraTreesClassifier(100, random_state=seed)
+def _classifier(method: str) -> Callable[[int, int], Any]:
+    return lambda k, seed: GroupClassifier(k, method, random_state=seed)
 
 
 #: Candidates by name. The order decides between equals. Four boundaries follow the links more closely than
@@ -141,8 +131,8 @@ CANDIDATES = {
         Candidate(
             "k-means under hard links", True, lambda k, seed: COPKMeans(k, n_init=4, random_state=seed), _HARD
         ),
-        Candidate("discriminant of groups", True, _classifier(_discriminant), _GROUPS),
-        Candidate("forest of groups", True, _classifier(_forest), _GROUPS),
+        Candidate("discriminant of groups", True, _classifier("discriminant"), _GROUPS),
+        Candidate("forest of groups", True, _classifier("forest"), _GROUPS),
         Candidate("k-means, no links", False, lambda k, seed: PCKMeans(k, n_init=4, random_state=seed)),
         Candidate("mixture, no links", False, _mixture(), _ROWS, gaussian=True),
         Candidate("mixture, tied, no links", False, _mixture(covariance_type="tied"), gaussian=True),

@@ -30,7 +30,7 @@ from linkwise._files import replacing, settle, sweep, together
 from linkwise.beliefs import ClassBeliefs
 from linkwise.exceptions import ModelFileError
 from linkwise.persistence.checks import LayoutError
-from linkwise.persistence.layout import check_fitted
+from linkwise.persistence.layout import MEMBERS, check_fitted
 
 __all__ = ["load_model", "save_model"]
 
@@ -72,8 +72,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> Path:
         changed.
     TypeError
         If it is no estimator of linkwise, or holds something that cannot be stored without pickle: a
-        :class:`LinkedClustering` in which classifiers or estimators of scikit-learn vote, or that has such
-        estimators among its ``candidates``.
+        :class:`LinkedClustering` that has estimators of yours among its ``candidates``.
 
     Examples
     --------
@@ -188,7 +187,7 @@ def _assemble(content: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
     for place, part in parts.items():
         if not isinstance(part, dict) or not all(isinstance(key, str) for key in part):
             raise LayoutError(place, "it must be a table of named entries")
-    kind = getattr(importlib.import_module(_KINDS[content["class"]]), content["class"])
+    kind = getattr(importlib.import_module({**MEMBERS, **_KINDS}[content["class"]]), content["class"])
     known = kind().get_params(deep=False)
     for key in {**parts["parameters"], **known}:
         if (key in known) != (key in parts["parameters"]):
@@ -388,7 +387,7 @@ def _read_json(folder: Path) -> dict[str, Any]:
         if "votes" not in content:
             raise LayoutError("votes", "it is missing")
         for member in content["members"]:
-            _check_parts(member, {"parameters": dict, "fitted": dict}, ESTIMATORS)
+            _check_parts(member, {"parameters": dict, "fitted": dict}, MEMBERS)
     if not _ARRAYS.fullmatch(content["arrays"]):
         raise LayoutError("arrays", f"{content['arrays'][:80]!r} is no name of a file of arrays")
     return dict(content)

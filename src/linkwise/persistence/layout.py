@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from linkwise._exports import ESTIMATORS
 from linkwise.kmeans.distortions import chosen_metric
 from linkwise.persistence.checks import (
     ANY,
@@ -331,6 +332,39 @@ def _discriminative_relations(model: Any, fitted: Mapping[str, Any]) -> None:
         raise LayoutError("fitted/landmark_features_", "scales of products are above 0")
 
 
+def _group_entries(model: Any) -> Entries:
+    learned: dict[str, Check] = {
+        "coefficients_": array("f", "Q", "D"),
+        "intercepts_": array("f", "Q"),
+    }
+    if model.method == "forest":
+        learned = {
+            "roots_": array("i", ANY, low=0),
+            "children_": array("i", "M", 2, low=-1),
+            "features_": array("i", "M", low=0, below="D"),
+            "thresholds_": array("f", "M"),
+            "shares_": probability("M", "Q"),
+        }
+    return Entries({**_OF_DATA, "labels_": array("i", "N", low=0, below="K"), **learned})
+
+
+def _group_relations(model: Any, fitted: Mapping[str, Any]) -> None:
+    """Check that no group is beyond the clusters, and that every way through a tree ends in a leaf."""
+    if model.method == "discriminant":
+        n_groups = len(fitted["intercepts_"])
+    else:
+        n_nodes, n_groups = fitted["shares_"].shape
+        children, roots = fitted["children_"], fitted["roots_"]
+        leaf = (children < 0).all(axis=1)
+        later = (children > np.arange(n_nodes)[:, None]).all(axis=1) & (children < n_nodes).all(axis=1)
+        if not (leaf | later).all():
+            raise LayoutError("fitted/children_", "nodes are no leaves and do not lead to later nodes")
+        if not len(roots) or roots.max() >= n_nodes:
+            raise LayoutError("fitted/roots_", "it names no node")
+    if not 2 <= n_groups <= model.n_clusters:
+        raise LayoutError("fitted", f"it has {n_groups} groups, but there are {model.n_clusters} clusters")
+
+
 def _embedding_relations(model: Any, fitted: Mapping[str, Any]) -> None:
     """Check that centres of empty clusters are NaN throughout, and that not all centres are."""
     holes = np.isnan(fitted["embedding_centers_"])
@@ -387,7 +421,10 @@ def _own_check_of_rows(model: Any, n_rows: int) -> None:
 _LINK_MIXTURE = Layout(_own_check_of_rows, _n_components, _link_mixture_entries, _gaussian_relations)
 _HMRF = Layout(_check_hmrf_parameters, _n_clusters, _hmrf_entries, _hmrf_relations)
 
-#: By the name of the class; the same names as in ``linkwise._exports.ESTIMATORS``, and LinkedClustering.
+#: Where the estimators are that may vote in LinkedClustering.
+MEMBERS = {**ESTIMATORS, "GroupClassifier": "linkwise.auto.groups"}
+
+#: By the name of the class; the same names as in ``MEMBERS``, and LinkedClustering.
 LAYOUTS = {
     "COPKMeans": Layout(_own_check, _n_clusters, _cop_entries),
     "CPPC": Layout(_own_check_of_rows, _class_sizes, _class_entries, _gaussian_relations),
@@ -398,6 +435,7 @@ LAYOUTS = {
     "DiscriminativeClustering": Layout(
         _own_check, _n_clusters, _discriminative_entries, _discriminative_relations
     ),
+    "GroupClassifier": Layout(_own_check, _n_clusters, _group_entries, _group_relations),
     "HMRFKMeans": _HMRF,
     "LinkedClustering": Layout(_own_check, lambda model, fitted: {}, _linked_entries),
     "MPCKMeans": _HMRF,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from linkwise._exports import ESTIMATORS
 from linkwise.auto import CandidateRecord, Consensus, Gain
 from linkwise.persistence.checks import ANY, Entries, LayoutError, Sizes, list_of, probability, text
+from linkwise.persistence.layout import MEMBERS
 
 _VOTES = Entries(
     {"names": list_of(text()), "weights": probability("V"), "shares": list_of(probability(ANY, "K"))}
@@ -29,7 +29,7 @@ def members_of(best: Any) -> Sequence[Any]:
     members = best.estimators if isinstance(best, Consensus) else (best,)
     names = best.names if isinstance(best, Consensus) else (type(best).__name__,)
     for name, one in zip(names, members, strict=True):
-        if ESTIMATORS.get(type(one).__name__) != type(one).__module__:
+        if MEMBERS.get(type(one).__name__) != type(one).__module__:
             raise TypeError(
                 f"candidate {name!r} votes and holds parts of scikit-learn, which cannot be stored without "
                 "pickle; fit with candidates= that leave it out, or use joblib or skops"

@@ -230,14 +230,7 @@ def write_files(
         files["links"] = write_frame(folder / f"links{suffix}", _with_classes(_link_frame(done), done.links))
     if done.chosen_by_links:
         files["candidates"] = write_frame(folder / f"candidates{suffix}", summary.selection_frame(done.model))
-    try:
-        files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
-    except TypeError as error:
-        reason = str(error).partition(";")[0]
-        out.warn(
-            f"no model was written, all else was: {reason}; for a model name a method, for example "
-            "--method ppc"
-        )
+    files["model"] = save_prepared_model(folder / "model", done.model, done.preparation)
     files["report"] = write_text(folder / REPORT, _page(done, tables, out.warnings, seed).html())
     return files
 
