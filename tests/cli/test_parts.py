@@ -296,6 +296,23 @@ def test_results_of_empty_files_have_the_columns_of_all_others(invoke, data, tmp
         assert pd.read_parquet(f"{folder}/labels").shape == (120, 5)
 
 
+def test_ids_of_files_may_be_of_several_types(invoke, data, tmp_path):
+    """Long numbers after short ones, and texts after numbers, were an error at the end of the fit."""
+    ids = [
+        pyarrow.array(range(40), pyarrow.int32()),
+        pyarrow.array(range(10**12, 10**12 + 40)),
+        pyarrow.array([f"x{row}" for row in range(40)]),
+    ]
+    for name, column in zip(NAMES, ids, strict=True):
+        table = pyarrow.parquet.read_table(f"data/{name}.parquet").set_column(0, "id", column)
+        pyarrow.parquet.write_table(table, f"data/{name}.parquet")
+    result = invoke("fit", "data", "--id", "id", "-k", 3, "-m", "ppc", "--starts", 1, "-o", "out")
+    assert result.exit_code == 0, result.output
+    for name, column in zip(NAMES, ids, strict=True):
+        found = pyarrow.parquet.read_table(f"out/labels/{name}.parquet")["id"]
+        assert found.combine_chunks().equals(column)
+
+
 def test_only_checkpoints_of_the_command_are_cleared_away(invoke, data, tmp_path):
     outdated, stranger, mixed = (
         tmp_path / "out" / f".checkpoint-{name}" for name in ("0123456789abcdef", "of-my-network", "f" * 16)

@@ -21,7 +21,7 @@ from linkwise.cli import options
 from linkwise.cli.ask.conversation import Conversation, Keys
 from linkwise.cli.ask.records import Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
-from linkwise.cli.output import Output
+from linkwise.cli.output import Output, console
 from linkwise.cli.samples import Preparation, Samples
 
 if TYPE_CHECKING:
@@ -182,11 +182,9 @@ def _merged(session: ActiveClustering, path: Path) -> int:
 
 def _console(as_json: bool) -> Console:
     """Where the questions are shown: not on standard output if that is to be one JSON object."""
-    from rich.console import Console
-
     stream = sys.stderr if as_json else sys.stdout
     width = None if stream.isatty() else _WIDTH_OF_A_FILE
-    return Console(file=stream, width=width, highlight=False)
+    return console(file=stream, width=width)
 
 
 def _refuse_paths(data: Path, links: Path | None, output: Path, journal: Path) -> None:
