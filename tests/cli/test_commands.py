@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import shlex
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -157,6 +158,22 @@ def test_predict_refuses(refused, invoke, files, tmp_path, standardised):
     assert "damaged" in refused("predict", "model", "scaled.csv")
 
 
+def test_predict_replaces_neither_the_data_nor_results_of_a_fit(refused, invoke, files, tmp_path):
+    """Labels were written over both without a word."""
+    shutil.copy(files / "iris.csv", tmp_path / "iris.csv")
+    before = (tmp_path / "iris.csv").read_bytes()
+    fit = ("fit", "iris.csv", "-k", 3, "--ignore", "flower,species", "-m", "cop", "--starts", 1, "-o", "out")
+    assert invoke(*fit).exit_code == 0
+    assert "-o iris.csv is read by this command" in refused("predict", "out", "iris.csv", "-o", "./iris.csv")
+    assert (tmp_path / "iris.csv").read_bytes() == before
+    line = refused("predict", "out", "iris.csv", "-o", "out/labels.csv")
+    assert line == "out/labels.csv is in the way: `linkwise fit` wrote it; choose another name with -o"
+    for _ in range(2):  # its own results are written again
+        assert invoke("predict", "out", "iris.csv", "-o", "out/predicted.csv").exit_code == 0
+    shutil.rmtree("out/model")
+    assert "fit again with one method, such as --method ppc" in refused("predict", "out", "iris.csv")
+
+
 def test_fit_refuses(refused, files, tmp_path):
     iris = files / "iris.csv"
     numbers = ["--ignore", "flower,species"]
@@ -297,6 +314,8 @@ def test_check_by_id_and_without_n(invoke, refused, files, tmp_path):
     guessed = invoke("check", "few.csv")
     assert guessed.exit_code == 0
     assert "assuming 7 rows" in guessed.stderr
+    line = refused("check", "few.csv", "--data", files / "iris.csv", "-n", 149)
+    assert line == f"-n 149, but {files / 'iris.csv'} has 150 rows; leave -n out"
     assert "need the data" in refused("check", files / "links_by_id.csv", "--id", "flower")
 
 

@@ -175,6 +175,20 @@ def check_folder(
         _refuse_strangers(Path(path), command, names)
 
 
+def refuse_input(output: Path, *read: str | os.PathLike[str]) -> None:
+    """Refuse to write a file over one that the command reads."""
+    if any(os.path.realpath(path) == os.path.realpath(output) for path in read):
+        raise CommandError(f"-o {output} is read by this command; choose another name")
+
+
+def refuse_result(output: Path) -> None:
+    """Refuse to write a file over the result of a command that wrote its folder."""
+    record = _read_list(output.parent / REPORT)
+    if output.name in record.get("files", ()) and os.path.lexists(output):
+        writer = f"`linkwise {record.get('command')}`"
+        raise CommandError(f"{output} is in the way: {writer} wrote it; choose another name with -o")
+
+
 @contextmanager
 def writing_results(folder: str | os.PathLike[str], command: str) -> Iterator[Path]:
     """Yield a folder for the results of a run, report.html among them; all replace the earlier ones."""

@@ -113,7 +113,7 @@ def read_link_list(
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not len(links.pairs):
-        raise CommandError(f"{path} has no links; leave --links out to do without")
+        raise CommandError(f"{path} has no links; write some into it, or leave it out")
     return links
 
 
