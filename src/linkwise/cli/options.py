@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -152,8 +154,9 @@ class LinksBy(StrEnum):
 
 
 def names(text: str | None) -> list[str]:
-    """Split the column names of an option: ``a,b,c``."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+    """Split the column names of an option: ``a,b,c``, or ``a,"b, c"`` as in a line of CSV."""
+    cells = next(csv.reader(io.StringIO(text or "", newline=""), skipinitialspace=True), [])
+    return [name.strip() for name in cells if name.strip()]
 
 
 def _between_half_and_one(value: float | None) -> float | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _safe_csv = ContextVar("safe_csv", default=False)
+
+
+def as_option(columns: Iterable[str]) -> str:
+    """Write column names so that an option such as --ignore reads them: as a line of CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(columns)
+    return line.getvalue()
 
 
 def refuse_unknown(path: str | Path, wanted: Iterable[str], known: Sequence[str]) -> None:

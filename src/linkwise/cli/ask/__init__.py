@@ -23,6 +23,7 @@ from linkwise.cli.ask.records import Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import Output, console
 from linkwise.cli.samples import Preparation, Samples
+from linkwise.cli.tables import as_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -287,7 +288,7 @@ def _fit_command(
     words += [] if rows.features is None else ["--features", rows.features]
     used = {*samples.features.columns, rows.id_column}
     left_out = [name for name in columns if name not in used]
-    words += ["--ignore", ",".join(left_out)] if left_out and rows.features is None else []
+    words += ["--ignore", as_option(left_out)] if left_out and rows.features is None else []
     words += [] if rows.standardize else ["--no-standardize"]
     return shlex.join([*words, "--impute"] if rows.impute else words)
 

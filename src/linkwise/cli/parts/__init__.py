@@ -22,7 +22,7 @@ from linkwise._tables import first_line, no_pyarrow
 from linkwise._validation import listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation
-from linkwise.cli.tables import refuse_unknown
+from linkwise.cli.tables import as_option, refuse_unknown
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
@@ -213,7 +213,7 @@ def _refuse_text(path: Path, schema: Any, columns: Sequence[str]) -> None:
         if not any(check(kind) for check in numbers):
             raise CommandError(
                 f"{path}: column {name!r} is of type {kind}, not of numbers; name it with --id, or leave it "
-                f"out with --ignore {name!r}"
+                f"out with --ignore {as_option([name])!r}"
             )
 
 
