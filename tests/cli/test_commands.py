@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from linkwise import PPC, Constraints
 from linkwise.cli import compare
 from linkwise.cli.app import app
 from linkwise.cli.options import METHODS
+from linkwise.cli.samples import Preparation, save_prepared_model
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.metrics import clustering_accuracy
 from linkwise.persistence import save_model
@@ -156,6 +158,19 @@ def test_predict_refuses(refused, invoke, files, tmp_path, standardised):
     assert "damaged" in refused("predict", "model", "scaled.csv")
     (tmp_path / "model" / "model.json").write_text("{")
     assert "damaged" in refused("predict", "model", "scaled.csv")
+
+
+def test_predict_by_a_model_of_the_workbench(invoke, files, standardised):
+    """It was fitted to an array; scikit-learn's warnings about the names of columns were printed."""
+    X, _ = standardised
+    model = PPC(3, n_init=1, random_state=0).fit(X.to_numpy())
+    save_prepared_model("model", model, Preparation.bare(list(X), None, model))
+    X.to_csv("rows.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = invoke("predict", "model", "rows.csv", "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["cluster"] for row in json.loads(result.stdout)["rows"]] == model.labels_.tolist()
 
 
 def test_predict_replaces_neither_the_data_nor_results_of_a_fit(refused, invoke, files, tmp_path):

@@ -348,6 +348,12 @@ class LinkFile:
         """Links among the rows; none if no file was named."""
         return read_links(self.path, samples, certainty=certainty, by_row=self.by_row, columns=self.columns)
 
+    def read_given(self, samples: Samples) -> Constraints:
+        """Links among the rows for a command without a certainty for them: they have it in the file."""
+        return read_links(
+            self.path, samples, by_row=self.by_row, columns=self.columns, softened_by="a column certainty"
+        )
+
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command whose parameters of the types above stand for all options of these."""

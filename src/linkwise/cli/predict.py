@@ -132,7 +132,9 @@ def _predictions(
     model: Any, preparation: Preparation, samples: Samples, out: Output
 ) -> tuple[pandas.DataFrame, dict[str, int]]:
     """Make the table to be written, and count the rows of every cluster."""
-    X = preparation.apply(samples.features)
+    X: Any = preparation.apply(samples.features)
+    if not hasattr(model, "feature_names_in_"):  # fitted to many files, or by the workbench
+        X = X.to_numpy()
     labels = np.asarray(model.predict(X))
     clusters = preparation.clusters
     names = None if clusters == [str(k) for k in range(len(clusters))] else clusters

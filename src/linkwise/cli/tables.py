@@ -83,15 +83,19 @@ def read_links(
     certainty: float | None = None,
     by_row: bool = False,
     columns: Columns | None = None,
+    softened_by: str = "--certainty",
 ) -> Constraints:
-    """Links among the rows of a data file, by id if it has ids; the rest is as in ``read_link_list``."""
+    """Links among the rows of a data file, by id if it has ids; the rest is as in ``read_link_list``.
+
+    ``softened_by`` is what the command has to make hard links soft, for the advice of an error.
+    """
     from linkwise.constraints import Constraints
 
     if path is None:
         return Constraints(len(samples))
     places = None if by_row else samples.places
     links = read_link_list(path, len(samples), places=places, certainty=certainty, columns=columns)
-    built = build_links(links, len(samples), samples)
+    built = build_links(links, len(samples), samples, softened_by)
     if not built.n_pairs:
         raise CommandError(
             f"{path}: no link is left, because answers about one pair cancel each other or have a certainty "
@@ -126,7 +130,9 @@ def read_link_list(
     return links
 
 
-def build_links(links: LinkList, n_samples: int, samples: Samples | None = None) -> Constraints:
+def build_links(
+    links: LinkList, n_samples: int, samples: Samples | None = None, softened_by: str = "--certainty"
+) -> Constraints:
     """Put the lines together: soft evidence adds up, hard contradictions are refused with their proof."""
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
@@ -134,7 +140,7 @@ def build_links(links: LinkList, n_samples: int, samples: Samples | None = None)
     try:
         return Constraints._from_list(links, n_samples)
     except InfeasibleConstraints as error:
-        raise CommandError(_witness(error, samples), INFEASIBLE) from None
+        raise CommandError(_witness(error, samples, softened_by=softened_by), INFEASIBLE) from None
 
 
 def link_frame(links: Constraints, first: Any, second: Any, kept: Any) -> pandas.DataFrame:
@@ -171,7 +177,9 @@ def check_links(links: Constraints, n_clusters: int, samples: Samples | None = N
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
 
 
-def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
+def _witness(
+    error: Any, samples: Samples | None, what: str = "links", softened_by: str = "--certainty"
+) -> str:
     """Give the proof of a contradiction, with the ids of its rows where links were given by id."""
     from linkwise.constraints.ids import named_points
 
@@ -185,5 +193,5 @@ def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
     either = ", or" if not more else ","
     return (
         f"the {what} cannot all hold: {told}; remove one of these links{either} make them soft with "
-        f"--certainty{more}"
+        f"{softened_by}{more}"
     )

@@ -109,6 +109,14 @@ def test_answers_from_a_pipe_become_links(asked):
     assert "elm" in result.stdout or "oak" in result.stdout
 
 
+@pytest.mark.parametrize("command", ["ask", "workbench"])
+def test_contradictory_links_are_made_soft_in_their_file(folder, refused, command):
+    """Both commands advised --certainty, which workbench has not and ask has for the answers."""
+    Path("given.csv").write_text("i,j,kind\nr00,r01,same\nr01,r00,different\n", encoding="utf-8")
+    line = refused(command, "rows.csv", "--id", "id", "--links", "given.csv", "--ignore", "word", code=3)
+    assert line.endswith("remove one of these links, or make them soft with a column certainty")
+
+
 def test_suggested_command_with_a_comma_in_a_name(asked, invoke):
     """It named two columns that are not there."""
     frame = pd.read_csv("rows.csv").rename(columns={"x": "x, in m", "word": "leaf, or tree"})

@@ -122,7 +122,7 @@ def ask(
     journal = output.with_name(output.name + ".journal") if journal is None else journal
     _refuse_paths(data, links.path, output, journal)
     samples, records = _read_rows(data, rows, options.names(show), image_column)
-    given = links.read(samples)
+    given = links.read_given(samples)
     options.refuse_more_clusters(n_clusters, len(samples))
     if len(samples) < 2:
         raise CommandError(f"{data} has one row; there is no pair to ask about: pass a file with more rows")
