@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import io
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -456,4 +457,5 @@ def chosen_format(wanted: TableFormat | None, data: Any) -> str:
     """Choose the suffix of the tables to write."""
     if wanted is not None:
         return f".{wanted.value}"
-    return ".parquet" if table_suffix(data) == ".parquet" else ".csv"
+    # A name without a file is refused when it is read.
+    return ".parquet" if os.path.isfile(data) and table_suffix(data) == ".parquet" else ".csv"
