@@ -38,6 +38,7 @@ let cursor: [number, number] = [0, 0];
 let seen = false;
 let timer = 0;
 let starting = false;
+let saving: Promise<unknown> = Promise.resolve();
 
 /** With so many classes or fewer, there is room for words in the fields. */
 const ROOMY = 7;
@@ -159,7 +160,9 @@ function openMenu(i: number, j: number): void {
 async function believe(belief: Belief): Promise<void> {
     const [i, j] = cursor;
     if (menu.matches(":popover-open")) menu.hidePopover();
-    const next = await attempt(() => api.believe(i, j, belief));
+    const reply = attempt(() => api.believe(i, j, belief));
+    saving = Promise.all([saving, reply]);
+    const next = await reply;
     if (!next) return;
     took(next);
     announce(`${cellName(i, j)}: ${belief}`);
@@ -167,7 +170,9 @@ async function believe(belief: Belief): Promise<void> {
 }
 
 async function load(): Promise<void> {
-    const next = await attempt(() => api.beliefs());
+    const reply = attempt(() => api.beliefs());
+    saving = Promise.all([saving, reply]);
+    const next = await reply;
     if (next) took(next);
 }
 
@@ -196,6 +201,8 @@ function follow(next: Run): void {
 async function start(): Promise<void> {
     if (starting) return;
     starting = true;
+    // A belief that is still on its way belongs to the run, and its reply would tell of no run.
+    await saving;
     const reply = await attempt(() => api.startRun());
     starting = false;
     if (reply) follow(reply.run);

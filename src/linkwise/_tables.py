@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
+import os
 import re
 import warnings
 import zlib
@@ -43,12 +45,19 @@ def table_suffix(path: str | Path) -> str:
     )
 
 
+def _suffix_of_file(path: str | Path) -> str:
+    """``table_suffix`` of a file to read; a name without a suffix is likelier a folder that is not there."""
+    if not Path(path).suffix and not Path(path).exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return table_suffix(path)
+
+
 def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.DataFrame:
     """Read a table as it is; ``text_columns`` of a CSV file stay text, so that the id 007 stays 007."""
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} is a folder; pass a .csv or .parquet file")
-    suffix = table_suffix(path)
+    suffix = _suffix_of_file(path)
     frame = _read_parquet(path) if suffix == ".parquet" else _read_csv(path, suffix, text_columns)
     frame.columns = [str(name) for name in frame.columns]
     _refuse_repeated(path, list(frame.columns))
@@ -59,8 +68,10 @@ def read_frame(path: str | Path, text_columns: Sequence[str] = ()) -> pandas.Dat
 
 def column_names(path: str | Path) -> list[str]:
     """The names of the columns of a CSV file; none of a Parquet file, whose cells have types of their own."""
-    suffix = table_suffix(path)
-    if suffix == ".parquet" or Path(path).is_dir():
+    if Path(path).is_dir():
+        return []
+    suffix = _suffix_of_file(path)
+    if suffix == ".parquet":
         return []
     return _header(Path(path), SEPARATORS[suffix])
 

@@ -6,6 +6,8 @@ import base64
 import json
 import re
 import shlex
+import shutil
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,7 @@ from linkwise import PPC, Constraints
 from linkwise.cli import compare
 from linkwise.cli.app import app
 from linkwise.cli.options import METHODS
+from linkwise.cli.samples import Preparation, save_prepared_model
 from linkwise.exceptions import InferenceBudgetExceeded
 from linkwise.metrics import clustering_accuracy
 from linkwise.persistence import save_model
@@ -155,6 +158,35 @@ def test_predict_refuses(refused, invoke, files, tmp_path, standardised):
     assert "damaged" in refused("predict", "model", "scaled.csv")
     (tmp_path / "model" / "model.json").write_text("{")
     assert "damaged" in refused("predict", "model", "scaled.csv")
+
+
+def test_predict_by_a_model_of_the_workbench(invoke, files, standardised):
+    """It was fitted to an array; scikit-learn's warnings about the names of columns were printed."""
+    X, _ = standardised
+    model = PPC(3, n_init=1, random_state=0).fit(X.to_numpy())
+    save_prepared_model("model", model, Preparation.bare(list(X), None, model))
+    X.to_csv("rows.csv", index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = invoke("predict", "model", "rows.csv", "--json")
+    assert result.exit_code == 0, result.output
+    assert [row["cluster"] for row in json.loads(result.stdout)["rows"]] == model.labels_.tolist()
+
+
+def test_predict_replaces_neither_the_data_nor_results_of_a_fit(refused, invoke, files, tmp_path):
+    """Labels were written over both without a word."""
+    shutil.copy(files / "iris.csv", tmp_path / "iris.csv")
+    before = (tmp_path / "iris.csv").read_bytes()
+    fit = ("fit", "iris.csv", "-k", 3, "--ignore", "flower,species", "-m", "cop", "--starts", 1, "-o", "out")
+    assert invoke(*fit).exit_code == 0
+    assert "-o iris.csv is read by this command" in refused("predict", "out", "iris.csv", "-o", "./iris.csv")
+    assert (tmp_path / "iris.csv").read_bytes() == before
+    line = refused("predict", "out", "iris.csv", "-o", "out/labels.csv")
+    assert line == "out/labels.csv is in the way: `linkwise fit` wrote it; choose another name with -o"
+    for _ in range(2):  # its own results are written again
+        assert invoke("predict", "out", "iris.csv", "-o", "out/predicted.csv").exit_code == 0
+    shutil.rmtree("out/model")
+    assert "fit again with one method, such as --method ppc" in refused("predict", "out", "iris.csv")
 
 
 def test_fit_refuses(refused, files, tmp_path):
@@ -297,6 +329,8 @@ def test_check_by_id_and_without_n(invoke, refused, files, tmp_path):
     guessed = invoke("check", "few.csv")
     assert guessed.exit_code == 0
     assert "assuming 7 rows" in guessed.stderr
+    line = refused("check", "few.csv", "--data", files / "iris.csv", "-n", 149)
+    assert line == f"-n 149, but {files / 'iris.csv'} has 150 rows; leave -n out"
     assert "need the data" in refused("check", files / "links_by_id.csv", "--id", "flower")
 
 

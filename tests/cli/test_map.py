@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 import rasterio
 from scipy import stats
 
+from linkwise import ClassBeliefs
 from tests.cli.map_scene import GAP, N_POINTS, NAMES, make_scene, two_folds, write_polygons
 
 FEW = ("--repeats", 1)
@@ -145,6 +147,13 @@ class TestMap:
         assert "two classes" in refused(*model, "--rename", "water=forest", "-o", "no.tif")
         with rasterio.open(folder / "map.tif") as one, rasterio.open("again.tif") as other:
             np.testing.assert_array_equal(one.read(), other.read())
+        # Drawn again in place of itself, it keeps the beliefs that it was fitted with.
+        shutil.copytree(folder / "map_files", "fourth_files")
+        beliefs = (folder / "map_files" / "beliefs.csv").read_bytes()
+        for more in ([], ["--overwrite"]):
+            fourth = invoke("map", scene.raster, "--model", "fourth_files", "-o", "fourth.tif", *more)
+            assert fourth.exit_code == 0, fourth.output
+            assert Path("fourth_files/beliefs.csv").read_bytes() == beliefs
 
     def test_trees_of_the_paper(self, scene, invoke):
         arguments = ("--samples", scene.points, "--label", "label", "--beliefs", scene.beliefs, *FEW)
@@ -385,6 +394,27 @@ class TestBadInput:
         assert (tmp_path / "map.tif").read_text(encoding="utf-8") == "mine"
         (tmp_path / "map.tif").rename(tmp_path / "map.tif.ovr")
         assert "map.tif.ovr exists" in refused_map()
+
+    @pytest.mark.parametrize("option", ["raster", "samples"])
+    def test_files_that_are_read_are_not_replaced(self, scene, refused_map, tmp_path, option):
+        """--overwrite is about an earlier map, not about the raster or the samples themselves."""
+        before = shutil.copy(scene.raster, tmp_path / "map.tif").read_bytes()
+        line = refused_map("--overwrite", **{option: "map.tif"})
+        assert "map.tif is read by this command; choose another name" in line
+        assert (tmp_path / "map.tif").read_bytes() == before
+
+    def test_edited_beliefs_are_not_replaced(self, refused_map, tmp_path):
+        """The first map writes a table to edit; without --beliefs the next one would lose the edits."""
+        edited = tmp_path / "map_files" / "beliefs.csv"
+        edited.parent.mkdir()
+        kept = ClassBeliefs.keep(["forest", "open", "water"])
+        kept.keep_whole("open", strength=0.1).to_csv(edited)
+        (tmp_path / "map_files" / "report.html").write_text(
+            '<!-- written by linkwise: {"command": "map", "files": ["beliefs.csv", "report.html"]} -->\n',
+            encoding="utf-8",
+        )
+        assert "beliefs.csv has beliefs of yours" in refused_map("--overwrite")
+        assert "open,-1.0,0.1,-1.0" in edited.read_text(encoding="utf-8")
 
     def test_files_of_the_user_in_the_folder(self, refused_map, tmp_path):
         (tmp_path / "map_files").mkdir()

@@ -49,6 +49,14 @@ def test_six_bands_and_blocks(tmp_path):
     assert read_picture(tmp_path / "six.tif", block=4).mask.tolist() == [[False, True, True], [True] * 3]
 
 
+def test_complex_numbers_are_refused(refused, tmp_path):
+    """Regions were those of the real part."""
+    profile = {"count": 1, "height": 8, "width": 12, "dtype": "complex64"}
+    with rasterio.open(tmp_path / "radar.tif", "w", crs=CRS, transform=TRANSFORM, **profile) as file:
+        file.write(np.full((1, 8, 12), 1 + 2j, dtype=np.complex64))
+    assert refused("segment", "radar.tif", "-k", 2) == "radar.tif holds complex numbers; pass their amplitude"
+
+
 @pytest.mark.parametrize("bands", [1, 3, 6])
 def test_tiff_without_georeference(tmp_path, bands):
     """Grey and coloured ones are ordinary images; GDAL reads the others."""

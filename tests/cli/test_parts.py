@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+from pathlib import Path
 
 import dask
 import numpy as np
@@ -169,6 +170,9 @@ def test_an_interrupted_fit_resumes_and_leaves_earlier_results(invoke, data, tmp
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
+        ("ids", [], "data/part-1.parquet: ids in 'id' are double; write them as integers or text"),
+        ("column", ["--features", "a,b"], "which data/part-0.parquet has; leave out the file"),
+        ("text", ["--features", "a,b"], "not of numbers; write it as numbers"),
         (None, ["--id", "name"], "data/part-0.parquet has no column 'name'; it has id, a, b, c"),
         (None, ["-m", "spectral"], "--method spectral needs all rows in memory; use auto, ppc"),
         (None, ["--impute"], "--impute is for one file in memory; leave it out"),
@@ -194,6 +198,8 @@ def test_refusals_are_one_line_and_write_nothing(invoke, data, tmp_path, change,
         part.drop(columns="b").to_parquet(path)
     elif change == "missing":
         part["b"].mask(part.index == 7).pipe(lambda b: part.assign(b=b)).to_parquet(path)
+    elif change == "ids":  # pandas makes floats of integers with gaps
+        part.assign(id=np.arange(40.0)).to_parquet(path)
     elif change == "damaged":
         path.write_bytes(path.read_bytes()[:-9])
     elif change == "twice":
@@ -213,6 +219,15 @@ def test_refusals_are_one_line_and_write_nothing(invoke, data, tmp_path, change,
 
 
 def test_no_file_of_that_name_and_no_folder(invoke, data):
+    for command in (["fit", "daten", "-k", 3], ["ask", "daten"], ["compare", "daten", "--label", "y"]):
+        assert "daten: no such file or directory; check the path" in invoke(*command).stderr
+    assert (
+        "data is a folder; pass a .csv or .parquet file" in invoke("compare", "data", "--label", "y").stderr
+    )
+    Path("data").rename("data[1]")  # no pattern
+    assert (
+        invoke("fit", "data[1]", "--id", "id", "-k", 3, "-m", "ppc", "--starts", 1, "-o", "o").exit_code == 0
+    )
     result = invoke("fit", "data/*.pq", "-k", 3, "-o", "out")
     assert "data/*.pq: no Parquet file has such a name; check the path" in result.stderr
     result = invoke(*FIT[:-2])
@@ -294,6 +309,23 @@ def test_results_of_empty_files_have_the_columns_of_all_others(invoke, data, tmp
         ]
         assert all(schema.remove_metadata() == schemas[1].remove_metadata() for schema in schemas)
         assert pd.read_parquet(f"{folder}/labels").shape == (120, 5)
+
+
+def test_ids_of_files_may_be_of_several_types(invoke, data, tmp_path):
+    """Long numbers after short ones, and texts after numbers, were an error at the end of the fit."""
+    ids = [
+        pyarrow.array(range(40), pyarrow.int32()),
+        pyarrow.array(range(10**12, 10**12 + 40)),
+        pyarrow.array([f"x{row}" for row in range(40)]),
+    ]
+    for name, column in zip(NAMES, ids, strict=True):
+        table = pyarrow.parquet.read_table(f"data/{name}.parquet").set_column(0, "id", column)
+        pyarrow.parquet.write_table(table, f"data/{name}.parquet")
+    result = invoke("fit", "data", "--id", "id", "-k", 3, "-m", "ppc", "--starts", 1, "-o", "out")
+    assert result.exit_code == 0, result.output
+    for name, column in zip(NAMES, ids, strict=True):
+        found = pyarrow.parquet.read_table(f"out/labels/{name}.parquet")["id"]
+        assert found.combine_chunks().equals(column)
 
 
 def test_only_checkpoints_of_the_command_are_cleared_away(invoke, data, tmp_path):

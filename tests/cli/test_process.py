@@ -84,14 +84,15 @@ def test_unreadable_file(process, tmp_path, files):
         pytest.skip("this user may read everything")
 
 
-def test_reader_that_goes_away(process, files, tmp_path):
+@pytest.mark.parametrize("format", [["--json"], []])
+def test_reader_that_goes_away(process, files, tmp_path, format):
     """More output than a pipe holds, of which the reader takes one line."""
     lines = "".join(f"{row},{row + 1},must\n" for row in range(0, 2_000, 2))
     (tmp_path / "links.csv").write_text(f"i,j,kind\n{lines}")
     contradictions = "".join(f"{row},{row + 1},cannot\n" for row in range(0, 1_600, 2))
     with open(tmp_path / "links.csv", "a") as stream:
         stream.write(contradictions)
-    running = process("check", tmp_path / "links.csv", "-n", 2_000, "-k", 2, "--most", 5000, "--json")
+    running = process("check", tmp_path / "links.csv", "-n", 2_000, "-k", 2, "--most", 5000, *format)
     running.stdout.read(1)
     running.stdout.close()
     err = running.stderr.read()

@@ -224,8 +224,21 @@ def test_the_plane_by_keyboard(visit):
     )
 
 
+SLOW_REPLIES = """
+    const fetched = window.fetch;
+    window.fetch = async (address, options) => {
+        const reply = await fetched(address, options);
+        if (options?.method === "PUT") await new Promise((go) => setTimeout(go, 500));
+        return reply;
+    };
+"""
+
+
 def test_beliefs_are_edited_and_new_classes_exported(visit, bench):
+    """Replies to edits are slow: one that came after the run began made the page forget the run."""
     page = visit.page
+    page.add_init_script(SLOW_REPLIES)
+    page.reload()
     visit.go("classes")
     page.click("[data-cell='1 2']")
     page.click(".menu [data-belief=merge]")

@@ -59,6 +59,8 @@ def check(
     samples = None if data is None else _rows_of(data, id_column)
     if samples is None and id_column is not None:
         raise CommandError("links by id need the data; pass --data FILE")
+    if samples is not None and n_samples not in (None, len(samples)):
+        raise CommandError(f"-n {n_samples}, but {data} has {len(samples)} rows; leave -n out")
     if samples is not None:
         n_samples = len(samples)
     places = None if samples is None else samples.places

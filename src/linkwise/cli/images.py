@@ -149,6 +149,8 @@ def _read_raster(path: Path) -> tuple[Floats, Bools, tuple[Any, Any] | None] | N
             with rasterio.open(path) as file:
                 if file.crs is None and file.count in (1, 3, 4) and path.suffix.lower() in (".tif", ".tiff"):
                     return None
+                if any(kind.startswith("complex") for kind in file.dtypes):
+                    raise CommandError(f"{path} holds complex numbers; pass their amplitude")
                 kinds = zip(file.indexes, file.colorinterp, strict=True)
                 bands = [band for band, kind in kinds if kind is not ColorInterp.alpha]
                 values = np.moveaxis(file.read(bands).astype(np.float64), 0, 2)
@@ -241,7 +243,7 @@ def _read_places(path: Path, certainty: float | None) -> tuple[Ints, Floats] | N
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not ends:
-        raise CommandError(f"{path} has no links; leave --links out to do without")
+        raise CommandError(f"{path} has no links; write some into it, or leave it out")
     return np.array(ends, dtype=np.int64).reshape(-1, 2, 2), np.array(weights)
 
 

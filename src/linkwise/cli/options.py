@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+import io
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -152,8 +155,9 @@ class LinksBy(StrEnum):
 
 
 def names(text: str | None) -> list[str]:
-    """Split the column names of an option: ``a,b,c``."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+    """Split the column names of an option: ``a,b,c``, or ``a,"b, c"`` as in a line of CSV."""
+    cells = next(csv.reader(io.StringIO(text or "", newline=""), skipinitialspace=True), [])
+    return [name.strip() for name in cells if name.strip()]
 
 
 def _between_half_and_one(value: float | None) -> float | None:
@@ -345,6 +349,12 @@ class LinkFile:
         """Links among the rows; none if no file was named."""
         return read_links(self.path, samples, certainty=certainty, by_row=self.by_row, columns=self.columns)
 
+    def read_given(self, samples: Samples) -> Constraints:
+        """Links among the rows for a command without a certainty for them: they have it in the file."""
+        return read_links(
+            self.path, samples, by_row=self.by_row, columns=self.columns, softened_by="a column certainty"
+        )
+
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command whose parameters of the types above stand for all options of these."""
@@ -447,4 +457,5 @@ def chosen_format(wanted: TableFormat | None, data: Any) -> str:
     """Choose the suffix of the tables to write."""
     if wanted is not None:
         return f".{wanted.value}"
-    return ".parquet" if table_suffix(data) == ".parquet" else ".csv"
+    # A name without a file is refused when it is read.
+    return ".parquet" if os.path.isfile(data) and table_suffix(data) == ".parquet" else ".csv"

@@ -6,6 +6,7 @@ which files it may replace: all others belong to the user or to another command.
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -14,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,21 +23,33 @@ from linkwise._files import replacing, settle, together
 from linkwise._pages import TextTable
 from linkwise.cli.errors import CommandError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 # Without a terminal there is no width to fit in; long enough that no cell is cut.
 _WIDTH_OF_A_FILE = 200
+
+
+def console(**options: Any) -> Console:
+    """A console of rich, which would end the process with code 1 if the reader of a pipe is gone."""
+    from rich.console import Console
+
+    class OfACommand(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    return OfACommand(highlight=False, **options)
 
 
 class Output:
     """Prints the results of one command as text, or as one JSON object with ``--json``."""
 
     def __init__(self, as_json: bool = False) -> None:
-        from rich.console import Console
-
         self.as_json = as_json
         self.warnings: list[str] = []
         width = None if sys.stdout.isatty() else _WIDTH_OF_A_FILE
-        self._console = Console(width=width, highlight=False, soft_wrap=True)
-        self._errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._console = console(width=width, soft_wrap=True)
+        self._errors = console(stderr=True, soft_wrap=True)
 
     def say(self, text: str = "") -> None:
         """Print a line for people."""
@@ -160,6 +173,20 @@ def check_folder(
     settle(path)
     if command is not None:
         _refuse_strangers(Path(path), command, names)
+
+
+def refuse_input(output: Path, *read: str | os.PathLike[str]) -> None:
+    """Refuse to write a file over one that the command reads."""
+    if any(os.path.realpath(path) == os.path.realpath(output) for path in read):
+        raise CommandError(f"-o {output} is read by this command; choose another name")
+
+
+def refuse_result(output: Path) -> None:
+    """Refuse to write a file over the result of a command that wrote its folder."""
+    record = _read_list(output.parent / REPORT)
+    if output.name in record.get("files", ()) and os.path.lexists(output):
+        writer = f"`linkwise {record.get('command')}`"
+        raise CommandError(f"{output} is in the way: {writer} wrote it; choose another name with -o")
 
 
 @contextmanager

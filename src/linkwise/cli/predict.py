@@ -17,7 +17,15 @@ from linkwise._pages import Page, TextTable
 from linkwise._validation import counted
 from linkwise.cli import options
 from linkwise.cli.errors import CommandError
-from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.output import (
+    REPORT,
+    Output,
+    check_folder,
+    refuse_input,
+    refuse_result,
+    write_text,
+    writing_results,
+)
 from linkwise.cli.parts import (
     Parts,
     Piece,
@@ -89,6 +97,9 @@ def predict(
             id_column=id_column, scheduler=scheduler,
         )  # fmt: skip
         return
+    if output is not None:
+        refuse_input(output, data)
+        refuse_result(output)
     samples = read_samples(
         data, id_column=id_column, features=preparation.columns, impute=impute, medians=preparation.medians
     )
@@ -121,7 +132,9 @@ def _predictions(
     model: Any, preparation: Preparation, samples: Samples, out: Output
 ) -> tuple[pandas.DataFrame, dict[str, int]]:
     """Make the table to be written, and count the rows of every cluster."""
-    X = preparation.apply(samples.features)
+    X: Any = preparation.apply(samples.features)
+    if not hasattr(model, "feature_names_in_"):  # fitted to many files, or by the workbench
+        X = X.to_numpy()
     labels = np.asarray(model.predict(X))
     clusters = preparation.clusters
     names = None if clusters == [str(k) for k in range(len(clusters))] else clusters

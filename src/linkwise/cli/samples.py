@@ -19,7 +19,7 @@ from linkwise._tables import MISSING, label_names, read_frame
 from linkwise._validation import counted, listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.output import write_json
-from linkwise.cli.tables import refuse_unknown
+from linkwise.cli.tables import as_option, refuse_unknown
 from linkwise.constraints.cells import cell_text
 from linkwise.constraints.io import id_places
 
@@ -226,8 +226,9 @@ def _numbers(path: Path, table: pandas.DataFrame, *, chosen: bool) -> pandas.Dat
             row = int(bad[0]) if bad.size else 0
             fix = (
                 "correct it"
-                if chosen or bad.size < 0.5 * len(column)
-                else f"name the column with --label or --id, or leave it out with --ignore {name!r}"
+                if chosen or 0 < bad.size < 0.5 * len(column)
+                else "name the column with --label or --id, or leave it out with --ignore "
+                f"{as_option([name])!r}"
             )
             raise CommandError(
                 f"{path}: {name!r} is {str(column.iloc[row])!r} in row {row}, which is no number; {fix}"
@@ -360,7 +361,10 @@ def load_prepared_model(path: str | Path) -> tuple[Any, Preparation | None]:
         if not (folder / "model.json").exists() and (folder / "model" / "model.json").exists():
             folder = folder / "model"
         if not (folder / "model.json").exists():
-            raise CommandError(f"{folder} holds no model.json; pass the folder that `linkwise fit -o` wrote")
+            raise CommandError(
+                f"{folder} holds no model.json; pass the folder that `linkwise fit -o` wrote, or, if it "
+                "warned that no model was written, fit again with one method, such as --method ppc"
+            )
         model = load_model(folder)
         try:
             content = json.loads((folder / _FILE).read_text(encoding="utf-8"))

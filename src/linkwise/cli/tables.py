@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 # A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _safe_csv = ContextVar("safe_csv", default=False)
+
+
+def as_option(columns: Iterable[str]) -> str:
+    """Write column names so that an option such as --ignore reads them: as a line of CSV."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(columns)
+    return line.getvalue()
 
 
 def refuse_unknown(path: str | Path, wanted: Iterable[str], known: Sequence[str]) -> None:
@@ -74,15 +83,19 @@ def read_links(
     certainty: float | None = None,
     by_row: bool = False,
     columns: Columns | None = None,
+    softened_by: str = "--certainty",
 ) -> Constraints:
-    """Links among the rows of a data file, by id if it has ids; the rest is as in ``read_link_list``."""
+    """Links among the rows of a data file, by id if it has ids; the rest is as in ``read_link_list``.
+
+    ``softened_by`` is what the command has to make hard links soft, for the advice of an error.
+    """
     from linkwise.constraints import Constraints
 
     if path is None:
         return Constraints(len(samples))
     places = None if by_row else samples.places
     links = read_link_list(path, len(samples), places=places, certainty=certainty, columns=columns)
-    built = build_links(links, len(samples), samples)
+    built = build_links(links, len(samples), samples, softened_by)
     if not built.n_pairs:
         raise CommandError(
             f"{path}: no link is left, because answers about one pair cancel each other or have a certainty "
@@ -113,11 +126,13 @@ def read_link_list(
     except ValueError as error:
         raise CommandError(str(error)) from None
     if not len(links.pairs):
-        raise CommandError(f"{path} has no links; leave --links out to do without")
+        raise CommandError(f"{path} has no links; write some into it, or leave it out")
     return links
 
 
-def build_links(links: LinkList, n_samples: int, samples: Samples | None = None) -> Constraints:
+def build_links(
+    links: LinkList, n_samples: int, samples: Samples | None = None, softened_by: str = "--certainty"
+) -> Constraints:
     """Put the lines together: soft evidence adds up, hard contradictions are refused with their proof."""
     from linkwise.constraints import Constraints
     from linkwise.exceptions import InfeasibleConstraints
@@ -125,7 +140,7 @@ def build_links(links: LinkList, n_samples: int, samples: Samples | None = None)
     try:
         return Constraints._from_list(links, n_samples)
     except InfeasibleConstraints as error:
-        raise CommandError(_witness(error, samples), INFEASIBLE) from None
+        raise CommandError(_witness(error, samples, softened_by=softened_by), INFEASIBLE) from None
 
 
 def link_frame(links: Constraints, first: Any, second: Any, kept: Any) -> pandas.DataFrame:
@@ -162,7 +177,9 @@ def check_links(links: Constraints, n_clusters: int, samples: Samples | None = N
         raise CommandError(_witness(error, samples), INFEASIBLE) from None
 
 
-def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
+def _witness(
+    error: Any, samples: Samples | None, what: str = "links", softened_by: str = "--certainty"
+) -> str:
     """Give the proof of a contradiction, with the ids of its rows where links were given by id."""
     from linkwise.constraints.ids import named_points
 
@@ -176,5 +193,5 @@ def _witness(error: Any, samples: Samples | None, what: str = "links") -> str:
     either = ", or" if not more else ","
     return (
         f"the {what} cannot all hold: {told}; remove one of these links{either} make them soft with "
-        f"--certainty{more}"
+        f"{softened_by}{more}"
     )

@@ -99,7 +99,7 @@ def workbench(
         impute=rows.impute,
         standardize=rows.standardize,
     )
-    given = links.read(table.samples)
+    given = links.read_given(table.samples)
     options.refuse_more_clusters(n_clusters, len(table))
     for note in table.notes:
         out.warn(note)

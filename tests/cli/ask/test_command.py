@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -106,6 +107,30 @@ def test_answers_from_a_pipe_become_links(asked):
     # The words are shown, though they are no numbers to cluster by.
     assert "word" in result.stdout
     assert "elm" in result.stdout or "oak" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["ask", "workbench"])
+def test_contradictory_links_are_made_soft_in_their_file(folder, refused, command):
+    """Both commands advised --certainty, which workbench has not and ask has for the answers."""
+    Path("given.csv").write_text("i,j,kind\nr00,r01,same\nr01,r00,different\n", encoding="utf-8")
+    line = refused(command, "rows.csv", "--id", "id", "--links", "given.csv", "--ignore", "word", code=3)
+    assert line.endswith("remove one of these links, or make them soft with a column certainty")
+
+
+def test_suggested_command_with_a_comma_in_a_name(asked, invoke):
+    """It named two columns that are not there."""
+    frame = pd.read_csv("rows.csv").rename(columns={"x": "x, in m", "word": "leaf, or tree"})
+    frame.to_csv("rows.csv", index=False)
+    result = asked("sdq", "-o", "links.csv")
+    command = next(line for line in result.stdout.splitlines() if line.startswith("Next: "))
+    assert command.endswith("""--ignore '"leaf, or tree"'""")
+    fitted = invoke(*shlex.split(command)[2:], "-m", "ppc", "-k", 2, "--json")
+    assert fitted.exit_code == 0, fitted.output
+    refused = invoke("fit", "rows.csv", "--id", "id", "-k", 2)
+    assert """leave it out with --ignore '"leaf, or tree"'""" in refused.stderr
+    dated = frame.assign(day=pd.Timestamp("2026-01-01")).drop(columns="leaf, or tree")
+    dated.to_parquet("rows.parquet")
+    assert "leave it out with --ignore 'day'" in invoke("fit", "rows.parquet", "--id", "id", "-k", 2).stderr
 
 
 def test_the_command_that_is_suggested_takes_columns_as_they_were(asked):

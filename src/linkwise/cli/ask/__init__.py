@@ -21,8 +21,9 @@ from linkwise.cli import options
 from linkwise.cli.ask.conversation import Conversation, Keys
 from linkwise.cli.ask.records import Records, as_numbers, printable, text_frame
 from linkwise.cli.errors import CommandError
-from linkwise.cli.output import Output
+from linkwise.cli.output import Output, console
 from linkwise.cli.samples import Preparation, Samples
+from linkwise.cli.tables import as_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,7 +122,7 @@ def ask(
     journal = output.with_name(output.name + ".journal") if journal is None else journal
     _refuse_paths(data, links.path, output, journal)
     samples, records = _read_rows(data, rows, options.names(show), image_column)
-    given = links.read(samples)
+    given = links.read_given(samples)
     options.refuse_more_clusters(n_clusters, len(samples))
     if len(samples) < 2:
         raise CommandError(f"{data} has one row; there is no pair to ask about: pass a file with more rows")
@@ -182,11 +183,9 @@ def _merged(session: ActiveClustering, path: Path) -> int:
 
 def _console(as_json: bool) -> Console:
     """Where the questions are shown: not on standard output if that is to be one JSON object."""
-    from rich.console import Console
-
     stream = sys.stderr if as_json else sys.stdout
     width = None if stream.isatty() else _WIDTH_OF_A_FILE
-    return Console(file=stream, width=width, highlight=False)
+    return console(file=stream, width=width)
 
 
 def _refuse_paths(data: Path, links: Path | None, output: Path, journal: Path) -> None:
@@ -289,7 +288,7 @@ def _fit_command(
     words += [] if rows.features is None else ["--features", rows.features]
     used = {*samples.features.columns, rows.id_column}
     left_out = [name for name in columns if name not in used]
-    words += ["--ignore", ",".join(left_out)] if left_out and rows.features is None else []
+    words += ["--ignore", as_option(left_out)] if left_out and rows.features is None else []
     words += [] if rows.standardize else ["--no-standardize"]
     return shlex.join([*words, "--impute"] if rows.impute else words)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -19,9 +20,16 @@ from linkwise.cli import options
 from linkwise.cli.errors import CommandError
 from linkwise.cli.map import report as reports
 from linkwise.cli.map.classifier import Classifier, tested_classifier
-from linkwise.cli.map.legend import FitSettings, beliefs_about, new_legend, renamed, stored_legend
+from linkwise.cli.map.legend import (
+    FitSettings,
+    beliefs_about,
+    new_legend,
+    refuse_edited,
+    renamed,
+    stored_legend,
+)
 from linkwise.cli.options import Covariance
-from linkwise.cli.output import REPORT, Output, check_folder, write_text, writing_results
+from linkwise.cli.output import REPORT, Output, check_folder, refuse_input, write_text, writing_results
 from linkwise.cli.samples import save_prepared_model
 from linkwise.cli.tables import write_frame
 
@@ -30,9 +38,10 @@ if TYPE_CHECKING:
     from linkwise.raster import MapWriter
 
 
+_BELIEFS = "beliefs.csv"
 _FILES = (
     "areas.csv",
-    "beliefs.csv",
+    _BELIEFS,
     "classes.html",
     "confusion.csv",
     "confusion_by_class.csv",
@@ -198,6 +207,7 @@ def map_raster(
 
         wanted = [int(band) if band.isdecimal() else band for band in options.names(bands)] or None
         stack = read_stack(rasters[0] if len(rasters) == 1 else rasters, bands=wanted, nodata=nodata)
+        refuse_input(output, *stack.attrs["files"], *([] if samples is None else [samples]))
         pixel_areas(grid_of(stack))  # refuses a raster without areas before the long work
         rows = None
         if samples is not None:
@@ -216,6 +226,8 @@ def map_raster(
         drawing, checked = Drawing(legend.after_scaling(legend.mixture), smooth, window), None
     else:
         table = beliefs_about(beliefs, rows, fitting)
+        if beliefs is None:
+            refuse_edited(folder / _BELIEFS, table)
         legend = renamed(new_legend(out, rows, names, table, fitting), rename or [])
         fitted, checked = tested_classifier(out, legend, rows, classifier, seed)
         drawing = Drawing(fitted, smooth, window)
@@ -231,6 +243,8 @@ def map_raster(
         facts = reports.facts_of(output.name, about, legend, colours.colors, rows, checked, writer, stack)
         draft = results.enter_context(_results(folder))
         written = _write(out, facts, table, draft)
+        if model is not None and (folder / _BELIEFS).exists() and _is_inside(model, folder):
+            shutil.copy(folder / _BELIEFS, draft)  # those that the model was fitted with
     files = {"map": output, "style": output.with_suffix(".qml")}
     files |= {kind: folder / path.name for kind, path in written.items()}
     reports.say_all(out, facts, n_resumed)
@@ -355,13 +369,17 @@ def _results(folder: Path) -> Iterator[Path]:
         raise
 
 
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 def _write(out: Output, facts: reports.Facts, beliefs: ClassBeliefs | None, folder: Path) -> dict[str, Path]:
     files = {
         name: write_frame(folder / f"{name}.csv", frame) for name, frame in reports.frames(facts).items()
     }
     if beliefs is not None:
-        beliefs.to_csv(folder / "beliefs.csv")
-        files["beliefs"] = folder / "beliefs.csv"
+        beliefs.to_csv(folder / _BELIEFS)
+        files["beliefs"] = folder / _BELIEFS
     if facts.legend.report is not None:
         files["classes"] = write_text(folder / "classes.html", facts.legend.report.to_html())
     files["model"] = save_prepared_model(folder / "model", facts.legend.whole, facts.legend.preparation)

@@ -83,6 +83,20 @@ def beliefs_about(path: Path | None, rows: TrainingRows, settings: FitSettings) 
     return kept if settings.counts is None else kept.keep_whole(*present, strength=_MAY_FALL_APART)
 
 
+def refuse_edited(path: Path, beliefs: ClassBeliefs) -> None:
+    """Refuse to write beliefs over a table of an earlier run into which somebody wrote a doubt."""
+    from linkwise.beliefs import ClassBeliefs
+
+    if not path.exists():
+        return
+    found = ClassBeliefs.from_csv(path)
+    kept = ClassBeliefs.keep(found.classes)
+    if found not in (kept, kept.keep_whole(*found.classes, strength=_MAY_FALL_APART), beliefs):
+        raise CommandError(
+            f"{path} has beliefs of yours, which would be replaced; pass it with --beliefs, or remove it"
+        )
+
+
 def new_legend(
     out: Output, rows: TrainingRows, bands: Sequence[str], beliefs: ClassBeliefs, settings: FitSettings
 ) -> NewLegend:

@@ -22,7 +22,7 @@ from linkwise._tables import first_line, no_pyarrow
 from linkwise._validation import listed
 from linkwise.cli.errors import CommandError
 from linkwise.cli.samples import Preparation
-from linkwise.cli.tables import refuse_unknown
+from linkwise.cli.tables import as_option, refuse_unknown
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
@@ -123,7 +123,7 @@ def find_parts(
     ignore: Sequence[str] = (),
 ) -> Parts:
     """Find the files of a pattern or in a folder, and compare their columns; no row is read."""
-    pattern = os.path.join(data, "*") if os.path.isdir(data) else str(data)
+    pattern = os.path.join(glob.escape(str(data)), "*") if os.path.isdir(data) else str(data)
     found = sorted(path for path in glob.glob(pattern) if os.path.isfile(path))
     if os.path.isdir(data):
         found = [path for path in found if path.lower().endswith(_SUFFIXES)]
@@ -148,12 +148,13 @@ def find_parts(
     for path, schema in schemas.items():
         for name in [*columns, *([] if id_column is None else [id_column])]:
             if name not in schema.names:
-                raise CommandError(
-                    f"{path} has no column {name!r}, which {filled[0]} has; leave it out with --ignore, or "
-                    "leave out the file"
+                remedy = (
+                    "leave out the file" if features else "leave it out with --ignore, or leave out the file"
                 )
+                raise CommandError(f"{path} has no column {name!r}, which {filled[0]} has; {remedy}")
         if path in filled:
-            _refuse_text(path, schema, columns)
+            _refuse_ids(path, schema, id_column)
+            _refuse_text(path, schema, columns, chosen=bool(features))
             single = single and all(str(schema.field(name).type) == "float" for name in columns)
         pieces += _pieces(path.absolute(), len(columns))
     return Parts(
@@ -184,15 +185,8 @@ def _columns(
     path: Path, schema: Any, id_column: str | None, features: Sequence[str], ignore: Sequence[str]
 ) -> list[str]:
     """The columns to cluster by."""
-    import pyarrow
-
     special = [] if id_column is None else [id_column]
     refuse_unknown(path, [*special, *features, *ignore], schema.names)
-    if id_column is not None:
-        kind = schema.field(id_column).type
-        text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
-        if not (text or pyarrow.types.is_integer(kind)):
-            raise CommandError(f"{path}: ids in {id_column!r} are {kind}; write them as integers or text")
     chosen = list(dict.fromkeys(features)) or [
         name for name in schema.names if name not in {*special, *ignore}
     ]
@@ -203,7 +197,19 @@ def _columns(
     return chosen
 
 
-def _refuse_text(path: Path, schema: Any, columns: Sequence[str]) -> None:
+def _refuse_ids(path: Path, schema: Any, id_column: str | None) -> None:
+    """Refuse ids that are neither integers nor text."""
+    import pyarrow
+
+    if id_column is None:
+        return
+    kind = schema.field(id_column).type
+    text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
+    if not (text or pyarrow.types.is_integer(kind)):
+        raise CommandError(f"{path}: ids in {id_column!r} are {kind}; write them as integers or text")
+
+
+def _refuse_text(path: Path, schema: Any, columns: Sequence[str], *, chosen: bool) -> None:
     """Refuse columns that hold no numbers."""
     import pyarrow
 
@@ -211,10 +217,9 @@ def _refuse_text(path: Path, schema: Any, columns: Sequence[str]) -> None:
         kind = schema.field(name).type
         numbers = (pyarrow.types.is_integer, pyarrow.types.is_floating, pyarrow.types.is_boolean)
         if not any(check(kind) for check in numbers):
-            raise CommandError(
-                f"{path}: column {name!r} is of type {kind}, not of numbers; name it with --id, or leave it "
-                f"out with --ignore {name!r}"
-            )
+            out = f"name it with --id, or leave it out with --ignore {as_option([name])!r}"
+            remedy = "write it as numbers" if chosen else out
+            raise CommandError(f"{path}: column {name!r} is of type {kind}, not of numbers; {remedy}")
 
 
 def _pieces(path: Path, n_columns: int) -> Iterator[Piece]:

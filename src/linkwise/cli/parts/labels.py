@@ -66,10 +66,10 @@ def _write(
     else:
         pieces = [parts.pieces[number] for number in parts.pieces_of(parts.paths[file])]
         ids = [read_columns(piece, [parts.id_column]).column(0) for piece in pieces]
-        # A file without rows may not know of what type its ids are.
-        kind = schema_of(parts.pieces[0].path).field(parts.id_column).type
+        # A file without rows may not know of what type its ids are; the others keep their own.
+        kind = schema_of((pieces or parts.pieces)[0].path).field(parts.id_column).type
         columns[parts.id_column] = pyarrow.chunked_array(
-            [chunk for column in ids for chunk in column.cast(kind).chunks], type=kind
+            [chunk for column in ids for chunk in column.chunks], type=kind
         )
     columns[free_name("cluster", columns)] = pyarrow.array(labels)
     if prob is not None:
