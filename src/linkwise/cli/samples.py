@@ -361,10 +361,7 @@ def load_prepared_model(path: str | Path) -> tuple[Any, Preparation | None]:
         if not (folder / "model.json").exists() and (folder / "model" / "model.json").exists():
             folder = folder / "model"
         if not (folder / "model.json").exists():
-            raise CommandError(
-                f"{folder} holds no model.json; pass the folder that `linkwise fit -o` wrote, or, if it "
-                "warned that no model was written, fit again with one method, such as --method ppc"
-            )
+            raise CommandError(f"{folder} holds no model.json; pass the folder that `linkwise fit -o` wrote")
         model = load_model(folder)
         try:
             content = json.loads((folder / _FILE).read_text(encoding="utf-8"))
