@@ -129,6 +129,14 @@ class TestGroupClassifier:
             GroupClassifier(3, method).fit(self.X, constraints=links)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_group_of_one_row_is_no_news():
+    X = np.random.default_rng(0).normal(size=(7, 2))
+    links = Constraints.from_labels([0, 0, 0, 1, 1, 1, 2])
+    model = GroupClassifier(3).fit(X, constraints=links)
+    assert not links.violations(model.labels_).any()
+
+
 def test_refuses_other_classifiers():
     links = Constraints.from_labels([0, 1])
     with pytest.raises(ValueError, match="method must be one of discriminant, forest; got 'trees'"):

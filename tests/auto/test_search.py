@@ -128,17 +128,17 @@ class TestMembers:
         np.testing.assert_allclose(weights, [0.6, 0.4])
 
     def test_warnings_say_which_candidate_they_are_about(self):
-        """What they advise concerns a parameter of the candidate, which the caller did not build."""
+        """Advice to raise a parameter is left out: the caller did not build the candidate."""
 
         def answer(k, links):
-            warnings.warn("raise max_iter", ConvergenceWarning, stacklevel=1)
+            warnings.warn("still moving; raise max_iter", ConvergenceWarning, stacklevel=1)
             return TRUTH
 
         loud = [scripted(name, answer)[0] for name in ("a", "b")]
         with pytest.warns(ConvergenceWarning) as caught:
             fit_members(loud, np.full(2, 0.5), X, None, 2, 0)
         assert [str(one.message) for one in caught] == [
-            "candidate 'a': raise max_iter", "candidate 'b': raise max_iter"
+            "candidate 'a': still moving", "candidate 'b': still moving"
         ]  # fmt: skip
         assert {one.filename for one in caught} == {__file__}
 

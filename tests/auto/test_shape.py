@@ -142,6 +142,18 @@ def test_gaussians_gain_and_bent_clusters_do_not(seed):
     assert gaussian_nats(make_rings(150, random_state=seed)[0], 2, seed) == 0.0
 
 
+@pytest.mark.parametrize("n_columns", [11, 122])
+def test_many_columns_make_no_gaussians(n_columns):
+    """Bent clusters that are turned into many columns: 2 K Gaussians of so many cannot be learned there."""
+    rng = np.random.default_rng(0)
+    moons = np.pad(make_two_moons(200, noise=0.06, random_state=0)[0], ((0, 0), (0, n_columns - 2)))
+    turn = np.linalg.qr(rng.normal(size=(n_columns, n_columns)))[0]
+    assert gaussian_nats(moons @ turn + 0.01 * rng.normal(size=moons.shape), 2, 0) == 0.0
+    apart = np.zeros((400, n_columns))
+    apart[:200, 0] = 6.0
+    assert gaussian_nats(apart @ turn + rng.normal(size=apart.shape), 2, 0) > 1.0
+
+
 def test_does_not_depend_on_the_unit():
     X = make_blobs(200, centers=3, n_features=3, random_state=1)[0]
     nats = gaussian_nats(X, 3, 0)

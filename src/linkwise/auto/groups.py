@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -96,7 +97,10 @@ class GroupClassifier(ClusterMixin, BaseEstimator):
             raise ValueError("hard links tell no two groups apart; give labels, or links between more rows")
         self.n_features_in_ = X.shape[1]
         if self.method == "discriminant":
-            self._store_discriminant(_discriminant().fit(X[known], group[known]))
+            with warnings.catch_warnings():
+                # All groups share a covariance, to which a group of one row adds nothing.
+                warnings.filterwarnings("ignore", "Only one sample available")
+                self._store_discriminant(_discriminant().fit(X[known], group[known]))
         else:
             self._store_forest(_forest(self.random_state).fit(X[known], group[known]))
         self.labels_ = self.predict(X)

@@ -145,11 +145,12 @@ def fit_members(
 
 @contextmanager
 def _named_warnings(name: str) -> Iterator[None]:
-    """Say in every warning of a block which candidate it is about: its parameters are not the user's."""
+    """Say in every warning of a block which candidate it is about; the user cannot raise its parameters."""
     with warnings.catch_warnings(record=True) as caught:
         yield
     for one in caught:
-        warnings.warn_explicit(f"candidate {name!r}: {one.message}", one.category, one.filename, one.lineno)
+        message = str(one.message).partition("; raise ")[0]
+        warnings.warn_explicit(f"candidate {name!r}: {message}", one.category, one.filename, one.lineno)
 
 
 def rows_to_choose_on(
