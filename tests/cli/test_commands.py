@@ -206,6 +206,24 @@ def test_fit_refuses(refused, files, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("ppc", []),
+        ("cem", []),
+        ("hmrf", ["covariance"]),
+        ("cop", ["covariance"]),
+        ("spectral", ["covariance"]),
+    ],
+)
+def test_fit_warns_of_options_that_a_method_does_not_have(invoke, files, method, told):
+    given = ("--covariance", "diag", "--starts", 2, "--ignore", "flower,species")
+    result = invoke("fit", files / "iris.csv", "-k", 3, "-m", method, *given, "--json")
+    warnings = json.loads(result.stdout)["warnings"]
+    found = [line.split()[0] for line in warnings if f"has no effect on --method {method}" in line]
+    assert found == [f"--{option}" for option in told]
+
+
+@pytest.mark.parametrize(
     ("links", "k", "proof"),
     [
         ("3,8,must\n8,17,must\n3,17,cannot", 3, "3 and 17 must be together (3-8-17)"),

@@ -101,8 +101,7 @@ def fit(
     )
     if is_parts(data) or scheduler is not None:
         _refuse_in_memory(context)
-        if chooses:
-            _warn_of_ignored(context, out)
+        _warn_of_ignored(context, out, method, chooses=chooses)
         settings = replace(
             settings,
             n_clusters=_count_of_many(n_clusters, several=chooses),
@@ -127,8 +126,7 @@ def fit(
         counts = options.parse_counts(n_clusters, len(samples))
     elif constraints.classes is not None:
         counts = [_n_classes(constraints)]
-    if chooses:
-        _warn_of_ignored(context, out)
+    _warn_of_ignored(context, out, method, chooses=chooses)
     settings = replace(settings, n_clusters=counts[-1] if counts else "auto", soft=has_soft(constraints))
     done = fit_samples(
         out, samples, constraints, method, settings,
@@ -200,13 +198,17 @@ def _refuse_in_memory(context: typer.Context) -> None:
             raise CommandError(f"--{name} is for one file in memory; leave it out, or pass one file")
 
 
-def _warn_of_ignored(context: typer.Context, out: Output) -> None:
-    """Warn of options that ``--method auto`` has not."""
-    for option in ("covariance", "starts", "repeats"):
+def _warn_of_ignored(context: typer.Context, out: Output, method: MethodName, *, chooses: bool) -> None:
+    """Warn of options that the method does not have."""
+    takes = options.METHODS["ppc" if method is MethodName.auto and not chooses else method.value].takes
+    settings = {"covariance": "covariance_type", "starts": "n_init"}
+    ignored = [option for option, setting in settings.items() if setting not in takes]
+    reason = ", whose candidates have their own settings" if chooses else ""
+    for option in [*ignored, *(["repeats"] if chooses else [])]:
         if _is_given(context, option):
             out.warn(
-                f"--{option} has no effect on --method auto, whose candidates have their own settings; "
-                "leave it out, or name a method, for example --method ppc"
+                f"--{option} has no effect on --method {method.value}{reason}; leave it out, or name "
+                f"{'a' if chooses else 'another'} method, for example --method ppc"
             )
 
 
